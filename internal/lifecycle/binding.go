@@ -1,0 +1,193 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Binding is the record of a service binding.
+type Binding struct {
+	Course
+	// Incarnation is the id of the operation that created it.
+	Incarnation string `json:"incarnation,omitempty"`
+	// InstanceIncarnation is the instance's that it was made for: a binding
+	// never passes to another instance that uses the same id.
+	InstanceIncarnation string          `json:"instance_incarnation,omitempty"`
+	Provider            string          `json:"provider,omitempty"`
+	ServiceID           string          `json:"service_id,omitempty"`
+	PlanID              string          `json:"plan_id,omitempty"`
+	AppGUID             string          `json:"app_guid,omitempty"` // empty for a service key
+	Route               string          `json:"route,omitempty"`
+	Context             json.RawMessage `json:"context,omitempty"`
+	Parameters          Sealed          `json:"parameters,omitempty"`
+	// Predecessor is the binding that this one was rotated from (ROT-01).
+	Predecessor string `json:"predecessor,omitempty"`
+	// Secret is random, chosen with the intent: generated passwords derive
+	// from it, so that a repeated step gives the same credentials.
+	Secret Sealed `json:"secret,omitempty"`
+	// Grant is what the application gets, once it is bound.
+	Grant   Sealed    `json:"grant,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+}
+
+// OnBind answers a PUT of a binding (checklist section 14.2). Same says
+// whether the request equals the recorded one.
+func (b Binding) OnBind(same bool, received time.Time) (Answer, error) {
+	switch b.State {
+	case Absent:
+		return Begin, nil
+	case Deleted:
+		if !received.After(b.DeleteReceived) {
+			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service binding."}
+		}
+		return Begin, nil
+	}
+	if !same {
+		return 0, Refuse(Conflict, "A service binding with this id exists with other attributes; use another id.")
+	}
+	switch b.State {
+	case Creating:
+		return Join, nil
+	case CreateFailed:
+		return Begin, nil
+	case Ready:
+		return Exists, nil
+	case DeleteFailed:
+		return 0, Refuse(Unprocessable, "The service binding could not be deleted completely; delete it again.")
+	default: // Deleting
+		return 0, RefuseConcurrent()
+	}
+}
+
+// OnUnbind answers a DELETE of a binding: safe in every state (ORB-02).
+func (b Binding) OnUnbind() Answer {
+	switch b.State {
+	case Absent, Deleted:
+		return Missing
+	case Deleting:
+		return Join
+	default: // Creating, Ready, CreateFailed, DeleteFailed
+		return Begin
+	}
+}
+
+// OnRead answers a GET of a binding (GETB-01 to GETB-03).
+func (b Binding) OnRead() error {
+	switch b.State {
+	case Ready, DeleteFailed:
+		return nil
+	default: // Absent, Creating, CreateFailed, Deleting, Deleted
+		return Refuse(NotFound, "There is no service binding with this id.")
+	}
+}
+
+// BeginBind starts a binding as fresh describes it: of fresh, everything but
+// the Course and Incarnation is taken.
+func (b Binding) BeginBind(s Start, key Key, fresh Binding) (Binding, *PastOperation, error) {
+	state, err := bindingTransitions.next(b.State, BeginCreate)
+	if err != nil {
+		return b, nil, err
+	}
+	fresh.Course = b.clone()
+	fresh.Key, fresh.State = key, state
+	past := fresh.begin(s, Bind)
+	fresh.Incarnation, fresh.Created = s.ID, s.Now
+	return fresh, past, nil
+}
+
+// BeginUnbind starts the removal, also of what is half made.
+func (b Binding) BeginUnbind(s Start) (Binding, *PastOperation, error) {
+	state, err := bindingTransitions.next(b.State, BeginDelete)
+	if err != nil {
+		return b, nil, err
+	}
+	b.Course = b.clone()
+	b.State = state
+	return b, b.begin(s, Unbind), nil
+}
+
+// Entomb records that the deletion of what does not exist was asked for.
+func (b Binding) Entomb(key Key, now, received time.Time) (Binding, error) {
+	if _, err := bindingTransitions.next(b.State, Entomb); err != nil {
+		return b, err
+	}
+	b.Course = b.clone()
+	b.Key = key
+	if received.After(b.DeleteReceived) {
+		b.DeleteReceived = received
+	}
+	b.entomb(now)
+	return b, nil
+}
+
+// Succeed settles the current operation well; grant is what a bind gave.
+func (b Binding) Succeed(now time.Time, grant Sealed) (Binding, error) {
+	state, err := b.settling(Succeed)
+	if err != nil {
+		return b, err
+	}
+	b.Course = b.clone()
+	b.State = state
+	if b.Operation.Kind == Unbind {
+		b = b.stripped()
+	} else {
+		b.Grant = grant
+	}
+	b.settle(now, Succeeded, "")
+	return b, nil
+}
+
+// Fail settles the current operation badly.
+func (b Binding) Fail(now time.Time, f Failure) (Binding, error) {
+	state, err := b.settling(Fail)
+	if err != nil {
+		return b, err
+	}
+	b.Course = b.clone()
+	b.State = state
+	b.settle(now, Failed, f.Message)
+	return b, nil
+}
+
+// Remove ends the binding with its instance: what was made for it is gone. An
+// operation that still ran ends with it, an unbind well and a bind badly.
+func (b Binding) Remove(now time.Time) (Binding, error) {
+	state, err := bindingTransitions.next(b.State, Remove)
+	if err != nil {
+		return b, err
+	}
+	b.Course = b.clone()
+	b.State = state
+	if b.InProgress() {
+		phase, description := Succeeded, ""
+		if b.Operation.Kind == Bind {
+			phase, description = Failed, "The service instance was deleted."
+			b.Operation.Cancelled = true
+		}
+		b.settle(now, phase, description)
+	} else {
+		b.entomb(now)
+	}
+	return b.stripped(), nil
+}
+
+// stripped is a tombstone that keeps no secret and no user's data.
+func (b Binding) stripped() Binding {
+	b.Parameters, b.Secret, b.Grant, b.Context = nil, nil, nil, nil
+	b.AppGUID, b.Route, b.Predecessor = "", "", ""
+	return b
+}
+
+func (b Binding) settling(e Event) (State, error) {
+	if !b.InProgress() {
+		return b.State, &IllegalTransition{State: b.State, Event: e}
+	}
+	return bindingTransitions.next(b.State, e)
+}
+
+// A Pointer says which instance a binding id belongs to: binding ids are
+// unique on a platform (BIND-19).
+type Pointer struct {
+	Version int64 `json:"-"`
+	Key     Key   `json:"key"`
+}

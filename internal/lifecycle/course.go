@@ -1,0 +1,238 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+)
+
+// A Course is what instances and bindings have in common: the operation that
+// they are in, or were in last, and who may be touching the cloud for it.
+type Course struct {
+	// Version is the one that was read; 0 for what was never recorded.
+	Version int64 `json:"-"`
+	Key
+	State     State      `json:"state"`
+	Operation *Operation `json:"operation,omitempty"`
+	Leases    []Lease    `json:"leases,omitempty"`
+	// Wary says that a call of an overtaken operation may have been on its
+	// way when its lease ran out: one look does not prove an absence.
+	Wary bool `json:"wary,omitempty"`
+	// AbsentSince is when a deletion that is wary first saw the absence.
+	AbsentSince time.Time `json:"absent_since,omitzero"`
+	// Due is when the reaper is to look at the record; zero never.
+	Due time.Time `json:"due,omitzero"`
+	// Expires is when a tombstone is forgotten.
+	Expires time.Time `json:"expires,omitzero"`
+	// DeleteReceived is when the last request to delete it arrived.
+	DeleteReceived time.Time `json:"delete_received,omitzero"`
+}
+
+// A Lease says that a step may be calling the cloud. A token alone cannot
+// fence a call that is already on its way; whoever overtakes waits for this.
+type Lease struct {
+	Holder    string    `json:"holder"` // one step, never two
+	Operation string    `json:"operation"`
+	Taken     time.Time `json:"taken"`
+	// Until is past any moment at which the step can still be running.
+	Until time.Time `json:"until"`
+}
+
+// InProgress reports whether an operation is running.
+func (c Course) InProgress() bool {
+	return c.Operation != nil && c.Operation.Phase == InProgress
+}
+
+// Token is the token of the current operation.
+func (c Course) Token() Token {
+	if c.Operation == nil {
+		return Token{}
+	}
+	return Token{Operation: c.Operation.ID, Key: c.Key}
+}
+
+// Current reports whether a step of this operation and attempt may act: the
+// fence against late workers (CONC-09).
+func (c Course) Current(operation string, attempt int) bool {
+	return c.InProgress() && c.Operation.ID == operation && c.Operation.Attempt == attempt
+}
+
+// Forgotten reports whether a tombstone's time is over. Stores may drop it
+// then, but nobody relies on that (NFR-08).
+func (c Course) Forgotten(now time.Time) bool {
+	return c.State == Deleted && !c.Expires.IsZero() && !now.Before(c.Expires)
+}
+
+// clone copies what methods change, so that no method changes its receiver's
+// operation or leases.
+func (c Course) clone() Course {
+	if c.Operation != nil {
+		op := *c.Operation
+		c.Operation = &op
+	}
+	c.Leases = slices.Clone(c.Leases)
+	return c
+}
+
+// begin makes op the current operation and gives back the one it replaces.
+func (c *Course) begin(s Start, kind Kind) *PastOperation {
+	past := c.past(s.Now)
+	c.Operation = s.operation(kind)
+	c.AbsentSince = time.Time{}
+	c.Expires = time.Time{}
+	c.Due = s.Now.Add(Grace)
+	if kind.Deletes() {
+		c.DeleteReceived = s.Received
+	}
+	return past
+}
+
+// past is the operation as it is remembered once another takes its place: one
+// that was still running has been cancelled (LOP-16).
+func (c *Course) past(now time.Time) *PastOperation {
+	if c.Operation == nil {
+		return nil
+	}
+	op := *c.Operation
+	if op.Phase == InProgress {
+		op.Phase, op.Settled, op.Cancelled = Failed, now, true
+		op.Description = "The operation was cancelled by a later deletion."
+	}
+	op.Target = nil
+	return &PastOperation{Key: c.Key, Operation: op, Expires: now.Add(Retention)}
+}
+
+// settle ends the current operation.
+func (c *Course) settle(now time.Time, phase Phase, description string) {
+	op := c.Operation
+	op.Phase, op.Settled, op.Next, op.Faults = phase, now, time.Time{}, 0
+	op.Description = description
+	if phase == Succeeded {
+		op.Percent = 100
+	}
+	c.Due = time.Time{}
+	switch c.State {
+	case CreateFailed, DeleteFailed:
+		c.Due = now.Add(ReclaimAfter)
+	case Deleted:
+		c.entomb(now)
+	}
+}
+
+// entomb gives a tombstone its time to live.
+func (c *Course) entomb(now time.Time) {
+	c.State = Deleted
+	c.Expires = now.Add(Retention)
+	c.Due = c.Expires
+	c.Leases, c.Wary, c.AbsentSince = nil, false, time.Time{}
+}
+
+// Looked records a good look at work that goes on. The due time is rewritten
+// only when it would pass before the next look, since that costs an index
+// write.
+func (c Course) Looked(now time.Time, l Look) Course {
+	c = c.clone()
+	op := c.Operation
+	op.Faults = 0
+	c.plan(now, l)
+	return c
+}
+
+// Faulted records a look that met a passing fault.
+func (c Course) Faulted(now time.Time, after time.Duration) Course {
+	c = c.clone()
+	c.Operation.Faults++
+	c.plan(now, Look{After: after})
+	return c
+}
+
+func (c *Course) plan(now time.Time, l Look) {
+	op := c.Operation
+	op.Next = now.Add(l.After)
+	if l.Percent > op.Percent {
+		op.Percent = min(l.Percent, 99)
+	}
+	if l.Description != "" {
+		op.Description = l.Description
+	}
+	if c.Due.Before(op.Next.Add(Grace)) {
+		c.Due = op.Next.Add(2 * Grace)
+	}
+}
+
+// Redriven is the next attempt of an operation whose execution is gone.
+func (c Course) Redriven(now time.Time) Course {
+	c = c.clone()
+	c.Operation.Attempt++
+	c.Operation.Next = now
+	c.Due = now.Add(Grace)
+	return c
+}
+
+// counts reports whether a lease may still mean something: those taken before
+// since belong to a process that is known to be dead.
+func (l Lease) counts(since time.Time) bool { return !l.Taken.Before(since) }
+
+// Busy gives the time until which a step of another operation than this one
+// may be calling the cloud, or zero. Leases taken before since do not count.
+func (c Course) Busy(operation string, now, since time.Time) time.Time {
+	var until time.Time
+	for _, l := range c.Leases {
+		if l.Operation != operation && l.counts(since) && l.Until.After(now) && l.Until.After(until) {
+			until = l.Until
+		}
+	}
+	return until
+}
+
+// Unsure reports whether a call of another operation than this one may have
+// been lost on its way: its lease ran out without being given up.
+func (c Course) Unsure(operation string, now, since time.Time) bool {
+	return c.Wary || slices.ContainsFunc(c.Leases, func(l Lease) bool {
+		return l.Operation != operation && l.counts(since) && !l.Until.After(now)
+	})
+}
+
+// Leased lets a step of the current operation call the cloud until the time.
+// Leases that no longer count are dropped, and what they leave unsure is kept.
+func (c Course) Leased(holder string, now, until, since time.Time) Course {
+	c = c.clone()
+	c.Wary = c.Unsure(c.Operation.ID, now, since)
+	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool {
+		return !l.counts(since) || !l.Until.After(now)
+	})
+	c.Leases = append(c.Leases, Lease{Holder: holder, Operation: c.Operation.ID, Taken: now, Until: until})
+	if c.Due.Before(until) {
+		c.Due = until
+	}
+	return c
+}
+
+// Released gives a step's lease up: its call has been answered.
+func (c Course) Released(holder string) Course {
+	c = c.clone()
+	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool { return l.Holder == holder })
+	if len(c.Leases) == 0 {
+		c.Leases = nil
+	}
+	return c
+}
+
+// Holds reports whether the lease has not been given up or dropped.
+func (c Course) Holds(holder string) bool {
+	return slices.ContainsFunc(c.Leases, func(l Lease) bool { return l.Holder == holder })
+}
+
+// AbsenceSeen records that a deletion saw nothing left, and reports whether
+// that proves it: at once, unless a call of an overtaken operation may still
+// land; then only a second look, some time after the first, does.
+func (c Course) AbsenceSeen(operation string, now, since time.Time) (Course, bool) {
+	if !c.Unsure(operation, now, since) {
+		return c, true
+	}
+	c = c.clone()
+	c.Wary = true
+	if c.AbsentSince.IsZero() {
+		c.AbsentSince = now
+	}
+	return c, !now.Before(c.AbsentSince.Add(SecondLook))
+}

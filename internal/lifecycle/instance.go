@@ -1,0 +1,292 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Sealed is something secret, sealed by the vault. It is safe to store and
+// means nothing without the vault.
+type Sealed []byte
+
+// String keeps even the sealed form out of logs.
+func (Sealed) String() string { return "[sealed]" }
+
+// GoString keeps even the sealed form out of %#v.
+func (Sealed) GoString() string { return "[sealed]" }
+
+// Attributes are what a platform asked an instance to be, and what decides
+// whether a repeated request is the same (PROV-09).
+type Attributes struct {
+	ServiceID        string `json:"service_id"`
+	PlanID           string `json:"plan_id"`
+	OrganizationGUID string `json:"organization_guid,omitempty"`
+	SpaceGUID        string `json:"space_guid,omitempty"`
+	// Parameters is the user's JSON object, sealed; nil if there is none.
+	Parameters Sealed `json:"parameters,omitempty"`
+	// Context is the platform's context object as it came.
+	Context json.RawMessage `json:"context,omitempty"`
+	// MaintenanceVersion is the plan's when it was provisioned or maintained.
+	MaintenanceVersion string `json:"maintenance_version,omitempty"`
+}
+
+// An Instance is the record of a service instance.
+type Instance struct {
+	Course
+	// Incarnation is the id of the operation that created it: an id that is
+	// used again after a deletion is another instance.
+	Incarnation string `json:"incarnation,omitempty"`
+	// Provider names what makes it, so that it can be removed after its plan
+	// has left the catalog (CAT-28).
+	Provider   string     `json:"provider,omitempty"`
+	Attributes Attributes `json:"attributes,omitzero"`
+	// Unusable says that a failed update left it so (UPD-24).
+	Unusable bool      `json:"unusable,omitempty"`
+	Created  time.Time `json:"created,omitzero"`
+	Updated  time.Time `json:"updated,omitzero"`
+}
+
+// An Answer is what a request to a record comes to, when it is not refused.
+type Answer int
+
+// The answers.
+const (
+	Begin   Answer = iota + 1 // begin a new operation
+	Join                      // the same operation runs already
+	Exists                    // it is so already
+	Missing                   // nothing to delete
+)
+
+// OnProvision answers a PUT (checklist section 14.1). Same says whether the
+// attributes equal the current ones; it means nothing where there are none.
+func (i Instance) OnProvision(same bool, received time.Time) (Answer, error) {
+	switch i.State {
+	case Absent:
+		return Begin, nil
+	case Deleted:
+		// A PUT that was sent before the deletion and arrives after it: the
+		// platform believes the instance gone (ORB-03).
+		if !received.After(i.DeleteReceived) {
+			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service instance."}
+		}
+		return Begin, nil
+	}
+	if !same {
+		return 0, Refuse(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
+	}
+	switch i.State {
+	case Creating:
+		return Join, nil
+	case CreateFailed:
+		return Begin, nil
+	case Ready:
+		if i.Unusable {
+			return 0, Refuse(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
+		}
+		return Exists, nil
+	case DeleteFailed:
+		return 0, refuseHalfDeleted()
+	default: // Updating, Deleting
+		return 0, RefuseConcurrent()
+	}
+}
+
+// OnUpdate answers a PATCH. Same says whether a running update leads to the
+// attributes that the request asks for.
+func (i Instance) OnUpdate(same bool) (Answer, error) {
+	switch i.State {
+	case Absent, Deleted:
+		return 0, refuseNoInstance()
+	case Ready:
+		return Begin, nil // also after a failed update, to repair (UPD-25)
+	case Updating:
+		if same {
+			return Join, nil
+		}
+		return 0, RefuseConcurrent()
+	case CreateFailed:
+		return 0, refuseHalfMade()
+	case DeleteFailed:
+		return 0, refuseHalfDeleted()
+	default: // Creating, Deleting
+		return 0, RefuseConcurrent()
+	}
+}
+
+// OnDeprovision answers a DELETE: safe in every state (ORB-01), refused only
+// while an update runs (DEPR-09).
+func (i Instance) OnDeprovision() (Answer, error) {
+	switch i.State {
+	case Absent, Deleted:
+		return Missing, nil
+	case Updating:
+		return 0, RefuseConcurrent()
+	case Deleting:
+		return Join, nil
+	default: // Creating, Ready, CreateFailed, DeleteFailed
+		return Begin, nil
+	}
+}
+
+// OnRead answers a GET.
+func (i Instance) OnRead() error {
+	switch i.State {
+	case Ready, DeleteFailed:
+		return nil
+	case Updating, Deleting:
+		return RefuseConcurrent()
+	default: // Absent, Creating, CreateFailed, Deleted
+		return refuseNoInstance()
+	}
+}
+
+// OnBind says whether a new binding may begin.
+func (i Instance) OnBind() error {
+	switch i.State {
+	case Absent, Deleted:
+		return refuseNoInstance()
+	case Ready:
+		if i.Unusable {
+			return Refuse(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
+		}
+		return nil
+	case CreateFailed:
+		return refuseHalfMade()
+	case DeleteFailed:
+		return refuseHalfDeleted()
+	default: // Creating, Updating, Deleting
+		return RefuseConcurrent()
+	}
+}
+
+// OnUnbind says whether a binding may begin to be removed: also when the
+// instance is not healthy (UNB-10), but not while it changes (CONC-08).
+func (i Instance) OnUnbind() error {
+	switch i.State {
+	case Updating, Deleting:
+		return RefuseConcurrent()
+	}
+	return nil
+}
+
+func refuseNoInstance() *Refusal {
+	return Refuse(NotFound, "There is no service instance with this id.")
+}
+
+func refuseHalfMade() *Refusal {
+	return Refuse(Unprocessable, "The service instance could not be created; delete it, or provision it again.")
+}
+
+func refuseHalfDeleted() *Refusal {
+	return Refuse(Unprocessable, "The service instance could not be deleted completely; delete it again.")
+}
+
+// BeginProvision starts the creation of an instance. It also gives the
+// operation that the new one replaces in the record, to be remembered.
+func (i Instance) BeginProvision(s Start, key Key, provider string, a Attributes) (Instance, *PastOperation, error) {
+	state, err := instanceTransitions.next(i.State, BeginCreate)
+	if err != nil {
+		return i, nil, err
+	}
+	i.Course = i.clone()
+	i.Key, i.State = key, state
+	past := i.begin(s, Provision)
+	i.Incarnation, i.Provider, i.Attributes = s.ID, provider, a
+	i.Unusable, i.Created, i.Updated = false, s.Now, time.Time{}
+	return i, past, nil
+}
+
+// BeginUpdate starts a change towards the target.
+func (i Instance) BeginUpdate(s Start, target Attributes) (Instance, *PastOperation, error) {
+	state, err := instanceTransitions.next(i.State, BeginUpdate)
+	if err != nil {
+		return i, nil, err
+	}
+	i.Course = i.clone()
+	i.State = state
+	past := i.begin(s, Update)
+	i.Operation.Target = &target
+	return i, past, nil
+}
+
+// BeginDeprovision starts the deletion, also of what is half made: it
+// overtakes a creation that is still running.
+func (i Instance) BeginDeprovision(s Start) (Instance, *PastOperation, error) {
+	state, err := instanceTransitions.next(i.State, BeginDelete)
+	if err != nil {
+		return i, nil, err
+	}
+	i.Course = i.clone()
+	i.State = state
+	return i, i.begin(s, Deprovision), nil
+}
+
+// Entomb records that the deletion of what does not exist was asked for.
+func (i Instance) Entomb(key Key, now, received time.Time) (Instance, error) {
+	if _, err := instanceTransitions.next(i.State, Entomb); err != nil {
+		return i, err
+	}
+	i.Course = i.clone()
+	i.Key = key
+	if received.After(i.DeleteReceived) {
+		i.DeleteReceived = received
+	}
+	i.entomb(now)
+	return i, nil
+}
+
+// SetContext replaces the platform's context: no work, no operation (UPD-15).
+func (i Instance) SetContext(context json.RawMessage, now time.Time) Instance {
+	i.Attributes.Context, i.Updated = context, now
+	return i
+}
+
+// Succeed settles the current operation well.
+func (i Instance) Succeed(now time.Time) (Instance, error) {
+	state, err := i.settling(Succeed)
+	if err != nil {
+		return i, err
+	}
+	i.Course = i.clone()
+	i.State = state
+	switch i.Operation.Kind {
+	case Update:
+		i.Attributes, i.Operation.Target = *i.Operation.Target, nil
+		i.Unusable, i.Updated = false, now
+	case Deprovision:
+		// A tombstone keeps no user's data.
+		i.Attributes, i.Unusable = Attributes{}, false
+	}
+	i.settle(now, Succeeded, "")
+	return i, nil
+}
+
+// Fail settles the current operation badly. A failed update leaves the
+// attributes as they were (UPD-23).
+func (i Instance) Fail(now time.Time, f Failure) (Instance, error) {
+	state, err := i.settling(Fail)
+	if err != nil {
+		return i, err
+	}
+	i.Course = i.clone()
+	i.State = state
+	i.settle(now, Failed, f.Message)
+	switch i.Operation.Kind {
+	case Update:
+		i.Operation.Target = nil
+		i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = f.InstanceUsable, f.UpdateRepeatable
+		i.Unusable = f.InstanceUsable != nil && !*f.InstanceUsable
+	case Deprovision:
+		// Part of it may be gone.
+		unusable := false
+		i.Operation.InstanceUsable = &unusable
+	}
+	return i, nil
+}
+
+func (i Instance) settling(e Event) (State, error) {
+	if !i.InProgress() {
+		return i.State, &IllegalTransition{State: i.State, Event: e}
+	}
+	return instanceTransitions.next(i.State, e)
+}

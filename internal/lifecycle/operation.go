@@ -1,0 +1,144 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Kind is what an operation does.
+type Kind string
+
+// The kinds.
+const (
+	Provision   Kind = "provision"
+	Update      Kind = "update"
+	Deprovision Kind = "deprovision"
+	Bind        Kind = "bind"
+	Unbind      Kind = "unbind"
+)
+
+// Deletes reports whether the operation removes what it works on.
+func (k Kind) Deletes() bool { return k == Deprovision || k == Unbind }
+
+// Phase is how far an operation is. Its values are the wire's (LOP-01).
+type Phase string
+
+// The phases. Succeeded and Failed never change again (LOP-19).
+const (
+	InProgress Phase = "in progress"
+	Succeeded  Phase = "succeeded"
+	Failed     Phase = "failed"
+)
+
+// Durations of the lifecycle.
+const (
+	// Retention is how long finished operations and tombstones are kept:
+	// longer than a platform polls (one week, LOP-13) and than it repeats
+	// deletions (34 hours, ORB-05).
+	Retention = 8 * 24 * time.Hour
+	// ReclaimAfter is when the broker by itself removes what a failed
+	// provision or a failed deletion left and nobody deleted (ORB-04). It is
+	// past the time in which a platform may still poll the failure.
+	ReclaimAfter = Retention
+	// SecondLook is how long a deletion that overtook another operation waits
+	// between the two looks that together prove an absence.
+	SecondLook = 10 * time.Second
+	// Grace is how long after the next planned look an operation counts as
+	// abandoned and is driven again.
+	Grace = time.Minute
+)
+
+// An Operation is one change to an instance or binding. It moves forward
+// only: once it has succeeded or failed it never changes again.
+type Operation struct {
+	ID          string    `json:"id"`
+	Kind        Kind      `json:"kind"`
+	Phase       Phase     `json:"phase"`
+	Description string    `json:"description,omitempty"` // for the platform's user
+	Percent     int       `json:"percent,omitempty"`
+	Started     time.Time `json:"started"`
+	// Deadline is when the operation fails if it has not settled (LOP-20).
+	Deadline time.Time `json:"deadline"`
+	Settled  time.Time `json:"settled,omitzero"`
+	// Attempt counts the executions that have driven the operation, from 1;
+	// a step of an older attempt does nothing.
+	Attempt int `json:"attempt"`
+	// Next is when the next look is planned.
+	Next time.Time `json:"next,omitzero"`
+	// Faults counts the passing faults since the last good step.
+	Faults int `json:"faults,omitempty"`
+	// Synchronous says that the platform's request waits for the result.
+	Synchronous bool `json:"synchronous,omitempty"`
+	// Asker is who asked for it, for audit.
+	Asker Asker `json:"asker,omitzero"`
+	// Target is what an update leads to; the attributes change only when it
+	// succeeds (UPD-23).
+	Target *Attributes `json:"target,omitempty"`
+	// InstanceUsable and UpdateRepeatable come with a failed update or
+	// deprovision (ERR-10).
+	InstanceUsable   *bool `json:"instance_usable,omitempty"`
+	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
+	// Cancelled says that a later deletion overtook the operation.
+	Cancelled bool `json:"cancelled,omitempty"`
+}
+
+// An Asker is who asked for an operation.
+type Asker struct {
+	// IdentityPlatform and Identity are the originating identity (OID-02);
+	// Identity is its decoded JSON object, which may be personal data.
+	IdentityPlatform string          `json:"identity_platform,omitempty"`
+	Identity         json.RawMessage `json:"identity,omitempty"`
+	// Request is the request identity (RID-02).
+	Request string `json:"request,omitempty"`
+}
+
+// IsZero lets omitzero leave it out.
+func (a Asker) IsZero() bool {
+	return a.IdentityPlatform == "" && len(a.Identity) == 0 && a.Request == ""
+}
+
+// A Start is what every operation begins with.
+type Start struct {
+	ID          string
+	Now         time.Time
+	Received    time.Time // when the request arrived at the edge
+	Timeout     time.Duration
+	Synchronous bool
+	Asker       Asker
+}
+
+func (s Start) operation(kind Kind) *Operation {
+	return &Operation{
+		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
+		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Asker: s.Asker,
+	}
+}
+
+// A Look is what a step saw of work that goes on.
+type Look struct {
+	Percent     int
+	Description string
+	After       time.Duration // until the next look
+}
+
+// A Failure is the end of an operation that did not succeed. Its message is
+// safe for the platform's user.
+type Failure struct {
+	Message          string
+	InstanceUsable   *bool
+	UpdateRepeatable *bool
+}
+
+// Overdue is the failure of an operation that passed its deadline.
+func Overdue() Failure {
+	return Failure{Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make."}
+}
+
+// A PastOperation is a finished operation that a later one replaced in its
+// record, kept so that its token goes on being answered (LOP-06).
+type PastOperation struct {
+	Version   int64     `json:"-"`
+	Key       Key       `json:"key"`
+	Operation Operation `json:"operation"`
+	Expires   time.Time `json:"expires"`
+}

@@ -1,0 +1,130 @@
+package lifecycle
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// SameParameters reports whether two parameter objects are equal by value:
+// the order of members does not count, numbers are compared exactly, and
+// absent equals empty (PROV-09). Both are valid JSON or nil.
+func SameParameters(a, b json.RawMessage) bool {
+	return sameValue(decode(a), decode(b))
+}
+
+// decode gives an empty object for what is absent or null (INP-07).
+func decode(raw json.RawMessage) any {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if len(raw) == 0 || d.Decode(&v) != nil || v == nil {
+		return map[string]any{}
+	}
+	return v
+}
+
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			w, ok := b[k]
+			if !ok || !sameValue(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	case json.Number:
+		b, ok := b.(json.Number)
+		return ok && sameNumber(string(a), string(b))
+	default:
+		return a == b
+	}
+}
+
+// sameNumber compares two JSON numbers by value without ever expanding an
+// exponent: 1e999999999 must not cost more than it weighs (INP-15).
+func sameNumber(a, b string) bool {
+	an, ad, ae := decimal(a)
+	bn, bd, be := decimal(b)
+	return ad == bd && (ad == "" || an == bn && ae == be)
+}
+
+// decimal splits a JSON number into its sign, its significant digits without
+// zeros at either end, and the exponent of the last digit. Zero has no digits.
+// The exponent is a decimal number in text, since it may be of any length.
+func decimal(s string) (negative bool, digits string, exponent string) {
+	s, negative = strings.CutPrefix(s, "-")
+	mantissa, exp := s, "0"
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		mantissa, exp = s[:i], s[i+1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	all := strings.TrimLeft(whole+fraction, "0")
+	digits = strings.TrimRight(all, "0")
+	shift := len(all) - len(digits) - len(fraction)
+	return negative, digits, addToExponent(exp, shift)
+}
+
+func addToExponent(exp string, shift int) string {
+	e, ok := new(big.Int).SetString(strings.TrimPrefix(exp, "+"), 10)
+	if !ok {
+		return exp
+	}
+	return e.Add(e, big.NewInt(int64(shift))).String()
+}
+
+// The members of a platform's context that name a place and do not change;
+// the others (names, annotations, unknown ones) are volatile and take no part
+// in the comparison (PROV-09, INP-06).
+var stableContext = []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"}
+
+// SamePlacement reports whether two requests name the same place: the two
+// guids, and the stable members of the context where both have them.
+func SamePlacement(a, b Attributes) bool {
+	if a.OrganizationGUID != b.OrganizationGUID || a.SpaceGUID != b.SpaceGUID {
+		return false
+	}
+	x, _ := decode(a.Context).(map[string]any)
+	y, _ := decode(b.Context).(map[string]any)
+	for _, name := range stableContext {
+		v, inX := x[name]
+		w, inY := y[name]
+		if inX && inY && !sameValue(v, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// MergeParameters is how an update changes parameters: members that are given
+// replace those of the same name, the others stay (UPD-08). It is nil when
+// nothing is set.
+func MergeParameters(current, given json.RawMessage) json.RawMessage {
+	var merged, changes map[string]json.RawMessage
+	if json.Unmarshal(current, &merged) != nil || merged == nil {
+		merged = map[string]json.RawMessage{}
+	}
+	if json.Unmarshal(given, &changes) == nil {
+		for k, v := range changes {
+			merged[k] = v
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(merged)
+	if err != nil {
+		return current // unreachable: every member was valid JSON
+	}
+	return out
+}
