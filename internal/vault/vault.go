@@ -1,0 +1,155 @@
+// Package vault seals what is secret before it is stored: users' parameters,
+// credentials, and the random secrets that credentials derive from. It owns
+// the sealed form and leaves to others what is sealed and where it is kept.
+// On one machine the key is a file (vault.Local).
+package vault
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A Label binds a sealed value to the place it was sealed for: what is copied
+// into another record, or another member of the same one, does not open.
+type Label struct {
+	Key    lifecycle.Key // of the record
+	Member Member
+}
+
+// A Member says which value of a record is sealed.
+type Member string
+
+// The members.
+const (
+	Parameters Member = "parameters"
+	Secret     Member = "secret"
+	Grant      Member = "grant"
+)
+
+// bytes is unambiguous: each part is preceded by its length.
+func (l Label) bytes() []byte {
+	var out []byte
+	for _, part := range []string{l.Key.Platform, l.Key.Instance, l.Key.Binding, string(l.Member)} {
+		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
+		out = append(out, part...)
+	}
+	return out
+}
+
+// A Vault seals and opens. Both may be called by many goroutines at once.
+type Vault interface {
+	// Seal encrypts and authenticates plaintext for the label. Sealing the
+	// same twice gives different results. Nil seals to nil.
+	Seal(ctx context.Context, label Label, plaintext []byte) ([]byte, error)
+	// Open gives back what was sealed for the same label, or ErrSealed. Nil
+	// opens to nil.
+	Open(ctx context.Context, label Label, sealed []byte) ([]byte, error)
+}
+
+// ErrSealed: the value was sealed with another key or for another label, or
+// was changed since.
+var ErrSealed = errors.New("sealed value does not open: it was sealed with another key, or was changed")
+
+// A Local vault seals with AES-256-GCM under one key kept in a file.
+type Local struct{ aead cipher.AEAD }
+
+const (
+	keyLength = 32
+	// format is the first byte of what Local seals.
+	format = 1
+)
+
+// NewLocal makes a vault from a key of 32 bytes.
+func NewLocal(key []byte) (*Local, error) {
+	if len(key) != keyLength {
+		return nil, fmt.Errorf("vault key has %d bytes, not %d", len(key), keyLength)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("making the vault's cipher: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, fmt.Errorf("making the vault's cipher: %w", err)
+	}
+	return &Local{aead: aead}, nil
+}
+
+// Seal implements Vault.
+func (v *Local) Seal(_ context.Context, label Label, plaintext []byte) ([]byte, error) {
+	if plaintext == nil {
+		return nil, nil
+	}
+	out := make([]byte, 1+v.aead.NonceSize(), 1+v.aead.NonceSize()+len(plaintext)+v.aead.Overhead())
+	out[0] = format
+	if _, err := rand.Read(out[1:]); err != nil {
+		return nil, fmt.Errorf("sealing: %w", err)
+	}
+	return v.aead.Seal(out, out[1:], plaintext, label.bytes()), nil
+}
+
+// Open implements Vault.
+func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	head := 1 + v.aead.NonceSize()
+	if len(sealed) < head || sealed[0] != format {
+		return nil, ErrSealed
+	}
+	// A plaintext of no bytes is not the same as none.
+	plaintext, err := v.aead.Open([]byte{}, sealed[1:head], sealed[head:], label.bytes())
+	if err != nil {
+		return nil, ErrSealed
+	}
+	return plaintext, nil
+}
+
+// CreateKeyFile writes a new random key to path with mode 0600. A file that
+// exists is left alone and is an error (fs.ErrExist): a key that is replaced
+// makes everything that was sealed with it unreadable.
+func CreateKeyFile(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("creating the vault's key %q: %w", path, os.ErrExist)
+	}
+	key := make([]byte, keyLength)
+	if _, err := rand.Read(key); err != nil {
+		return fmt.Errorf("creating the vault's key: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".vault-*")
+	if err != nil {
+		return fmt.Errorf("creating the vault's key: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(key)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("creating the vault's key: %w", err)
+	}
+	// A link never replaces a file; a rename would.
+	if err := os.Link(f.Name(), path); err != nil {
+		return fmt.Errorf("creating the vault's key: %w", err)
+	}
+	return nil
+}
+
+// ReadKeyFile makes a vault from a key that CreateKeyFile wrote.
+func ReadKeyFile(path string) (*Local, error) {
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the vault's key: %w", err)
+	}
+	v, err := NewLocal(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the vault's key %q: %w", path, err)
+	}
+	return v, nil
+}
