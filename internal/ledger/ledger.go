@@ -1,0 +1,201 @@
+// Package ledger keeps the lifecycle's records in a store: it owns their keys
+// and their encoding, and knows whether a commit whose answer was lost, or
+// whose repetition met a conflict, had landed after all. What the records mean
+// is the lifecycle's; how they are kept is the store's.
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/store"
+)
+
+// Schema is the version of the records' encoding. A record of a later one is
+// refused rather than misread.
+const Schema = 1
+
+// Sort keys of the table.
+const (
+	sortInstance  = "INSTANCE"
+	sortBinding   = "BINDING#"
+	sortPointer   = "POINTER"
+	sortOperation = "OPERATION"
+)
+
+// ErrConflict: a record was changed in between; nothing was written. Read
+// again and decide again.
+var ErrConflict = store.ErrConflict
+
+// A Ledger reads and writes the records. It has no state of its own.
+type Ledger struct {
+	store   store.Store
+	account string
+	region  string
+	newID   func() string
+}
+
+// New makes a ledger. Account and region are stamped on every record; newID
+// gives a different string at each call, naming a commit.
+func New(s store.Store, account, region string, newID func() string) *Ledger {
+	return &Ledger{store: s, account: account, region: region, newID: newID}
+}
+
+// Instance reads an instance; what was never recorded has state Absent and
+// version 0. A tombstone whose time is over reads as Absent, at its version.
+func (l *Ledger) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
+	var i lifecycle.Instance
+	version, err := l.read(ctx, instanceKey(key), &i)
+	if err != nil {
+		return i, err
+	}
+	i.Version = version
+	if i.Forgotten(now) {
+		i = lifecycle.Instance{Course: lifecycle.Course{Version: version}}
+	}
+	i.Key = key.InstanceKey()
+	return i, nil
+}
+
+// Binding reads a binding as Instance reads an instance.
+func (l *Ledger) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
+	var b lifecycle.Binding
+	version, err := l.read(ctx, bindingKey(key), &b)
+	if err != nil {
+		return b, err
+	}
+	b.Version = version
+	if b.Forgotten(now) {
+		b = lifecycle.Binding{Course: lifecycle.Course{Version: version}}
+	}
+	b.Key = key
+	return b, nil
+}
+
+// Bindings reads every recorded binding of an instance, tombstones included,
+// in the order of their ids.
+func (l *Ledger) Bindings(ctx context.Context, instance lifecycle.Key) ([]lifecycle.Binding, error) {
+	var out []lifecycle.Binding
+	for cursor := ""; ; {
+		page, err := l.store.List(ctx, instanceKey(instance).Partition, sortBinding, cursor)
+		if err != nil {
+			return nil, fmt.Errorf("listing bindings: %w", err)
+		}
+		for _, r := range page.Records {
+			var b lifecycle.Binding
+			if err := decode(r, &b); err != nil {
+				return nil, err
+			}
+			b.Version = r.Version
+			out = append(out, b)
+		}
+		if cursor = page.Next; cursor == "" {
+			return out, nil
+		}
+	}
+}
+
+// Pointer reads which instance a binding id belongs to; version 0 for none.
+func (l *Ledger) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
+	var p lifecycle.Pointer
+	version, err := l.read(ctx, pointerKey(platform, binding), &p)
+	p.Version = version
+	return p, err
+}
+
+// PastOperation reads a finished operation that another one replaced in its
+// record; version 0 for none, or for one whose time is over.
+func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
+	var p lifecycle.PastOperation
+	version, err := l.read(ctx, operationKey(id), &p)
+	if err != nil || version == 0 || !now.Before(p.Expires) {
+		return lifecycle.PastOperation{}, err
+	}
+	p.Version = version
+	return p, nil
+}
+
+// A Due is a record that the reaper is to look at: one of the three is set.
+type Due struct {
+	Instance *lifecycle.Instance
+	Binding  *lifecycle.Binding
+	Past     *lifecycle.PastOperation
+	key      store.Key
+	version  int64
+}
+
+// Due reads one page of what is due at before. Records that cannot be read
+// are left out and reported in the error beside the others, so that one of
+// them never hides the rest.
+func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
+	page, err := l.store.Due(ctx, before, cursor)
+	if err != nil {
+		return nil, "", fmt.Errorf("listing what is due: %w", err)
+	}
+	var damaged []error
+	for _, r := range page.Records {
+		d := Due{key: r.Key, version: r.Version}
+		var err error
+		switch {
+		case r.Sort == sortInstance:
+			d.Instance = &lifecycle.Instance{}
+			err = decode(r, d.Instance)
+			d.Instance.Version = r.Version
+		case r.Sort == sortOperation:
+			d.Past = &lifecycle.PastOperation{}
+			err = decode(r, d.Past)
+			d.Past.Version = r.Version
+		default:
+			d.Binding = &lifecycle.Binding{}
+			err = decode(r, d.Binding)
+			d.Binding.Version = r.Version
+		}
+		if err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		found = append(found, d)
+	}
+	return found, page.Next, errors.Join(damaged...)
+}
+
+func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, error) {
+	r, err := l.store.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading %q: %w", key.Sort, err)
+	}
+	return r.Version, decode(r, into)
+}
+
+func decode(r store.Record, into any) error {
+	if r.Schema > Schema {
+		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one", r.Partition, r.Sort, r.Schema, Schema)
+	}
+	if err := json.Unmarshal(r.Body, into); err != nil {
+		return fmt.Errorf("decoding record %q %q: %w", r.Partition, r.Sort, err)
+	}
+	return nil
+}
+
+func instanceKey(k lifecycle.Key) store.Key {
+	return store.Key{Partition: "I#" + k.Platform + "#" + k.Instance, Sort: sortInstance}
+}
+
+func bindingKey(k lifecycle.Key) store.Key {
+	return store.Key{Partition: "I#" + k.Platform + "#" + k.Instance, Sort: sortBinding + k.Binding}
+}
+
+func pointerKey(platform, binding string) store.Key {
+	return store.Key{Partition: "B#" + platform + "#" + binding, Sort: sortPointer}
+}
+
+func operationKey(id string) store.Key {
+	return store.Key{Partition: "OP#" + id, Sort: sortOperation}
+}
