@@ -1,0 +1,233 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+	now := w.Now()
+	i, err := w.Records.Instance(ctx, ref.Token.Key, now)
+	if err != nil {
+		return workflow.Outcome{}, err
+	}
+	if !i.Current(ref.Token.Operation, ref.Attempt) {
+		return settled, nil // overtaken, settled, or driven again by another
+	}
+	op := i.Operation
+	if !now.Before(op.Deadline) {
+		return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+			next, err := i.Fail(now, lifecycle.Overdue())
+			return next, nil, err
+		})
+	}
+	if until := i.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
+		return w.waitInstance(ctx, ref, i, until.Sub(now))
+	}
+	if op.Kind == lifecycle.Deprovision {
+		b, err := w.nextBinding(ctx, i)
+		if err != nil {
+			return workflow.Outcome{}, err
+		}
+		if b != nil {
+			return w.removeBinding(ctx, ref, i, *b)
+		}
+	}
+
+	in, err := w.instanceFor(ctx, i, op)
+	if err != nil {
+		return workflow.Outcome{}, err
+	}
+	holder, i, ok, err := w.leaseInstance(ctx, i, now)
+	if err != nil || !ok {
+		return workflow.Outcome{Wait: raceWait}, err
+	}
+	status, callErr := w.call(ctx, i.Provider, func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+		switch op.Kind {
+		case lifecycle.Provision:
+			return p.Provision(ctx, in)
+		case lifecycle.Update:
+			return p.Update(ctx, in)
+		default:
+			return p.Deprovision(ctx, in)
+		}
+	})
+	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+		next, err := w.judgedInstance(ref, i, w.judge(i.Operation, status, callErr, now), now)
+		return next, nil, err
+	})
+}
+
+// judgedInstance is the record after a provider's answer.
+func (w *Worker) judgedInstance(ref workflow.Ref, i lifecycle.Instance, v verdict, now time.Time) (lifecycle.Instance, error) {
+	switch {
+	case v.failure != nil:
+		return i.Fail(now, *v.failure)
+	case v.fault != nil:
+		w.logFault(ref, i.Operation, v.fault)
+		i.Course = i.Faulted(now, backoff(i.Operation.Faults))
+		return i, nil
+	case v.done && i.Operation.Kind == lifecycle.Deprovision:
+		course, proven := i.AbsenceSeen(i.Operation.ID, now, w.LeasesSince)
+		if i.Course = course; !proven {
+			i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
+			return i, nil
+		}
+		return i.Succeed(now)
+	case v.done:
+		return i.Succeed(now)
+	default:
+		i.Course = i.Looked(now, v.look)
+		return i, nil
+	}
+}
+
+// leaseInstance records that this step may call the cloud. False means that
+// another writer was faster: look again.
+func (w *Worker) leaseInstance(ctx context.Context, i lifecycle.Instance, now time.Time) (holder string, _ lifecycle.Instance, ok bool, err error) {
+	holder = w.NewID()
+	i.Course = i.Leased(holder, now, w.until(now), w.LeasesSince)
+	err = w.Records.Commit(ctx, ledger.PutInstance(i))
+	if errors.Is(err, ledger.ErrConflict) {
+		return "", i, false, nil
+	}
+	if err != nil {
+		return "", i, false, err
+	}
+	i.Version++
+	return holder, i, true, nil
+}
+
+// waitInstance records only what must be: the due time, if it would pass.
+func (w *Worker) waitInstance(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, wait time.Duration) (workflow.Outcome, error) {
+	return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+		i.Course = i.Looked(now, lifecycle.Look{After: wait})
+		return i, nil, nil
+	})
+}
+
+// recordInstance writes what apply makes of the record and gives up the lease.
+// If the operation is no longer the current one, it only gives up the lease:
+// that is what tells whoever overtook it that no call is on its way.
+func (w *Worker) recordInstance(
+	ctx context.Context, ref workflow.Ref, i lifecycle.Instance, holder string,
+	apply func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error),
+) (workflow.Outcome, error) {
+	outcome := settled
+	err := repeat(ctx, func(ctx context.Context, first bool) error {
+		now := w.Now()
+		var err error
+		if !first {
+			if i, err = w.Records.Instance(ctx, ref.Token.Key, now); err != nil {
+				return err
+			}
+		}
+		if !i.Current(ref.Token.Operation, ref.Attempt) {
+			outcome = settled
+			if !i.Holds(holder) {
+				return nil
+			}
+			i.Course = i.Released(holder)
+			return w.Records.Commit(ctx, ledger.PutInstance(i))
+		}
+		next, more, err := apply(i, now)
+		if err != nil {
+			return fmt.Errorf("recording a step of %q: %w", ref.Name(), err)
+		}
+		next.Course = next.Released(holder)
+		outcome = outcomeOf(next.Course, now)
+		return w.Records.Commit(ctx, append(more, ledger.PutInstance(next))...)
+	})
+	return outcome, err
+}
+
+func outcomeOf(c lifecycle.Course, now time.Time) workflow.Outcome {
+	if !c.InProgress() {
+		return settled
+	}
+	return workflow.Outcome{Wait: max(c.Operation.Next.Sub(now), 0)}
+}
+
+// nextBinding is the first binding that a deprovision still has to remove.
+func (w *Worker) nextBinding(ctx context.Context, i lifecycle.Instance) (*lifecycle.Binding, error) {
+	bindings, err := w.Records.Bindings(ctx, i.Key)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bindings {
+		if b.State != lifecycle.Absent && b.State != lifecycle.Deleted {
+			return &b, nil
+		}
+	}
+	return nil, nil
+}
+
+// removeBinding removes one binding of an instance that is being deleted. No
+// new one can begin: beginning one checks that the instance is ready. One that
+// had begun has stopped, or waits for its lease to be given up or run out.
+func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, b lifecycle.Binding) (workflow.Outcome, error) {
+	now, op := w.Now(), i.Operation
+	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
+		// The late step usually gives its lease up long before it runs out.
+		return w.waitInstance(ctx, ref, i, min(until.Sub(now), instanceWait))
+	}
+	in, err := w.bindingFor(ctx, i, b, op)
+	if err != nil {
+		return workflow.Outcome{}, err
+	}
+	holder, i, ok, err := w.leaseInstance(ctx, i, now)
+	if err != nil || !ok {
+		return workflow.Outcome{Wait: raceWait}, err
+	}
+	status, callErr := w.call(ctx, b.Provider, func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+		return p.Unbind(ctx, in)
+	})
+	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+		v := w.judge(i.Operation, status, callErr, now)
+		if !v.done {
+			next, err := w.judgedInstance(ref, i, v, now)
+			return next, nil, err
+		}
+		b, err := w.Records.Binding(ctx, b.Key, now)
+		if err != nil {
+			return i, nil, err
+		}
+		course, proven := b.AbsenceSeen(i.Operation.ID, now, w.LeasesSince)
+		if b.Course = course; !proven {
+			i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
+			return i, []ledger.Change{ledger.PutBinding(b)}, nil
+		}
+		i.Course = i.Looked(now, lifecycle.Look{})
+		changes, err := w.removed(ctx, b, now)
+		return i, changes, err
+	})
+}
+
+// removed is what is written when a binding ends with its instance.
+func (w *Worker) removed(ctx context.Context, b lifecycle.Binding, now time.Time) ([]ledger.Change, error) {
+	if b.State == lifecycle.Absent || b.State == lifecycle.Deleted {
+		return nil, nil // an unbind that was under way has ended it
+	}
+	gone, err := b.Remove(now)
+	if err != nil {
+		return nil, err
+	}
+	pointer, err := w.pointerOf(ctx, b)
+	return []ledger.Change{ledger.PutBinding(gone), ledger.DeletePointer(pointer)}, err
+}
+
+// pointerOf reads the pointer to a binding; version 0 if it points elsewhere.
+func (w *Worker) pointerOf(ctx context.Context, b lifecycle.Binding) (lifecycle.Pointer, error) {
+	p, err := w.Records.Pointer(ctx, b.Key.Platform, b.Key.Binding)
+	if err != nil || p.Key != b.Key {
+		return lifecycle.Pointer{}, err
+	}
+	return p, nil
+}

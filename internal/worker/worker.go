@@ -1,0 +1,228 @@
+// Package worker does one step of one operation: it reads the record, makes
+// sure that the step may still act, says in the record that it is about to
+// call the cloud, asks the provider, and records what came of it. It needs
+// records, a vault, the plans' settings and the providers; it does not know
+// what drives it, nor HTTP.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// Records is what the worker needs of the ledger, which documents it.
+type Records interface {
+	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
+	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Bindings(ctx context.Context, instance lifecycle.Key) ([]lifecycle.Binding, error)
+	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Plans looks up what the operator fixed in a plan; false when the plan has
+// left the catalog.
+type Plans interface {
+	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
+}
+
+// Options are what a Worker is made of.
+type Options struct {
+	Records   Records
+	Vault     vault.Vault
+	Plans     Plans
+	Providers map[string]provider.Provider
+	Now       func() time.Time
+	NewID     func() string // different at each call
+	Log       *slog.Logger
+	// CallTimeout ends a call to the cloud. HardTimeout is when whatever runs
+	// a step is certainly dead; between the two there is time to record what
+	// happened.
+	CallTimeout, HardTimeout time.Duration
+	// LeasesSince makes older leases meaningless: the process that took them
+	// is known to be dead. Zero where that cannot be known.
+	LeasesSince time.Time
+}
+
+const (
+	// leaseMargin covers the difference of two clocks.
+	leaseMargin = time.Minute
+	// recordTimeout is for recording a result, which also happens when the
+	// step's own context has ended.
+	recordTimeout = 10 * time.Second
+	// recordTries bounds the repetitions when others write the same record.
+	recordTries = 20
+	// raceWait is the pause after losing a race for the lease.
+	raceWait = 100 * time.Millisecond
+	// instanceWait is the pause of a bind while its instance changes.
+	instanceWait = 2 * time.Second
+)
+
+// A Worker does steps. It has no state of its own.
+type Worker struct{ Options }
+
+// New makes a worker.
+func New(o Options) *Worker { return &Worker{Options: o} }
+
+var (
+	settled   = workflow.Outcome{Settled: true}
+	errTooHot = errors.New("record is written too often by others")
+)
+
+// Step does one step of the execution; it is a workflow.Step. An error means
+// that the records could not be read or written.
+func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+	if ref.Token.Key.IsBinding() {
+		return w.stepBinding(ctx, ref)
+	}
+	return w.stepInstance(ctx, ref)
+}
+
+// call asks the provider, with a deadline of its own that ends before the
+// step's: there is always time left to record the result.
+func (w *Worker) call(ctx context.Context, name string, ask func(context.Context, provider.Provider) (provider.Status, error)) (provider.Status, error) {
+	p, ok := w.Providers[name]
+	if !ok {
+		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
+	defer cancel()
+	return ask(ctx, p)
+}
+
+// A verdict is what the answer of a provider means for the operation.
+type verdict struct {
+	done    bool
+	failure *lifecycle.Failure
+	fault   error // passing
+	look    lifecycle.Look
+	grant   *provider.Grant
+}
+
+func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err error, now time.Time) verdict {
+	var failure *provider.Failure
+	switch {
+	case errors.As(err, &failure):
+		return verdict{failure: &lifecycle.Failure{
+			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
+		}}
+	case err != nil:
+		return verdict{fault: err}
+	case status.Done:
+		return verdict{done: true, grant: status.Grant}
+	}
+	after := status.After
+	if after <= 0 {
+		after = pause(now.Sub(op.Started))
+	}
+	return verdict{look: lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}}
+}
+
+const maxPause = 5 * time.Minute
+
+// pause is how long to wait between looks when the provider does not say: it
+// grows from 10 s to 60 s in the first hour and is 300 s after it, so that a
+// week of waiting stays within what one execution may record.
+func pause(age time.Duration) time.Duration {
+	if age >= time.Hour {
+		return maxPause
+	}
+	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(age)/float64(time.Hour))
+}
+
+// backoff is the pause after the n-th fault in a row, from 1 s to 1 min.
+func backoff(faults int) time.Duration {
+	return min(time.Second<<min(faults, 6), time.Minute)
+}
+
+func (w *Worker) logFault(ref workflow.Ref, op *lifecycle.Operation, err error) {
+	w.Log.Warn("step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
+		"instance", ref.Token.Key.Instance, "binding", ref.Token.Key.Binding, "faults", op.Faults+1, "error", err)
+}
+
+// until is when a lease taken now ends.
+func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
+
+// repeat runs write until it does not meet a conflict. It outlives the step's
+// context: what the cloud has done must be recorded.
+func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	for try := range recordTries {
+		err := write(ctx, try == 0)
+		if !errors.Is(err, ledger.ErrConflict) {
+			return err
+		}
+	}
+	return errTooHot
+}
+
+func (w *Worker) settings(serviceID, planID string) map[string]any {
+	_, plan, ok := w.Plans.Plan(serviceID, planID)
+	if !ok {
+		return nil
+	}
+	return plan.Settings
+}
+
+func (w *Worker) open(ctx context.Context, key lifecycle.Key, member vault.Member, sealed lifecycle.Sealed) ([]byte, error) {
+	plain, err := w.Vault.Open(ctx, vault.Label{Key: key, Member: member}, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("opening sealed %s: %w", member, err)
+	}
+	return plain, nil
+}
+
+func operationFor(op *lifecycle.Operation) provider.Operation {
+	return provider.Operation{ID: op.ID, Kind: provider.Kind(op.Kind), Started: op.Started, Synchronous: op.Synchronous}
+}
+
+// instanceFor is what the provider is told of an instance: for an update, what
+// it is to become.
+func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Instance, op *lifecycle.Operation) (provider.Instance, error) {
+	a := i.Attributes
+	if op.Kind == lifecycle.Update && op.Target != nil {
+		a = *op.Target
+	}
+	parameters, err := w.open(ctx, i.Key, vault.Parameters, a.Parameters)
+	return provider.Instance{
+		Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op),
+		Parameters: parameters, Settings: w.settings(a.ServiceID, a.PlanID),
+	}, err
+}
+
+// bindingFor is what the provider is told of a binding. The secret is left out
+// of deletions.
+func (w *Worker) bindingFor(ctx context.Context, i lifecycle.Instance, b lifecycle.Binding, op *lifecycle.Operation) (provider.Binding, error) {
+	in, err := w.instanceFor(ctx, i, op)
+	if err != nil {
+		return provider.Binding{}, err
+	}
+	// The binding's own plan is the one it was made with: it may differ from
+	// the instance's since an update.
+	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.ServiceID, b.PlanID
+	in.Settings = w.settings(b.ServiceID, b.PlanID)
+	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
+	parameters, err := w.open(ctx, b.Key, vault.Parameters, b.Parameters)
+	if err != nil {
+		return provider.Binding{}, err
+	}
+	out := provider.Binding{
+		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation,
+		AppGUID: b.AppGUID, Route: b.Route, Parameters: parameters,
+	}
+	if op.Kind == lifecycle.Bind {
+		out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
+	}
+	return out, err
+}
