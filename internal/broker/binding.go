@@ -1,0 +1,300 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// A BindRequest is a PUT of a binding, its syntax checked.
+type BindRequest struct {
+	Caller
+	InstanceID, BindingID string
+	ServiceID, PlanID     string
+	AppGUID               string // from either place (BIND-08); empty for a service key
+	Route                 string
+	Context, Parameters   json.RawMessage
+}
+
+func (q BindRequest) key() lifecycle.Key {
+	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
+}
+
+// asynchronously reports whether the client understands a 202 for a binding:
+// only from version 2.14 on (BIND-20, UNB-07).
+func asynchronously(c Caller) bool { return c.AcceptsIncomplete && c.API >= 14 }
+
+// A BindResult answers a bind; Grant comes with Created and Done.
+type BindResult struct {
+	Result
+	Grant *provider.Grant
+}
+
+// Bind answers a PUT of a binding (checklist sections 10 and 14.2).
+func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
+	return decide(ctx, func(ctx context.Context) (BindResult, error) {
+		r, err := b.Records.Binding(ctx, q.key(), b.Now())
+		if err != nil {
+			return BindResult{}, err
+		}
+		same, err := b.sameBinding(ctx, r, q)
+		if err != nil {
+			return BindResult{}, err
+		}
+		answer, err := r.OnBind(same, q.Received)
+		if err != nil {
+			if _, _, unknown := b.knownPlan(q.ServiceID, q.PlanID); !same && r.ServiceID != "" && unknown != nil {
+				return BindResult{}, unknown // CLI-07: 400 comes before 409
+			}
+			return BindResult{}, err
+		}
+		switch answer {
+		case lifecycle.Exists:
+			grant, err := b.grant(ctx, r)
+			return BindResult{Result{Effect: Done}, grant}, err
+		case lifecycle.Join:
+			later, err := joins(r.Operation, asynchronously(q.Caller))
+			if err != nil {
+				return BindResult{}, err
+			}
+			return b.finishBind(ctx, q, r, later, Done)
+		}
+		r, later, err := b.beginBind(ctx, q, r)
+		if err != nil {
+			return BindResult{}, err
+		}
+		return b.finishBind(ctx, q, r, later, Created)
+	})
+}
+
+func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Binding, q BindRequest) (bool, error) {
+	if r.ServiceID != q.ServiceID || r.PlanID != q.PlanID || r.AppGUID != q.AppGUID || r.Route != q.Route {
+		return false, nil
+	}
+	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)
+	return lifecycle.SameParameters(parameters, q.Parameters), err
+}
+
+// beginBind checks in the order of checklist section 0, steps 8 to 12, then
+// commits the intent together with the condition that the instance is still as
+// it was read.
+func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Binding) (lifecycle.Binding, bool, error) {
+	now := b.Now()
+	i, err := b.Records.Instance(ctx, q.key().InstanceKey(), now)
+	if err != nil {
+		return r, false, err
+	}
+	standing := i.OnBind()
+	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
+		return r, false, standing
+	}
+	plan, err := b.bindable(i, q)
+	if err != nil {
+		return r, false, err
+	}
+	if standing != nil {
+		return r, false, standing
+	}
+	if plan.RequiresApp && q.AppGUID == "" {
+		return r, false, lifecycle.RefuseRequiresApp()
+	}
+	synchronous, err := waits(asynchronously(q.Caller), mode(plan.AsynchronousBinding, catalog.Never))
+	if err != nil {
+		return r, false, err
+	}
+	pointer, err := b.Records.Pointer(ctx, q.Platform, q.BindingID)
+	if err != nil {
+		return r, false, err
+	}
+	if pointer.Version != 0 && pointer.Key != r.Key {
+		return r, false, lifecycle.Refuse(lifecycle.Conflict, "A binding with this id exists on another service instance; use another id.")
+	}
+	pointer.Key = r.Key
+
+	fresh := lifecycle.Binding{
+		InstanceIncarnation: i.Incarnation, Provider: i.Provider,
+		ServiceID: q.ServiceID, PlanID: q.PlanID, AppGUID: q.AppGUID, Route: q.Route, Context: q.Context,
+	}
+	if fresh.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
+		return r, false, err
+	}
+	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
+		return r, false, err
+	}
+	r, past, err := r.BeginBind(b.start(q.Caller, plan, now, synchronous), r.Key, fresh)
+	if err != nil {
+		return r, false, err
+	}
+	err = b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPointer(pointer), ledger.PutPast(past))
+	if err != nil {
+		return r, false, err
+	}
+	if !synchronous {
+		b.launch(ctx, r.Course)
+	}
+	return r, !synchronous, nil
+}
+
+// bindable refuses what the catalog does not allow to be bound.
+func (b *Broker) bindable(i lifecycle.Instance, q BindRequest) (catalog.Plan, error) {
+	a := i.Attributes
+	if q.ServiceID != a.ServiceID || q.PlanID != a.PlanID {
+		if _, _, err := b.knownPlan(q.ServiceID, q.PlanID); err != nil {
+			return catalog.Plan{}, err
+		}
+		return catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id or plan_id is not the one of the service instance.")
+	}
+	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
+	if !ok { // it has left the catalog, and what exists goes on working
+		plan.AsynchronousBinding = catalog.Never
+		return plan, nil
+	}
+	if !offering.PlanBindable(plan) {
+		return plan, lifecycle.Refuse(lifecycle.BadRequest, "This plan cannot be bound.")
+	}
+	if q.Route != "" && !slices.Contains(offering.Requires, "route_forwarding") {
+		return plan, lifecycle.Refuse(lifecycle.BadRequest, "This service cannot be bound to a route.")
+	}
+	return plan, checked(b.Catalog.CheckBind(a.ServiceID, a.PlanID, q.Parameters))
+}
+
+func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Grant, error) {
+	plain, err := b.open(ctx, r.Key, vault.Grant, r.Grant)
+	if err != nil || plain == nil {
+		return &provider.Grant{}, err
+	}
+	var g provider.Grant
+	if json.Unmarshal(plain, &g) != nil {
+		return nil, fmt.Errorf("decoding the grant of a binding: not JSON") // the cause could quote it
+	}
+	return &g, nil
+}
+
+// finishBind answers now or later, as finishProvision does.
+func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Binding, later bool, success Effect) (BindResult, error) {
+	result, err := b.follow(ctx, r.Course, later, success)
+	switch {
+	case errors.Is(err, errTooSlow) && asynchronously(q.Caller):
+		return BindResult{Result: b.accepted(r.Course)}, nil
+	case errors.Is(err, errTooSlow):
+		if err := b.undo(ctx, q.Caller, r.Course); err != nil {
+			b.Log.Error("a bind that took too long could not be turned into a deletion", "instance", r.Key.Instance, "binding", r.Key.Binding, "error", err)
+		}
+		return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
+	case err != nil || result.Effect == Accepted:
+		return BindResult{Result: result}, err
+	}
+	now, err := b.Records.Binding(ctx, r.Key, b.Now())
+	if err != nil {
+		return BindResult{}, err
+	}
+	if now.State != lifecycle.Ready || now.Incarnation != r.Incarnation {
+		return BindResult{}, &lifecycle.Refusal{Reason: lifecycle.ConcurrencyError, Message: "A later request deleted this service binding."}
+	}
+	grant, err := b.grant(ctx, now)
+	return BindResult{result, grant}, err
+}
+
+// Unbind answers a DELETE of a binding (checklist section 12). The ids may be
+// empty: whether that matters depends on what exists (UNB-04).
+func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
+	r, err := decide(ctx, func(ctx context.Context) (Result, error) {
+		now := b.Now()
+		r, err := b.Records.Binding(ctx, q.key(), now)
+		if err != nil {
+			return Result{}, err
+		}
+		i, err := b.Records.Instance(ctx, q.key().InstanceKey(), now)
+		if err != nil {
+			return Result{}, err
+		}
+		answer := r.OnUnbind()
+		exists := i.State != lifecycle.Absent && i.State != lifecycle.Deleted
+		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !exists) {
+			return Result{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
+		}
+		if answer == lifecycle.Missing {
+			return Result{}, b.entombBinding(ctx, i, r, q)
+		}
+		if answer == lifecycle.Join {
+			later, err := joins(r.Operation, asynchronously(q.Caller))
+			if err != nil {
+				return Result{}, err
+			}
+			return b.follow(ctx, r.Course, later, Done)
+		}
+		if err := i.OnUnbind(); err != nil {
+			return Result{}, err
+		}
+		b.logHints(q, r.ServiceID, r.PlanID)
+		_, plan := b.recordedPlan(r.ServiceID, r.PlanID)
+		m := mode(plan.AsynchronousBinding, catalog.Never)
+		if r.State == lifecycle.CreateFailed && m == catalog.Required {
+			m = catalog.Allowed // ORB-06
+		}
+		synchronous, err := waits(asynchronously(q.Caller), m)
+		if err != nil {
+			return Result{}, err
+		}
+		r, past, err := r.BeginUnbind(b.start(q.Caller, plan, now, synchronous))
+		if err != nil {
+			return Result{}, err
+		}
+		if err := b.Records.Commit(ctx, ledger.PutBinding(r), ledger.PutPast(past)); err != nil {
+			return Result{}, err
+		}
+		if !synchronous {
+			b.launch(ctx, r.Course)
+		}
+		return b.follow(ctx, r.Course, !synchronous, Done)
+	})
+	q.AcceptsIncomplete = asynchronously(q.Caller)
+	return b.slowDelete(ctx, q, r, err)
+}
+
+// entombBinding remembers the deletion of an unknown binding. Under an unknown
+// instance there is nothing that a late bind could begin with.
+func (b *Broker) entombBinding(ctx context.Context, i lifecycle.Instance, r lifecycle.Binding, q DeleteRequest) error {
+	if i.State == lifecycle.Absent {
+		return errGone
+	}
+	dead, err := r.Entomb(q.key(), b.Now(), q.Received)
+	if err != nil {
+		return err
+	}
+	if err := b.Records.Commit(ctx, ledger.PutBinding(dead)); err != nil {
+		return err
+	}
+	return errGone
+}
+
+// A BindingView is what a GET of a binding shows.
+type BindingView struct {
+	Grant      *provider.Grant
+	Parameters json.RawMessage
+}
+
+// Binding answers a GET of a binding (GETB-01).
+func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (BindingView, error) {
+	r, err := b.Records.Binding(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id}, b.Now())
+	if err != nil {
+		return BindingView{}, err
+	}
+	if err := r.OnRead(); err != nil {
+		return BindingView{}, err
+	}
+	grant, err := b.grant(ctx, r)
+	if err != nil {
+		return BindingView{}, err
+	}
+	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)
+	return BindingView{Grant: grant, Parameters: parameters}, err
+}

@@ -1,0 +1,324 @@
+// Package broker decides: may this begin, is this the same request as before,
+// what is the answer to a poll. It needs records, the catalog, a vault and a
+// workflow engine. HTTP is osb's, and the cloud is the providers': the broker
+// never calls them.
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// Records is what the broker needs of the ledger, which documents it.
+type Records interface {
+	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
+	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Catalog is what the broker needs of the catalog, which documents it.
+type Catalog interface {
+	Offering(serviceID string) (catalog.Offering, bool)
+	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
+	CheckCreate(serviceID, planID string, parameters json.RawMessage) error
+	CheckUpdate(serviceID, planID string, parameters json.RawMessage) error
+	CheckBind(serviceID, planID string, parameters json.RawMessage) error
+}
+
+// Options are what a Broker is made of.
+type Options struct {
+	Records   Records
+	Catalog   Catalog
+	Vault     vault.Vault
+	Engine    workflow.Engine
+	Now       func() time.Time
+	NewID     func() string // a new operation id of lifecycle.OperationIDLength
+	NewSecret func() []byte // 32 random bytes
+	Log       *slog.Logger
+	// SynchronousWait is how long a request waits for work that is to be done
+	// within it. It ends well before the platform, or what stands between,
+	// gives up (NFR-01).
+	SynchronousWait time.Duration
+	// OperationTimeout is the deadline of operations on plans that have no
+	// maximum_polling_duration.
+	OperationTimeout time.Duration
+}
+
+// A Broker answers requests. It has no state of its own.
+type Broker struct{ Options }
+
+// New makes a broker.
+func New(o Options) *Broker { return &Broker{Options: o} }
+
+// A Caller is who asks, and how it understands answers.
+type Caller struct {
+	Platform string // the platform's immutable id
+	// API is the minor version of the API, 9 to 17: what the client
+	// understands (checklist section 22).
+	API      int
+	Asker    lifecycle.Asker
+	Received time.Time // when the request arrived
+	// AcceptsIncomplete is the client's permission to answer 202.
+	AcceptsIncomplete bool
+}
+
+// An Effect is what became of a request that was not refused.
+type Effect int
+
+// The effects.
+const (
+	Created  Effect = iota + 1 // it was made now
+	Done                       // it is so, or was so already
+	Accepted                   // an operation runs
+)
+
+// A Result answers a request that changes something.
+type Result struct {
+	Effect Effect
+	// Token and RetryAfter come with Accepted.
+	Token      lifecycle.Token
+	RetryAfter time.Duration
+}
+
+// commitTries bounds how often a decision is made anew when others write the
+// same record.
+const commitTries = 10
+
+// decide reads, decides and writes until no one else wrote in between. A
+// conflict is never shown to a user; only a record that is written all the
+// time ends in a ConcurrencyError.
+func decide[T any](ctx context.Context, once func(ctx context.Context) (T, error)) (T, error) {
+	var zero T
+	for range commitTries {
+		out, err := once(ctx)
+		if !errors.Is(err, ledger.ErrConflict) {
+			return out, err
+		}
+		if ctx.Err() != nil {
+			return zero, ctx.Err()
+		}
+	}
+	return zero, lifecycle.RefuseConcurrent()
+}
+
+// waits decides whether the request itself waits for the work: so it does when
+// no plan that is concerned may answer later, or the client does not allow it.
+func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
+	never := true
+	for _, m := range modes {
+		if m == catalog.Required && !permitted {
+			return false, lifecycle.RefuseAsyncRequired()
+		}
+		never = never && m == catalog.Never
+	}
+	return never || !permitted, nil
+}
+
+func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
+	timeout := b.OperationTimeout
+	if plan.MaximumPollingDuration > 0 {
+		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
+	}
+	return lifecycle.Start{
+		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: c.Asker,
+	}
+}
+
+// launch starts the operation that was just committed. A start that fails is
+// no error: the intent is durable, and the reaper starts it.
+func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
+	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
+	if err := b.Engine.Start(ctx, ref); err != nil {
+		b.Log.Warn("operation will be started by the reaper", "execution", ref.Name(), "error", err)
+	}
+}
+
+// follow answers for an operation that runs: later, where the client allows
+// that; else once it has settled. Created is the effect of its success.
+func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, success Effect) (Result, error) {
+	if later {
+		return b.accepted(c), nil
+	}
+	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
+	wait, cancel := context.WithTimeout(ctx, b.SynchronousWait)
+	defer cancel()
+	if err := b.Engine.Finish(wait, ref); err != nil {
+		b.Log.Warn("operation will be finished by the reaper", "execution", ref.Name(), "error", err)
+	}
+	op, err := b.operation(ctx, ref.Token)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case op.Cancelled:
+		return Result{}, &lifecycle.Refusal{Reason: lifecycle.ConcurrencyError, Message: "The operation was cancelled by a later deletion."}
+	case op.Phase == lifecycle.Succeeded:
+		return Result{Effect: success}, nil
+	case op.Phase == lifecycle.Failed:
+		return Result{}, &lifecycle.Refusal{
+			Reason: lifecycle.OperationFailed, Message: op.Description,
+			InstanceUsable: op.InstanceUsable, UpdateRepeatable: op.UpdateRepeatable,
+		}
+	}
+	return Result{}, errTooSlow
+}
+
+// errTooSlow: the operation did not settle while the request waited.
+var errTooSlow = errors.New("operation did not settle in time")
+
+// tooSlow is the answer when synchronous work goes on after the wait.
+func tooSlow(what string) *lifecycle.Refusal {
+	return &lifecycle.Refusal{Reason: lifecycle.OperationFailed, Message: what, Cause: errTooSlow}
+}
+
+func (b *Broker) accepted(c lifecycle.Course) Result {
+	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
+}
+
+// Bounds of Retry-After.
+const (
+	minRetryAfter     = time.Second
+	maxRetryAfter     = time.Minute
+	defaultRetryAfter = 5 * time.Second
+)
+
+// retryAfter is when to poll: when the next look is planned, within bounds.
+func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
+	left := op.Next.Sub(b.Now())
+	if left <= 0 {
+		return defaultRetryAfter
+	}
+	return max(minRetryAfter, min(maxRetryAfter, left))
+}
+
+// joins decides how a repeated request meets the operation that runs already:
+// it gets the same token if it may (PROV-10), waits if the first one waits
+// too, and is told to ask asynchronously otherwise (PROV-12).
+func joins(op *lifecycle.Operation, permitted bool) (later bool, err error) {
+	switch {
+	case permitted:
+		return true, nil
+	case op.Synchronous:
+		return false, nil
+	default:
+		return false, lifecycle.RefuseAsyncRequired()
+	}
+}
+
+// operation reads an operation by its token, current or past.
+func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Operation, error) {
+	c, err := b.course(ctx, t.Key)
+	if err != nil {
+		return lifecycle.Operation{}, err
+	}
+	return b.operationIn(ctx, c, t)
+}
+
+var errNoOperation = lifecycle.Refuse(lifecycle.NotFound, "There is no operation with this token.")
+
+func (b *Broker) operationIn(ctx context.Context, c lifecycle.Course, t lifecycle.Token) (lifecycle.Operation, error) {
+	if c.Operation != nil && c.Operation.ID == t.Operation {
+		return *c.Operation, nil
+	}
+	past, err := b.Records.PastOperation(ctx, t.Operation, b.Now())
+	if err != nil {
+		return lifecycle.Operation{}, err
+	}
+	if past.Version == 0 || past.Key != t.Key {
+		return lifecycle.Operation{}, errNoOperation
+	}
+	return past.Operation, nil
+}
+
+func (b *Broker) course(ctx context.Context, key lifecycle.Key) (lifecycle.Course, error) {
+	if key.IsBinding() {
+		r, err := b.Records.Binding(ctx, key, b.Now())
+		return r.Course, err
+	}
+	r, err := b.Records.Instance(ctx, key, b.Now())
+	return r.Course, err
+}
+
+func (b *Broker) seal(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) (lifecycle.Sealed, error) {
+	sealed, err := b.Vault.Seal(ctx, vault.Label{Key: key, Member: member}, plain)
+	if err != nil {
+		return nil, fmt.Errorf("sealing %s: %w", member, err)
+	}
+	return sealed, nil
+}
+
+func (b *Broker) open(ctx context.Context, key lifecycle.Key, member vault.Member, sealed lifecycle.Sealed) ([]byte, error) {
+	plain, err := b.Vault.Open(ctx, vault.Label{Key: key, Member: member}, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("opening sealed %s: %w", member, err)
+	}
+	return plain, nil
+}
+
+// checked turns a violation of a schema into a refusal.
+func checked(err error) error {
+	var violation *catalog.ParameterError
+	if errors.As(err, &violation) {
+		return &lifecycle.Refusal{Reason: lifecycle.BadRequest, Message: violation.Error()}
+	}
+	return err
+}
+
+// knownPlan refuses ids that are not in the catalog, and a plan of another
+// offering (PROV-14).
+func (b *Broker) knownPlan(serviceID, planID string) (catalog.Offering, catalog.Plan, error) {
+	if _, ok := b.Catalog.Offering(serviceID); !ok {
+		return catalog.Offering{}, catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
+	}
+	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
+	if !ok {
+		return offering, plan, lifecycle.Refuse(lifecycle.BadRequest, "The plan_id is not a plan of this service in the catalog.")
+	}
+	return offering, plan, nil
+}
+
+// recordedPlan is the plan of what exists. One that has left the catalog goes
+// on working (CAT-28): its work may be answered either way.
+func (b *Broker) recordedPlan(serviceID, planID string) (catalog.Offering, catalog.Plan) {
+	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
+	if !ok {
+		plan.Asynchronous, plan.AsynchronousBinding = catalog.Allowed, catalog.Never
+	}
+	return offering, plan
+}
+
+// maintenanceConflict refuses a maintenance version that is not the plan's
+// (PROV-20, UPD-17).
+func maintenanceConflict(plan catalog.Plan, given *string) error {
+	if given == nil || plan.MaintenanceInfo != nil && plan.MaintenanceInfo.Version == *given {
+		return nil
+	}
+	return lifecycle.Refuse(lifecycle.MaintenanceInfoConflict,
+		"The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
+}
+
+func maintenanceVersion(plan catalog.Plan) string {
+	if plan.MaintenanceInfo == nil {
+		return ""
+	}
+	return plan.MaintenanceInfo.Version
+}
+
+func mode(m catalog.Mode, otherwise catalog.Mode) catalog.Mode {
+	if m == "" {
+		return otherwise
+	}
+	return m
+}

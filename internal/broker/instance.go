@@ -1,0 +1,286 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// A ProvisionRequest is a PUT of an instance, its syntax checked.
+type ProvisionRequest struct {
+	Caller
+	InstanceID                  string
+	ServiceID, PlanID           string
+	OrganizationGUID, SpaceGUID string
+	Context, Parameters         json.RawMessage // objects, or nil
+	// MaintenanceVersion is nil when the client gave none.
+	MaintenanceVersion *string
+}
+
+func (q ProvisionRequest) key() lifecycle.Key {
+	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}
+}
+
+func (q ProvisionRequest) attributes() lifecycle.Attributes {
+	return lifecycle.Attributes{
+		ServiceID: q.ServiceID, PlanID: q.PlanID,
+		OrganizationGUID: q.OrganizationGUID, SpaceGUID: q.SpaceGUID, Context: q.Context,
+	}
+}
+
+// Provision answers a PUT of an instance (checklist sections 5 and 14.1).
+func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, error) {
+	return decide(ctx, func(ctx context.Context) (Result, error) {
+		i, err := b.Records.Instance(ctx, q.key(), b.Now())
+		if err != nil {
+			return Result{}, err
+		}
+		same, err := b.sameInstance(ctx, i, q)
+		if err != nil {
+			return Result{}, err
+		}
+		answer, err := i.OnProvision(same, q.Received)
+		if err != nil {
+			if _, _, unknown := b.knownPlan(q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
+				return Result{}, unknown // CLI-07: 400 comes before 409
+			}
+			return Result{}, err
+		}
+		switch answer {
+		case lifecycle.Exists:
+			return Result{Effect: Done}, nil
+		case lifecycle.Join:
+			later, err := joins(i.Operation, q.AcceptsIncomplete)
+			if err != nil {
+				return Result{}, err
+			}
+			return b.finishProvision(ctx, q, i, later, Done)
+		}
+		i, later, err := b.beginProvision(ctx, q, i)
+		if err != nil {
+			return Result{}, err
+		}
+		return b.finishProvision(ctx, q, i, later, Created)
+	})
+}
+
+func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Instance, q ProvisionRequest) (bool, error) {
+	a := q.attributes()
+	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !lifecycle.SamePlacement(a, i.Attributes) {
+		return false, nil
+	}
+	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
+	return lifecycle.SameParameters(parameters, q.Parameters), err
+}
+
+func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance) (lifecycle.Instance, bool, error) {
+	offering, plan, err := b.knownPlan(q.ServiceID, q.PlanID)
+	if err != nil {
+		return i, false, err
+	}
+	if err := b.Catalog.CheckCreate(q.ServiceID, q.PlanID, q.Parameters); err != nil {
+		return i, false, checked(err)
+	}
+	if err := maintenanceConflict(plan, q.MaintenanceVersion); err != nil {
+		return i, false, err
+	}
+	synchronous, err := waits(q.AcceptsIncomplete, mode(plan.Asynchronous, catalog.Allowed))
+	if err != nil {
+		return i, false, err
+	}
+	a := q.attributes()
+	a.MaintenanceVersion = maintenanceVersion(plan)
+	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
+		return i, false, err
+	}
+	i, past, err := i.BeginProvision(b.start(q.Caller, plan, b.Now(), synchronous), i.Key, offering.Provider, a)
+	if err != nil {
+		return i, false, err
+	}
+	if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		return i, false, err
+	}
+	if !synchronous {
+		b.launch(ctx, i.Course)
+	}
+	return i, !synchronous, nil
+}
+
+// finishProvision answers now or later. Work that should have been done within
+// the request but was not is accepted where the client allows that; else it is
+// undone, since the platform takes the error for "nothing was made" and will
+// delete it anyway.
+func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance, later bool, success Effect) (Result, error) {
+	r, err := b.follow(ctx, i.Course, later, success)
+	if !errors.Is(err, errTooSlow) {
+		return r, err
+	}
+	if q.AcceptsIncomplete {
+		return b.accepted(i.Course), nil
+	}
+	if err := b.undo(ctx, q.Caller, i.Course); err != nil {
+		b.Log.Error("a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
+	}
+	return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
+}
+
+// undo turns an operation that creates into a deletion, unless it has settled
+// or been overtaken meanwhile.
+func (b *Broker) undo(ctx context.Context, c Caller, slow lifecycle.Course) error {
+	_, err := decide(ctx, func(ctx context.Context) (struct{}, error) {
+		var begun lifecycle.Course
+		var changes []ledger.Change
+		// The deletion is asked for now, not when the slow request arrived.
+		now := b.Now()
+		start := b.start(c, catalog.Plan{}, now, false)
+		start.Received = now
+		if slow.IsBinding() {
+			r, err := b.Records.Binding(ctx, slow.Key, now)
+			if err != nil || !r.Current(slow.Operation.ID, slow.Operation.Attempt) {
+				return struct{}{}, err
+			}
+			next, past, err := r.BeginUnbind(start)
+			if err != nil {
+				return struct{}{}, err
+			}
+			begun, changes = next.Course, []ledger.Change{ledger.PutBinding(next), ledger.PutPast(past)}
+		} else {
+			r, err := b.Records.Instance(ctx, slow.Key, now)
+			if err != nil || !r.Current(slow.Operation.ID, slow.Operation.Attempt) {
+				return struct{}{}, err
+			}
+			next, past, err := r.BeginDeprovision(start)
+			if err != nil {
+				return struct{}{}, err
+			}
+			begun, changes = next.Course, []ledger.Change{ledger.PutInstance(next), ledger.PutPast(past)}
+		}
+		if err := b.Records.Commit(ctx, changes...); err != nil {
+			return struct{}{}, err
+		}
+		b.launch(ctx, begun)
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// A DeleteRequest is a DELETE of an instance or a binding. The service and
+// plan ids are hints: the record decides (CAT-28, UNB-05).
+type DeleteRequest struct {
+	Caller
+	InstanceID, BindingID string
+	ServiceID, PlanID     string
+}
+
+func (q DeleteRequest) key() lifecycle.Key {
+	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
+}
+
+// logHints notes ids that do not match the record; they block nothing.
+func (b *Broker) logHints(q DeleteRequest, serviceID, planID string) {
+	if q.ServiceID != serviceID || q.PlanID != planID {
+		b.Log.Info("deletion names another service or plan than the record; the record counts", "instance", q.InstanceID, "binding", q.BindingID)
+	}
+}
+
+var errGone = lifecycle.Refuse(lifecycle.Gone, "")
+
+// Deprovision answers a DELETE of an instance (checklist section 13).
+func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, error) {
+	r, err := decide(ctx, func(ctx context.Context) (Result, error) {
+		now := b.Now()
+		i, err := b.Records.Instance(ctx, q.key(), now)
+		if err != nil {
+			return Result{}, err
+		}
+		answer, err := i.OnDeprovision()
+		if err != nil {
+			return Result{}, err
+		}
+		switch answer {
+		case lifecycle.Missing:
+			return Result{}, b.entombInstance(ctx, i, q)
+		case lifecycle.Join:
+			later, err := joins(i.Operation, q.AcceptsIncomplete)
+			if err != nil {
+				return Result{}, err
+			}
+			return b.follow(ctx, i.Course, later, Done)
+		}
+		b.logHints(q, i.Attributes.ServiceID, i.Attributes.PlanID)
+		_, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
+		m := mode(plan.Asynchronous, catalog.Allowed)
+		if i.State == lifecycle.CreateFailed && m == catalog.Required {
+			m = catalog.Allowed // ORB-06: what failed can be removed either way
+		}
+		synchronous, err := waits(q.AcceptsIncomplete, m)
+		if err != nil {
+			return Result{}, err
+		}
+		i, past, err := i.BeginDeprovision(b.start(q.Caller, plan, now, synchronous))
+		if err != nil {
+			return Result{}, err
+		}
+		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+			return Result{}, err
+		}
+		if !synchronous {
+			b.launch(ctx, i.Course)
+		}
+		return b.follow(ctx, i.Course, !synchronous, Done)
+	})
+	return b.slowDelete(ctx, q, r, err)
+}
+
+// slowDelete answers a deletion that goes on after the wait: it is never
+// given up.
+func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err error) (Result, error) {
+	if !errors.Is(err, errTooSlow) {
+		return r, err
+	}
+	if c, readErr := b.course(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
+		return b.accepted(c), nil
+	}
+	return Result{}, tooSlow("The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
+}
+
+// entombInstance remembers that a deletion of what does not exist was asked
+// for, so that a PUT that was sent before it begins nothing (ORB-03).
+func (b *Broker) entombInstance(ctx context.Context, i lifecycle.Instance, q DeleteRequest) error {
+	dead, err := i.Entomb(q.key(), b.Now(), q.Received)
+	if err != nil {
+		return err
+	}
+	if err := b.Records.Commit(ctx, ledger.PutInstance(dead)); err != nil {
+		return err
+	}
+	return errGone
+}
+
+// An InstanceView is what a GET of an instance shows.
+type InstanceView struct {
+	ServiceID, PlanID  string
+	Parameters         json.RawMessage // nil if there are none
+	MaintenanceVersion string
+}
+
+// Instance answers a GET of an instance (checklist section 6).
+func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
+	i, err := b.Records.Instance(ctx, lifecycle.Key{Platform: c.Platform, Instance: id}, b.Now())
+	if err != nil {
+		return InstanceView{}, err
+	}
+	if err := i.OnRead(); err != nil {
+		return InstanceView{}, err
+	}
+	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
+	return InstanceView{
+		ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID,
+		Parameters: parameters, MaintenanceVersion: i.Attributes.MaintenanceVersion,
+	}, err
+}

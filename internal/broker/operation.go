@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A Poll is the state of an operation, as both the last_operation endpoint and
+// the status façade show it: they read the same record (FAC-15).
+type Poll struct {
+	Token     lifecycle.Token
+	Operation lifecycle.Operation
+	// RetryAfter is when to ask again, while the operation is in progress.
+	RetryAfter time.Duration
+}
+
+// LastOperation answers a poll of an instance or a binding (checklist sections
+// 8 and 9). The token is a hint: one that is not recognised, or belongs to
+// something else, gives the latest operation and tells nothing of the other
+// (LOP-08).
+func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
+	c, err := b.course(ctx, key)
+	if err != nil {
+		return Poll{}, err
+	}
+	if c.Operation == nil {
+		what := "service instance"
+		if key.IsBinding() {
+			what = "service binding"
+		}
+		return Poll{}, lifecycle.Refuse(lifecycle.NotFound, "There is no %s with this id.", what)
+	}
+	op, recognised := *c.Operation, false
+	if t, err := lifecycle.ParseToken(token); err == nil && t.Key == key {
+		switch found, err := b.operationIn(ctx, c, t); {
+		case err == nil:
+			op, recognised = found, true
+		case !errors.Is(err, errNoOperation):
+			return Poll{}, err
+		}
+	}
+	// The end of a deletion is 410 to whoever holds its token, and success to
+	// whoever asks without: both mean gone (LOP-10).
+	if recognised && op.Kind.Deletes() && op.Phase == lifecycle.Succeeded {
+		return Poll{}, errGone
+	}
+	return b.poll(key, op), nil
+}
+
+// Operation answers the status façade (checklist section 19).
+func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, error) {
+	t, err := lifecycle.ParseToken(token)
+	if err != nil || t.Key.Platform != c.Platform {
+		return Poll{}, errNoOperation
+	}
+	op, err := b.operation(ctx, t)
+	if err != nil {
+		return Poll{}, err
+	}
+	return b.poll(t.Key, op), nil
+}
+
+func (b *Broker) poll(key lifecycle.Key, op lifecycle.Operation) Poll {
+	p := Poll{Token: lifecycle.Token{Operation: op.ID, Key: key}, Operation: op}
+	if op.Phase == lifecycle.InProgress {
+		p.RetryAfter = b.retryAfter(&op)
+	}
+	return p
+}

@@ -1,0 +1,200 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// An UpdateRequest is a PATCH of an instance, its syntax checked.
+type UpdateRequest struct {
+	Caller
+	InstanceID string
+	ServiceID  string
+	// PlanID is empty when the plan is to stay (UPD-07).
+	PlanID string
+	// Parameters is nil when they are to stay (UPD-08); its members are
+	// merged into the current ones.
+	Parameters         json.RawMessage
+	Context            json.RawMessage
+	MaintenanceVersion *string
+}
+
+// A target is what an update leads to, its parameters still open.
+type target struct {
+	plan       catalog.Plan
+	modes      []catalog.Mode
+	attributes lifecycle.Attributes
+	parameters json.RawMessage
+	changes    bool // it differs from what the instance is
+}
+
+// Update answers a PATCH of an instance (checklist section 7).
+func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
+	return decide(ctx, func(ctx context.Context) (Result, error) {
+		i, err := b.Records.Instance(ctx, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
+		if err != nil {
+			return Result{}, err
+		}
+		if i.State == lifecycle.Absent || i.State == lifecycle.Deleted {
+			return b.refusedUpdate(i)
+		}
+		t, err := b.target(ctx, i, q)
+		if err != nil {
+			return Result{}, err
+		}
+		same, err := b.leadsTo(ctx, i, t)
+		if err != nil {
+			return Result{}, err
+		}
+		answer, err := i.OnUpdate(same)
+		if err != nil {
+			return Result{}, err
+		}
+		if answer == lifecycle.Join {
+			later, err := joins(i.Operation, q.AcceptsIncomplete)
+			if err != nil {
+				return Result{}, err
+			}
+			return b.finishUpdate(ctx, q, i, later)
+		}
+		if err := b.allowed(i, t, q); err != nil {
+			return Result{}, err
+		}
+		if !t.changes && !i.Unusable {
+			return Result{Effect: Done}, b.contextOnly(ctx, i, q)
+		}
+		synchronous, err := waits(q.AcceptsIncomplete, t.modes...)
+		if err != nil {
+			return Result{}, err
+		}
+		if t.attributes.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, t.parameters); err != nil {
+			return Result{}, err
+		}
+		i, past, err := i.BeginUpdate(b.start(q.Caller, t.plan, b.Now(), synchronous), t.attributes)
+		if err != nil {
+			return Result{}, err
+		}
+		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+			return Result{}, err
+		}
+		if !synchronous {
+			b.launch(ctx, i.Course)
+		}
+		return b.finishUpdate(ctx, q, i, !synchronous)
+	})
+}
+
+func (b *Broker) refusedUpdate(i lifecycle.Instance) (Result, error) {
+	_, err := i.OnUpdate(false)
+	return Result{}, err
+}
+
+// target works out what the request leads to, and refuses what the catalog
+// does not hold.
+func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateRequest) (target, error) {
+	if _, ok := b.Catalog.Offering(q.ServiceID); !ok && q.ServiceID != i.Attributes.ServiceID {
+		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
+	}
+	if q.ServiceID != i.Attributes.ServiceID {
+		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
+	}
+	t := target{attributes: i.Attributes}
+	_, current := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
+	t.plan = current
+	t.modes = []catalog.Mode{mode(current.Asynchronous, catalog.Allowed)}
+	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
+		_, plan, err := b.knownPlan(q.ServiceID, q.PlanID)
+		if err != nil {
+			return t, err
+		}
+		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
+		t.modes = append(t.modes, mode(plan.Asynchronous, catalog.Allowed))
+	}
+	if q.Parameters != nil {
+		if err := b.Catalog.CheckUpdate(t.attributes.ServiceID, t.attributes.PlanID, q.Parameters); err != nil {
+			return t, checked(err)
+		}
+	}
+	before, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
+	if err != nil {
+		return t, err
+	}
+	t.parameters = lifecycle.MergeParameters(before, q.Parameters)
+	if len(t.parameters) > catalog.MaxParameters {
+		return t, lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", catalog.MaxParameters)
+	}
+	if q.MaintenanceVersion != nil {
+		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
+	}
+	if q.Context != nil {
+		t.attributes.Context = q.Context
+	}
+	t.changes = t.attributes.PlanID != i.Attributes.PlanID ||
+		t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion ||
+		!lifecycle.SameParameters(before, t.parameters)
+	return t, nil
+}
+
+// leadsTo reports whether an update that runs has the same target (UPD-21).
+func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Instance, t target) (bool, error) {
+	if i.State != lifecycle.Updating || i.Operation.Target == nil {
+		return false, nil
+	}
+	running := i.Operation.Target
+	if running.PlanID != t.attributes.PlanID || running.MaintenanceVersion != t.attributes.MaintenanceVersion {
+		return false, nil
+	}
+	parameters, err := b.open(ctx, i.Key, vault.Parameters, running.Parameters)
+	return lifecycle.SameParameters(parameters, t.parameters), err
+}
+
+// allowed applies the plan's rules about changes.
+func (b *Broker) allowed(i lifecycle.Instance, t target, q UpdateRequest) error {
+	if err := maintenanceConflict(t.plan, q.MaintenanceVersion); err != nil {
+		return err
+	}
+	if t.attributes.PlanID == i.Attributes.PlanID {
+		return nil
+	}
+	offering, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
+	if offering.ID == "" {
+		offering, _ = b.Catalog.Offering(i.Attributes.ServiceID)
+	}
+	if !offering.PlanIsUpdateable(plan) {
+		no, yes := false, true
+		return &lifecycle.Refusal{
+			Reason: lifecycle.Unprocessable, Message: "The plan of this service instance cannot be changed.",
+			InstanceUsable: &yes, UpdateRepeatable: &no,
+		}
+	}
+	return nil
+}
+
+// contextOnly stores a new context where the offering honours it (UPD-15);
+// there is no work and so no operation.
+func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Instance, q UpdateRequest) error {
+	offering, ok := b.Catalog.Offering(i.Attributes.ServiceID)
+	if q.Context == nil || !ok || !offering.AllowContextUpdates {
+		return nil
+	}
+	return b.Records.Commit(ctx, ledger.PutInstance(i.SetContext(q.Context, b.Now())))
+}
+
+// finishUpdate answers now or later. An update cannot be undone: one that
+// takes too long goes on, and the answer says so.
+func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Instance, later bool) (Result, error) {
+	r, err := b.follow(ctx, i.Course, later, Done)
+	if !errors.Is(err, errTooSlow) {
+		return r, err
+	}
+	if q.AcceptsIncomplete {
+		return b.accepted(i.Course), nil
+	}
+	return Result{}, tooSlow("The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
+}
