@@ -1,0 +1,225 @@
+// Package reaper puts right what stopped on its way: it drives again what is
+// past due, fails what is past its deadline, begins the deletion of failed
+// leftovers that nobody deleted, and drops what has expired. It finds them by
+// the index of what is due alone, and deletes nothing in the cloud itself:
+// that is always an ordinary operation.
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// Records is what the reaper needs of the ledger, which documents it.
+type Records interface {
+	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
+	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Options are what a Reaper is made of.
+type Options struct {
+	Records Records
+	// Start drives an operation; see workflow.Engine.
+	Start func(ctx context.Context, ref workflow.Ref) error
+	Now   func() time.Time
+	NewID func() string // a new operation id
+	// OperationTimeout is the deadline of deletions that the reaper begins.
+	OperationTimeout time.Duration
+	Log              *slog.Logger
+}
+
+// A Reaper sweeps. It has no state of its own.
+type Reaper struct{ Options }
+
+// New makes a reaper.
+func New(o Options) *Reaper { return &Reaper{Options: o} }
+
+// A Report counts what one sweep did.
+type Report struct {
+	Redriven  int // operations that were driven again
+	Failed    int // operations that were past their deadline
+	Reclaimed int // failed leftovers whose deletion was begun
+	Dropped   int // expired records
+	Lost      int // records that another writer changed first: next time
+	Faults    int // records that could not be dealt with
+}
+
+// Empty reports whether the sweep found nothing to do.
+func (r Report) Empty() bool { return r == Report{} }
+
+// Sweep deals with everything that is due. One record that cannot be dealt
+// with never stops the rest; the error joins what went wrong.
+func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
+	var report Report
+	var errs []error
+	now := r.Now()
+	for cursor := ""; ; {
+		found, next, err := r.Records.Due(ctx, now, cursor)
+		if err != nil {
+			errs = append(errs, err)
+			if len(found) == 0 && next == "" {
+				break
+			}
+		}
+		for _, d := range found {
+			err := r.deal(ctx, d, &report)
+			switch {
+			case errors.Is(err, ledger.ErrConflict):
+				report.Lost++
+			case err != nil:
+				report.Faults++
+				errs = append(errs, err)
+			}
+		}
+		if cursor = next; cursor == "" || ctx.Err() != nil {
+			break
+		}
+	}
+	return report, errors.Join(append(errs, ctx.Err())...)
+}
+
+// Unsettled lists the executions of every operation that is in progress,
+// whenever it is due: what a restarted process goes on with.
+func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
+	var refs []workflow.Ref
+	var errs []error
+	for cursor := ""; ; {
+		found, next, err := r.Records.Due(ctx, r.Now().AddDate(100, 0, 0), cursor)
+		errs = append(errs, err)
+		for _, d := range found {
+			if c := course(d); c != nil && c.InProgress() {
+				refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
+			}
+		}
+		if cursor = next; cursor == "" {
+			return refs, errors.Join(errs...)
+		}
+	}
+}
+
+func course(d ledger.Due) *lifecycle.Course {
+	switch {
+	case d.Instance != nil:
+		return &d.Instance.Course
+	case d.Binding != nil:
+		return &d.Binding.Course
+	default:
+		return nil
+	}
+}
+
+func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
+	now := r.Now()
+	if d.Past != nil {
+		if now.Before(d.Past.Expires) {
+			return nil
+		}
+		return r.commit(ctx, &report.Dropped, d.Drop())
+	}
+	if course(d).Forgotten(now) {
+		return r.commit(ctx, &report.Dropped, d.Drop())
+	}
+	// The index may lag: what counts is the record.
+	if d.Instance != nil {
+		i, err := r.Records.Instance(ctx, d.Instance.Key, now)
+		if err != nil {
+			return err
+		}
+		return r.instance(ctx, i, now, report)
+	}
+	b, err := r.Records.Binding(ctx, d.Binding.Key, now)
+	if err != nil {
+		return err
+	}
+	return r.binding(ctx, b, now, report)
+}
+
+// commit writes, and counts what was written.
+func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Change) error {
+	err := r.Records.Commit(ctx, changes...)
+	if err == nil {
+		*count++
+	}
+	return err
+}
+
+func due(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
+
+func (r *Reaper) start(now time.Time) lifecycle.Start {
+	return lifecycle.Start{ID: r.NewID(), Now: now, Received: now, Timeout: r.OperationTimeout}
+}
+
+func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Time, report *Report) error {
+	var past *lifecycle.PastOperation
+	var err error
+	count := &report.Redriven
+	switch {
+	case !due(i.Course, now):
+		return nil
+	case i.InProgress() && !now.Before(i.Operation.Deadline):
+		if i, err = i.Fail(now, lifecycle.Overdue()); err != nil {
+			return err
+		}
+		return r.commit(ctx, &report.Failed, ledger.PutInstance(i))
+	case i.InProgress():
+		i.Course = i.Redriven(now)
+	case i.State == lifecycle.CreateFailed, i.State == lifecycle.DeleteFailed:
+		if i, past, err = i.BeginDeprovision(r.start(now)); err != nil {
+			return err
+		}
+		count = &report.Reclaimed
+	default:
+		return nil
+	}
+	if err := r.commit(ctx, count, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		return err
+	}
+	return r.drive(ctx, i.Course)
+}
+
+func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time, report *Report) error {
+	var past *lifecycle.PastOperation
+	var err error
+	count := &report.Redriven
+	switch {
+	case !due(b.Course, now):
+		return nil
+	case b.InProgress() && !now.Before(b.Operation.Deadline):
+		if b, err = b.Fail(now, lifecycle.Overdue()); err != nil {
+			return err
+		}
+		return r.commit(ctx, &report.Failed, ledger.PutBinding(b))
+	case b.InProgress():
+		b.Course = b.Redriven(now)
+	case b.State == lifecycle.CreateFailed, b.State == lifecycle.DeleteFailed:
+		if b, past, err = b.BeginUnbind(r.start(now)); err != nil {
+			return err
+		}
+		count = &report.Reclaimed
+	default:
+		return nil
+	}
+	if err := r.commit(ctx, count, ledger.PutBinding(b), ledger.PutPast(past)); err != nil {
+		return err
+	}
+	return r.drive(ctx, b.Course)
+}
+
+func (r *Reaper) drive(ctx context.Context, c lifecycle.Course) error {
+	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
+	r.Log.Info("driving an operation", "execution", ref.Name(), "kind", string(c.Operation.Kind),
+		"instance", c.Key.Instance, "binding", c.Key.Binding)
+	if err := r.Start(ctx, ref); err != nil {
+		return fmt.Errorf("starting %q: %w", ref.Name(), err)
+	}
+	return nil
+}
