@@ -1,0 +1,90 @@
+package osb
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// Headers of the API.
+const (
+	headerVersion         = "X-Broker-API-Version"
+	headerIdentity        = "X-Broker-API-Originating-Identity"
+	headerRequestIdentity = "X-Broker-API-Request-Identity"
+)
+
+// Versions that are served: 2.oldestAPI to 2.newestAPI; later minor versions
+// only add, and are served as the newest (HDR-03, HDR-05).
+const (
+	oldestAPI = 9
+	newestAPI = 17
+)
+
+// apiVersion reads the version header as two integers: as text or as a
+// fraction, 2.10 would come before 2.9 (HDR-02).
+func apiVersion(h http.Header) (int, error) {
+	values := h.Values(headerVersion)
+	if len(values) == 0 || values[0] == "" {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.", headerVersion, oldestAPI, newestAPI)
+	}
+	major, minor, ok := strings.Cut(values[0], ".")
+	a, okMajor := digits(major)
+	b, okMinor := digits(minor)
+	if !ok || !okMajor || !okMinor {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldestAPI, oldestAPI, newestAPI)
+	}
+	if a != 2 || b < oldestAPI {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.", a, b, oldestAPI, newestAPI)
+	}
+	return min(b, newestAPI), nil
+}
+
+// digits reads a short number of digits only: no sign, no spaces.
+func digits(s string) (int, bool) {
+	if s == "" || len(s) > 6 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}
+
+// maxRequestIdentity is the longest request identity that is given back.
+const maxRequestIdentity = 256
+
+// requestIdentity is echoed in every answer, errors included (RID-01), unless
+// it could harm whoever reads it (RID-04).
+func requestIdentity(r *http.Request) string {
+	id := r.Header.Get(headerRequestIdentity)
+	if len(id) > maxRequestIdentity || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return ""
+	}
+	return id
+}
+
+// asker reads who asked, for audit. A value that cannot be read never blocks a
+// request: deletions must always get through (OID-03).
+func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
+	a.Request = requestIdentity(r)
+	value := r.Header.Get(headerIdentity)
+	if value == "" {
+		return a, true
+	}
+	platform, encoded, ok := strings.Cut(value, " ")
+	if !ok || platform == "" || len(value) > maxIdentity {
+		return a, false
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	var members map[string]json.RawMessage
+	if err != nil || json.Unmarshal(raw, &members) != nil || members == nil {
+		return a, false
+	}
+	a.IdentityPlatform, a.Identity = platform, raw
+	return a, true
+}
+
+// maxIdentity bounds what is kept of an originating identity, in bytes.
+const maxIdentity = 16 << 10

@@ -1,0 +1,182 @@
+package osb
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
+	rep := s.catalogs[0]
+	if c.API >= 17 {
+		rep = s.catalogs[1]
+	}
+	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}}
+	if c.Header.Get("If-None-Match") == rep.etag { // CAT-30
+		return response{status: http.StatusNotModified, header: header}, nil
+	}
+	return response{status: http.StatusOK, header: header, raw: rep.body}, nil
+}
+
+// provision is checklist section 5.
+func (s *Server) provision(ctx context.Context, c *call) (response, error) {
+	q := broker.ProvisionRequest{Caller: c.Caller, InstanceID: c.instanceID()}
+	err := firstError(
+		read(&q.ServiceID, c.body.required, "service_id"),
+		read(&q.PlanID, c.body.required, "plan_id"),
+		read(&q.OrganizationGUID, c.body.text, "organization_guid"),
+		read(&q.SpaceGUID, c.body.text, "space_guid"),
+	)
+	if err != nil {
+		return response{}, err
+	}
+	var place object
+	if q.Context, place, err = c.body.object("context"); err != nil {
+		return response{}, err
+	}
+	if err := placement(&q, place); err != nil {
+		return response{}, err
+	}
+	if q.Parameters, err = c.body.parameters(); err != nil {
+		return response{}, err
+	}
+	if q.MaintenanceVersion, err = c.body.maintenance(c.API); err != nil {
+		return response{}, err
+	}
+	r, err := s.Broker.Provision(ctx, q)
+	return s.changed(r, err)
+}
+
+// placement requires the two guids, or, from clients of version 2.9 and
+// before, a context in their place (PROV-15, PROV-16).
+func placement(q *broker.ProvisionRequest, place object) error {
+	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
+		return nil
+	}
+	if q.API > 9 || place == nil {
+		return lifecycle.Refuse(lifecycle.BadRequest, "The members organization_guid and space_guid are required.")
+	}
+	for name, into := range map[string]*string{"organization_guid": &q.OrganizationGUID, "space_guid": &q.SpaceGUID} {
+		var guid string
+		if raw, ok := place.member(name); ok && *into == "" && json.Unmarshal(raw, &guid) == nil {
+			*into = guid
+		}
+	}
+	return nil
+}
+
+// update is checklist section 7.
+func (s *Server) update(ctx context.Context, c *call) (response, error) {
+	q := broker.UpdateRequest{Caller: c.Caller, InstanceID: c.instanceID()}
+	err := firstError(
+		read(&q.ServiceID, c.body.required, "service_id"),
+		read(&q.PlanID, c.body.text, "plan_id"),
+	)
+	if err != nil {
+		return response{}, err
+	}
+	if q.Context, _, err = c.body.object("context"); err != nil {
+		return response{}, err
+	}
+	// What was before is advice that changes nothing; its type is checked
+	// (UPD-18).
+	if _, _, err = c.body.object("previous_values"); err != nil {
+		return response{}, err
+	}
+	if q.Parameters, err = c.body.parameters(); err != nil {
+		return response{}, err
+	}
+	if q.MaintenanceVersion, err = c.body.maintenance(c.API); err != nil {
+		return response{}, err
+	}
+	r, err := s.Broker.Update(ctx, q)
+	return s.changed(r, err)
+}
+
+// deprovision is checklist section 13.
+func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
+	service, plan, err := c.hints()
+	if err != nil {
+		return response{}, err
+	}
+	if service == "" || plan == "" { // DEPR-05
+		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required.")
+	}
+	r, err := s.Broker.Deprovision(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service, PlanID: plan})
+	return s.changed(r, err)
+}
+
+// changed is the answer to a request that changes an instance, or unbinds.
+func (s *Server) changed(r broker.Result, err error) (response, error) {
+	if err != nil {
+		return response{}, err
+	}
+	switch r.Effect {
+	case broker.Created:
+		return response{status: http.StatusCreated}, nil
+	case broker.Accepted:
+		return s.accepted(r), nil
+	default:
+		return response{status: http.StatusOK}, nil
+	}
+}
+
+// accepted is a 202: the token, and where and when to look (FAC-01).
+func (s *Server) accepted(r broker.Result) response {
+	token := r.Token.String()
+	return response{
+		status: http.StatusAccepted,
+		header: http.Header{"Location": {s.location("operations", token)}, "Retry-After": {seconds(r.RetryAfter)}},
+		body:   map[string]string{"operation": token},
+	}
+}
+
+// seconds rounds up: polling a little late costs less than once too often.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+type instanceBody struct {
+	ServiceID       string                   `json:"service_id"`
+	PlanID          string                   `json:"plan_id"`
+	Parameters      json.RawMessage          `json:"parameters,omitempty"`
+	MaintenanceInfo *catalog.MaintenanceInfo `json:"maintenance_info,omitempty"` // from 2.17 on
+}
+
+// getInstance is checklist section 6.
+func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
+	if _, _, err := c.hints(); err != nil {
+		return response{}, err
+	}
+	v, err := s.Broker.Instance(ctx, c.Caller, c.instanceID())
+	if err != nil {
+		return response{}, err
+	}
+	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, Parameters: v.Parameters}
+	if c.API >= 17 && v.MaintenanceVersion != "" {
+		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
+	}
+	return response{status: http.StatusOK, body: body}, nil
+}
+
+// read reads a member into place, for firstError.
+func read(into *string, from func(string) (string, error), name string) error {
+	s, err := from(name)
+	*into = s
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package osb
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// The one place where reasons become status and error code.
+var answers = map[lifecycle.Reason]struct {
+	status int
+	code   string
+}{
+	lifecycle.Internal:                {http.StatusInternalServerError, ""},
+	lifecycle.OperationFailed:         {http.StatusInternalServerError, "OperationFailed"},
+	lifecycle.BadRequest:              {http.StatusBadRequest, "BadRequest"},
+	lifecycle.Unauthorized:            {http.StatusUnauthorized, "Unauthorized"},
+	lifecycle.NotFound:                {http.StatusNotFound, "NotFound"},
+	lifecycle.MethodNotAllowed:        {http.StatusMethodNotAllowed, "MethodNotAllowed"},
+	lifecycle.Conflict:                {http.StatusConflict, "Conflict"},
+	lifecycle.Gone:                    {http.StatusGone, ""},
+	lifecycle.VersionUnsupported:      {http.StatusPreconditionFailed, "VersionNotSupported"},
+	lifecycle.TooLarge:                {http.StatusRequestEntityTooLarge, "RequestTooLarge"},
+	lifecycle.Unprocessable:           {http.StatusUnprocessableEntity, "NotAllowed"},
+	lifecycle.AsyncRequired:           {http.StatusUnprocessableEntity, "AsyncRequired"},
+	lifecycle.ConcurrencyError:        {http.StatusUnprocessableEntity, "ConcurrencyError"},
+	lifecycle.RequiresApp:             {http.StatusUnprocessableEntity, "RequiresApp"},
+	lifecycle.MaintenanceInfoConflict: {http.StatusUnprocessableEntity, "MaintenanceInfoConflict"},
+}
+
+// internalSentence is all that a client learns of an internal error, besides
+// the name under which the log has the rest (ERR-12).
+const internalSentence = "The service broker met an internal error."
+
+// methodNotAllowed carries the Allow header.
+type methodNotAllowed struct{ allow string }
+
+func (*methodNotAllowed) Error() string { return "method not allowed" }
+
+// A failureBody is the body of every error (ERR-02). The flags are pointers,
+// since false is the value that says something (ERR-10).
+type failureBody struct {
+	Error            string `json:"error,omitempty"`
+	Description      string `json:"description,omitempty"`
+	InstanceUsable   *bool  `json:"instance_usable,omitempty"`
+	UpdateRepeatable *bool  `json:"update_repeatable,omitempty"`
+}
+
+// refusal turns an error into an answer. What is not a Refusal is internal.
+func (s *Server) refusal(err error, r *http.Request) response {
+	var refused *lifecycle.Refusal
+	var method *methodNotAllowed
+	header := http.Header{}
+	switch {
+	case errors.As(err, &method):
+		header.Set("Allow", method.allow)
+		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
+	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
+		id := s.NewID()
+		s.Log.Error("internal error", "id", id, "route", route(r), "request_identity", requestIdentity(r), "error", err)
+		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
+	}
+	answer := answers[refused.Reason]
+	body := failureBody{Error: answer.code, Description: refused.Message}
+	if refused.Reason == lifecycle.Unauthorized {
+		header.Set("WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`)
+	}
+	if api, err := apiVersion(r.Header); err == nil && api >= 16 {
+		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
+	}
+	return response{status: answer.status, header: header, body: body}
+}

@@ -1,0 +1,202 @@
+package osb
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+const (
+	// maxBody is the largest request body in bytes: a record must hold it
+	// (INP-14).
+	maxBody = 256 << 10
+	// maxDrain is how much of a body that is too large is read and thrown
+	// away, so that the client reads the answer rather than a reset.
+	maxDrain = 16 << 20
+	// maxToken is the longest operation token (PROV-25).
+	maxToken = 10_000
+)
+
+var (
+	errTooLarge     = lifecycle.Refuse(lifecycle.TooLarge, "The request body is larger than %d bytes.", maxBody)
+	errUnauthorized = lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing.")
+)
+
+func drain(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxDrain))
+}
+
+// parse checks the syntax of the request: query, body, types (step 5).
+func (s *Server) parse(w http.ResponseWriter, c *call) error {
+	var err error
+	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
+		// Polls are never refused for what is only a hint: platforms take 400
+		// there for the failure of the operation (INP-05).
+		if !isPoll(c) {
+			return lifecycle.Refuse(lifecycle.BadRequest, "The query of the URL is malformed.")
+		}
+	}
+	var readable bool
+	if c.Asker, readable = asker(c.Request); !readable {
+		s.Log.Warn("originating identity cannot be read and is left out", "route", route(c.Request))
+	}
+	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
+		if c.body, err = readObject(w, c.Request); err != nil {
+			return err
+		}
+	}
+	c.AcceptsIncomplete, err = c.acceptsIncomplete()
+	return err
+}
+
+func isPoll(c *call) bool { return strings.HasSuffix(c.URL.Path, "/last_operation") }
+
+// acceptsIncomplete reads the client's permission: the query decides, and the
+// body where the query is silent (INP-09, INP-10).
+func (c *call) acceptsIncomplete() (bool, error) {
+	const name = "accepts_incomplete"
+	if c.Method == http.MethodGet {
+		return false, nil
+	}
+	switch values := c.query[name]; {
+	case len(values) == 1 && values[0] == "true":
+		return true, nil
+	case len(values) == 1 && values[0] == "false":
+		return false, nil
+	case len(values) > 0:
+		return false, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter accepts_incomplete must be true or false, and given once.")
+	}
+	raw, ok := c.body.member(name)
+	if !ok {
+		return false, nil
+	}
+	var permitted bool
+	if json.Unmarshal(raw, &permitted) != nil {
+		return false, wrongType(name, "a boolean")
+	}
+	return permitted, nil
+}
+
+// hints reads the service and plan ids of a query. Absent is allowed, empty is
+// not (INP-05).
+func (c *call) hints() (serviceID, planID string, err error) {
+	for name, into := range map[string]*string{"service_id": &serviceID, "plan_id": &planID} {
+		values, ok := c.query[name]
+		if !ok {
+			continue
+		}
+		if *into = values[0]; *into == "" {
+			return "", "", lifecycle.Refuse(lifecycle.BadRequest, "The query parameter %s must not be empty.", name)
+		}
+	}
+	return serviceID, planID, nil
+}
+
+// An object is a JSON object whose member names are compared exactly; unknown
+// ones are never looked at (INP-06).
+type object map[string]json.RawMessage
+
+func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		drain(w, r)
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body could not be read to its end.")
+	}
+	if !utf8.Valid(body) {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is not valid UTF-8.")
+	}
+	var o object
+	if err := json.Unmarshal(body, &o); err != nil || o == nil {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body must be one JSON object.")
+	}
+	return o, nil
+}
+
+// member gives a member that is there and not null: null is as absent
+// (INP-07).
+func (o object) member(name string) (json.RawMessage, bool) {
+	raw, ok := o[name]
+	if !ok || bytes.Equal(raw, []byte("null")) {
+		return nil, false
+	}
+	return raw, true
+}
+
+// text reads an optional string; one that is there is not empty (INP-05).
+func (o object) text(name string) (string, error) {
+	raw, ok := o.member(name)
+	if !ok {
+		return "", nil
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return "", wrongType(name, "a string")
+	}
+	if s == "" {
+		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s must not be empty.", name)
+	}
+	return s, nil
+}
+
+// required reads a string that must be there (INP-04).
+func (o object) required(name string) (string, error) {
+	s, err := o.text(name)
+	if err == nil && s == "" {
+		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s is required.", name)
+	}
+	return s, err
+}
+
+// object reads an optional object: as it came, and its members.
+func (o object) object(name string) (json.RawMessage, object, error) {
+	raw, ok := o.member(name)
+	if !ok {
+		return nil, nil, nil
+	}
+	var members object
+	if json.Unmarshal(raw, &members) != nil {
+		return nil, nil, wrongType(name, "an object")
+	}
+	return raw, members, nil
+}
+
+// parameters reads the user's parameters.
+func (o object) parameters() (json.RawMessage, error) {
+	raw, _, err := o.object("parameters")
+	if len(raw) > catalog.MaxParameters {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The parameters are larger than %d bytes.", catalog.MaxParameters)
+	}
+	return raw, err
+}
+
+// maintenance reads maintenance_info.version for clients that know it: from
+// version 2.15 on. An empty object is as none (CLI-04).
+func (o object) maintenance(api int) (*string, error) {
+	if api < 15 {
+		return nil, nil
+	}
+	_, info, err := o.object("maintenance_info")
+	if err != nil || len(info) == 0 {
+		return nil, err
+	}
+	version, err := info.text("version")
+	if err != nil || version == "" {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The member maintenance_info.version must be a string that is not empty.")
+	}
+	return &version, nil
+}
+
+func wrongType(name, want string) error {
+	return lifecycle.Refuse(lifecycle.BadRequest, "The member %s must be %s.", name, want)
+}

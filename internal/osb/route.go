@@ -1,0 +1,124 @@
+package osb
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A pattern is a route: literal segments, and wildcards that are identifiers.
+// Routing is done on the escaped path, so that an encoded slash stays inside
+// its identifier (INP-11), and nothing is cleaned or redirected (INP-19).
+type pattern struct {
+	name     string // for the log
+	segments []string
+	methods  map[string]handler
+}
+
+const wildcard = "*"
+
+var patterns = []pattern{
+	{"catalog", []string{"v2", "catalog"}, map[string]handler{http.MethodGet: (*Server).getCatalog}},
+	{"instance", []string{"v2", "service_instances", wildcard}, map[string]handler{
+		http.MethodPut: (*Server).provision, http.MethodPatch: (*Server).update,
+		http.MethodDelete: (*Server).deprovision, http.MethodGet: (*Server).getInstance,
+	}},
+	{"instance last operation", []string{"v2", "service_instances", wildcard, "last_operation"}, map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"binding", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard}, map[string]handler{
+		http.MethodPut: (*Server).bind, http.MethodDelete: (*Server).unbind, http.MethodGet: (*Server).getBinding,
+	}},
+	{"binding last operation", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard, "last_operation"}, map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"operation", []string{"operations", wildcard}, map[string]handler{http.MethodGet: (*Server).getOperation}},
+}
+
+func (p pattern) match(segments []string) bool {
+	if len(segments) != len(p.segments) {
+		return false
+	}
+	for i, s := range p.segments {
+		if s != wildcard && s != segments[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// find gives the pattern that a request's path matches.
+func find(r *http.Request) (pattern, []string, bool) {
+	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	for _, p := range patterns {
+		if p.match(segments) {
+			return p, segments, true
+		}
+	}
+	return pattern{}, nil, false
+}
+
+// route names the request's route for the log: identifiers are left out.
+func route(r *http.Request) string {
+	if p, _, ok := find(r); ok {
+		return p.name
+	}
+	return "unknown"
+}
+
+// maxIdentifier is the longest identifier in bytes: the sort key of a binding
+// must hold it (INP-13).
+const maxIdentifier = 800
+
+// route finds the handler, and decodes the identifiers of the path.
+func (s *Server) route(c *call) (handler, error) {
+	p, segments, ok := find(c.Request)
+	if !ok {
+		return nil, lifecycle.Refuse(lifecycle.NotFound, "This broker has no such path; its API begins at /v2/catalog.")
+	}
+	h, ok := p.methods[c.Method]
+	if !ok {
+		allow := make([]string, 0, len(p.methods))
+		for m := range p.methods {
+			allow = append(allow, m)
+		}
+		slices.Sort(allow)
+		return nil, &methodNotAllowed{allow: strings.Join(allow, ", ")}
+	}
+	for i, want := range p.segments {
+		if want != wildcard {
+			continue
+		}
+		if segments[i] == "" {
+			return nil, lifecycle.Refuse(lifecycle.NotFound, "The path has an empty identifier.")
+		}
+		id, err := url.PathUnescape(segments[i])
+		switch {
+		case err != nil || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
+			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is not valid percent-encoded UTF-8 text.")
+		case p.name != "operation" && len(id) > maxIdentifier:
+			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.", maxIdentifier)
+		}
+		c.segments = append(c.segments, id)
+	}
+	return h, nil
+}
+
+// instanceID and bindingID are the identifiers of the path.
+func (c *call) instanceID() string { return c.segments[0] }
+
+func (c *call) bindingID() string {
+	if len(c.segments) < 2 {
+		return ""
+	}
+	return c.segments[1]
+}
+
+func (c *call) key() lifecycle.Key {
+	return lifecycle.Key{Platform: c.Platform, Instance: c.instanceID(), Binding: c.bindingID()}
+}

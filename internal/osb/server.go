@@ -1,0 +1,242 @@
+// Package osb is the wire: the routes of the Open Service Broker API, its
+// headers and versions, JSON bodies, status codes and error bodies, and the
+// status façade under /operations. It needs a Broker that decides, and knows
+// neither how records are kept nor who makes things.
+package osb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// Instances is what the routes of service instances need. The methods' own
+// comments are in package broker.
+type Instances interface {
+	Provision(ctx context.Context, q broker.ProvisionRequest) (broker.Result, error)
+	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
+	Deprovision(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+	Instance(ctx context.Context, c broker.Caller, id string) (broker.InstanceView, error)
+}
+
+// Bindings is what the routes of service bindings need.
+type Bindings interface {
+	Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error)
+	Unbind(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+	Binding(ctx context.Context, c broker.Caller, instance, id string) (broker.BindingView, error)
+}
+
+// Operations is what polling needs.
+type Operations interface {
+	LastOperation(ctx context.Context, key lifecycle.Key, token string) (broker.Poll, error)
+	Operation(ctx context.Context, c broker.Caller, token string) (broker.Poll, error)
+}
+
+// A Broker decides what the routes answer. Errors are *lifecycle.Refusal where
+// the client is to learn why; any other is answered as an internal error.
+type Broker interface {
+	Instances
+	Bindings
+	Operations
+}
+
+// An Authenticator knows the platforms. It compares in constant time.
+type Authenticator interface {
+	// Authenticate gives the id of the platform whose credentials these are.
+	Authenticate(username, password string) (platform string, ok bool)
+}
+
+// Options are what a Server is made of.
+type Options struct {
+	Broker    Broker
+	Platforms Authenticator
+	Offerings []catalog.Offering
+	Now       func() time.Time
+	NewID     func() string // names an internal error in the answer and the log
+	Log       *slog.Logger
+	// BasePath stands before every path that the server gives out, such as
+	// the stage of an API gateway; empty, or with a leading slash only.
+	BasePath string
+}
+
+// A Server is the http.Handler of the broker.
+type Server struct {
+	Options
+	catalogs [2]representation // before 2.17, and from 2.17 on
+}
+
+// A representation is an encoded catalog: it is encoded once, not for each
+// request.
+type representation struct {
+	body []byte
+	etag string
+}
+
+// New makes a server. It fails only if the catalog cannot be encoded.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o}
+	for i, api := range []int{16, 17} {
+		body, err := json.Marshal(map[string]any{"services": emitted(o.Offerings, api)})
+		if err != nil {
+			return nil, fmt.Errorf("encoding the catalog: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		s.catalogs[i] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+	}
+	return s, nil
+}
+
+// emitted is the catalog for a version: only binding_rotatable depends on it
+// (CAT-25, CAT-31).
+func emitted(offerings []catalog.Offering, api int) []catalog.Offering {
+	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
+	for i, o := range offerings {
+		if api < 17 {
+			plans := make([]catalog.Plan, len(o.Plans))
+			for j, p := range o.Plans {
+				p.BindingRotatable = nil
+				plans[j] = p
+			}
+			o.Plans = plans
+		}
+		out[i] = o
+	}
+	return out
+}
+
+// A response is what a handler answers. A nil body is sent as {}: every body
+// is a JSON object (ERR-01).
+type response struct {
+	status int
+	header http.Header
+	body   any
+	// raw is sent as it is, in place of body.
+	raw []byte
+}
+
+// A call is one request on its way through the checks.
+type call struct {
+	*http.Request
+	broker.Caller
+	segments []string // of the path, each decoded once (INP-11)
+	query    url.Values
+	body     object // of PUT and PATCH
+}
+
+type handler func(s *Server, ctx context.Context, c *call) (response, error)
+
+// ServeHTTP answers one request, in the evaluation order of checklist section
+// 0. It is the only place that writes, logs and counts.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	received := s.Now()
+	resp, err := s.answer(w, r, received)
+	if err != nil {
+		resp = s.refusal(err, r)
+	}
+	h := w.Header()
+	for name, values := range resp.header {
+		h[name] = values
+	}
+	if id := requestIdentity(r); id != "" {
+		h.Set(headerRequestIdentity, id)
+	}
+	h.Set("Cache-Control", "no-store")
+	if resp.status != http.StatusNotModified {
+		h.Set("Content-Type", "application/json")
+	}
+	body := resp.raw
+	if body == nil && resp.status != http.StatusNotModified {
+		if body, err = encode(resp.body); err != nil {
+			resp.status = http.StatusInternalServerError
+			body = []byte(`{"description":"` + internalSentence + `"}`)
+			s.Log.Error("answer could not be encoded", "route", route(r))
+		}
+	}
+	w.WriteHeader(resp.status)
+	_, _ = w.Write(body) // the client may have gone
+	s.Log.Info("request", "method", r.Method, "route", route(r), "status", resp.status,
+		"milliseconds", s.Now().Sub(received).Milliseconds(), "request_identity", requestIdentity(r))
+}
+
+func encode(body any) ([]byte, error) {
+	if body == nil {
+		body = struct{}{}
+	}
+	out, err := json.Marshal(body)
+	if err != nil {
+		// The cause may quote a credential.
+		return nil, errors.New("encoding an answer: it holds what JSON cannot")
+	}
+	return append(out, '\n'), nil
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, received time.Time) (resp response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.Error("panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errors.New("a handler panicked")
+		}
+	}()
+	if r.ContentLength > maxBody {
+		drain(w, r)
+		return response{}, errTooLarge
+	}
+	user, password, _ := r.BasicAuth()
+	platform, ok := s.Platforms.Authenticate(user, password)
+	if !ok {
+		return response{}, errUnauthorized
+	}
+	c := &call{Request: r, Caller: broker.Caller{Platform: platform, Received: received, API: newestAPI}}
+	if underV2(r) {
+		if c.API, err = apiVersion(r.Header); err != nil {
+			return response{}, err
+		}
+	}
+	handle, err := s.route(c)
+	if err != nil {
+		return response{}, err
+	}
+	if err := s.parse(w, c); err != nil {
+		return response{}, err
+	}
+	return handle(s, r.Context(), c)
+}
+
+// underV2 reports whether the version header is required: everywhere but on
+// the status façade, which is not part of the API (FAC-07).
+func underV2(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	return path == "/v2" || strings.HasPrefix(path, "/v2/")
+}
+
+// location is a path as clients see it.
+func (s *Server) location(segments ...string) string {
+	var b strings.Builder
+	b.WriteString(s.BasePath)
+	for _, segment := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(segment))
+	}
+	return b.String()
+}
+
+// resource is the path of an instance or a binding.
+func (s *Server) resource(k lifecycle.Key) string {
+	if k.IsBinding() {
+		return s.location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)
+	}
+	return s.location("v2", "service_instances", k.Instance)
+}
