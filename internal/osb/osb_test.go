@@ -1,0 +1,583 @@
+package osb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// stub is a Broker whose every answer is given; it keeps the last request.
+type stub struct {
+	result broker.Result
+	grant  *provider.Grant
+	poll   broker.Poll
+	err    error
+	panics bool
+
+	asked any
+}
+
+func (s *stub) ask(q any) {
+	s.asked = q
+	if s.panics {
+		panic("a secret of the stub")
+	}
+}
+
+func (s *stub) Provision(_ context.Context, q broker.ProvisionRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Update(_ context.Context, q broker.UpdateRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Deprovision(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Instance(_ context.Context, _ broker.Caller, id string) (broker.InstanceView, error) {
+	s.ask(id)
+	return broker.InstanceView{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}, s.err
+}
+
+func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.BindResult, error) {
+	s.ask(q)
+	return broker.BindResult{Result: s.result, Grant: s.grant}, s.err
+}
+
+func (s *stub) Unbind(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Binding(_ context.Context, _ broker.Caller, _, id string) (broker.BindingView, error) {
+	s.ask(id)
+	return broker.BindingView{Grant: s.grant}, s.err
+}
+
+func (s *stub) LastOperation(_ context.Context, key lifecycle.Key, _ string) (broker.Poll, error) {
+	s.ask(key)
+	return s.poll, s.err
+}
+
+func (s *stub) Operation(_ context.Context, _ broker.Caller, token string) (broker.Poll, error) {
+	s.ask(token)
+	return s.poll, s.err
+}
+
+type onePassword struct{}
+
+func (onePassword) Authenticate(user, password string) (string, bool) {
+	return "platform-1", user == "u" && password == "p:w"
+}
+
+var epoch = time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)
+
+func offered() []catalog.Offering {
+	yes := true
+	return []catalog.Offering{{
+		ID: "s", Name: "service", Description: "d",
+		Plans: []catalog.Plan{{ID: "p", Name: "plan", Description: "d", BindingRotatable: &yes}},
+	}}
+}
+
+func newServer(t testing.TB, b osb.Broker, log io.Writer) *osb.Server {
+	t.Helper()
+	s, err := osb.New(osb.Options{
+		Broker: b, Platforms: onePassword{}, Offerings: offered(), BasePath: "/prod",
+		Now: func() time.Time { return epoch }, NewID: func() string { return "error-id-1" },
+		Log: slog.New(slog.NewJSONHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatalf("making the server: %v", err)
+	}
+	return s
+}
+
+// send sends a request with good credentials; headers are name, value pairs
+// that replace the defaults, and an empty value removes one.
+func send(t testing.TB, s http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.SetBasicAuth("u", "p:w")
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if r.Header.Del(headers[i]); headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func bodyOf(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	var body map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body == nil {
+		t.Fatalf("body of %d is not a JSON object (ERR-01): %q", w.Code, w.Body.String())
+	}
+	return body
+}
+
+const provisionBody = `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`
+
+func TestReasonsBecomeStatusAndCode(t *testing.T) {
+	yes, no := true, false
+	cases := map[string]struct {
+		reason string
+		err    error
+		status int
+		want   map[string]any
+	}{
+		"AsyncRequired": {
+			reason: "ERR-03: clients recognise the sentence word for word",
+			err:    lifecycle.RefuseAsyncRequired(), status: 422,
+			want: map[string]any{"error": "AsyncRequired", "description": "This service plan requires client support for asynchronous service operations."},
+		},
+		"ConcurrencyError": {
+			reason: "ERR-04, CLI-01",
+			err:    lifecycle.RefuseConcurrent(), status: 422,
+			want: map[string]any{"error": "ConcurrencyError", "description": "The Service Broker does not support concurrent requests that mutate the same resource."},
+		},
+		"RequiresApp": {
+			reason: "ERR-05",
+			err:    lifecycle.RefuseRequiresApp(), status: 422,
+			want: map[string]any{"error": "RequiresApp", "description": "This service supports generation of credentials through binding an application only."},
+		},
+		"MaintenanceInfoConflict": {
+			reason: "ERR-06",
+			err:    lifecycle.Refuse(lifecycle.MaintenanceInfoConflict, "m"), status: 422,
+			want: map[string]any{"error": "MaintenanceInfoConflict", "description": "m"},
+		},
+		"Unprocessable": {
+			reason: "ERR-07: no reserved code; ERR-10: false is sent",
+			err:    &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}, status: 422,
+			want: map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false},
+		},
+		"BadRequest": {reason: "INP-01", err: lifecycle.Refuse(lifecycle.BadRequest, "m"), status: 400,
+			want: map[string]any{"error": "BadRequest", "description": "m"}},
+		"Unauthorized": {reason: "AUTH-01", err: lifecycle.Refuse(lifecycle.Unauthorized, "m"), status: 401,
+			want: map[string]any{"error": "Unauthorized", "description": "m"}},
+		"NotFound": {reason: "GETI-02", err: lifecycle.Refuse(lifecycle.NotFound, "m"), status: 404,
+			want: map[string]any{"error": "NotFound", "description": "m"}},
+		"MethodNotAllowed": {reason: "INP-16", err: lifecycle.Refuse(lifecycle.MethodNotAllowed, "m"), status: 405,
+			want: map[string]any{"error": "MethodNotAllowed", "description": "m"}},
+		"Conflict": {reason: "PROV-08", err: lifecycle.Refuse(lifecycle.Conflict, "m"), status: 409,
+			want: map[string]any{"error": "Conflict", "description": "m"}},
+		"Gone": {reason: "ERR-14: exactly {}", err: lifecycle.Refuse(lifecycle.Gone, ""), status: 410, want: map[string]any{}},
+		"VersionUnsupported": {reason: "HDR-04", err: lifecycle.Refuse(lifecycle.VersionUnsupported, "m"), status: 412,
+			want: map[string]any{"error": "VersionNotSupported", "description": "m"}},
+		"TooLarge": {reason: "INP-14", err: lifecycle.Refuse(lifecycle.TooLarge, "m"), status: 413,
+			want: map[string]any{"error": "RequestTooLarge", "description": "m"}},
+		"OperationFailed": {reason: "a failure of the provider is shown in its safe words", err: lifecycle.Refuse(lifecycle.OperationFailed, "m"), status: 500,
+			want: map[string]any{"error": "OperationFailed", "description": "m"}},
+		"Wrapped": {
+			reason: "peer defect B8: a wrapped refusal keeps its answer",
+			err:    fmt.Errorf("doing x: %w", lifecycle.RefuseAsyncRequired()), status: 422,
+			want: map[string]any{"error": "AsyncRequired", "description": lifecycle.AsyncRequiredSentence},
+		},
+		"Internal": {
+			reason: "ERR-12: a fixed sentence, and the id of the log line",
+			err:    errors.New("pq: password authentication failed host=10.0.0.4"), status: 500,
+			want: map[string]any{"description": "The service broker met an internal error. Try again; if it stays, tell the operator this id: error-id-1"},
+		},
+		"InternalRefusal": {
+			reason: "an internal refusal never shows its message",
+			err:    lifecycle.Refuse(lifecycle.Internal, "secret detail"), status: 500,
+			want: map[string]any{"description": "The service broker met an internal error. Try again; if it stays, tell the operator this id: error-id-1"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := send(t, newServer(t, &stub{err: tc.err}, io.Discard), "PUT", "/v2/service_instances/i", provisionBody)
+			if w.Code != tc.status {
+				t.Errorf("%s: status %d, want %d", tc.reason, w.Code, tc.status)
+			}
+			if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+				t.Errorf("%s: body (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The flags of ERR-10 are unknown before version 2.16.
+func TestFlagsAreGated(t *testing.T) {
+	no := false
+	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
+	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", "2.15")
+	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
+		t.Errorf("update_repeatable was sent to a client of 2.15")
+	}
+}
+
+func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
+	var log bytes.Buffer
+	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", "/v2/service_instances/i", "", "X-Broker-API-Request-Identity", "r-1")
+	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if got := w.Header().Get("X-Broker-API-Request-Identity"); got != "r-1" {
+		t.Errorf("request identity %q, want it echoed on a 500 (RID-01)", got)
+	}
+	if !strings.Contains(log.String(), "error-id-1") {
+		t.Errorf("the log does not hold the id that the client was told: %s", log.String())
+	}
+	bodyOf(t, w)
+}
+
+func TestVersionHeader(t *testing.T) {
+	cases := map[string]struct {
+		value  string
+		status int
+		api    int
+	}{
+		"Oldest":       {"2.9", 200, 9},
+		"TwoDigits":    {"2.10", 200, 10},
+		"Newest":       {"2.17", 200, 17},
+		"Later":        {"2.18", 200, 17},
+		"MuchLater":    {"2.99", 200, 17},
+		"BelowFloor":   {"2.8", 412, 0},
+		"NotAFraction": {"2.1", 412, 0},
+		"OtherMajor":   {"3.0", 412, 0},
+		"OldMajor":     {"1.99", 412, 0},
+		"Word":         {"abc", 412, 0},
+		"NoMinor":      {"2", 412, 0},
+		"EmptyMinor":   {"2.", 412, 0},
+		"Prefix":       {"v2.9", 412, 0},
+		"Wild":         {"2.x", 412, 0},
+		"ThreeParts":   {"2.9.1", 412, 0},
+		"Garbage":      {"2.17garbage", 412, 0},
+		"Negative":     {"2.-5", 412, 0},
+		"Spaces":       {"2. 9", 412, 0},
+		"Plus":         {"2.+9", 412, 0},
+		"Huge":         {"2.99999999999999999999", 412, 0},
+		"Missing":      {"", 412, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Done}}
+			w := send(t, newServer(t, b, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", tc.value)
+			if w.Code != tc.status {
+				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, tc.status)
+			}
+			if q, ok := b.asked.(broker.UpdateRequest); tc.api != 0 && (!ok || q.API != tc.api) {
+				t.Errorf("the broker was asked as version %+v, want 2.%d", b.asked, tc.api)
+			}
+			if tc.api == 0 && b.asked != nil {
+				t.Errorf("the broker was asked although the version is refused")
+			}
+		})
+	}
+}
+
+// Which error wins is checklist section 0.
+func TestEvaluationOrder(t *testing.T) {
+	big := strings.Repeat("x", 300<<10)
+	cases := map[string]struct {
+		method, path, body string
+		headers            []string
+		status             int
+	}{
+		"SizeBeforeCredentials":      {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 413},
+		"CredentialsBeforeVersion":   {"GET", "/v2/catalog", "", []string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
+		"CredentialsBeforeRoute":     {"GET", "/nope", "", []string{"Authorization", ""}, 401},
+		"VersionBeforeRoute":         {"GET", "/v2/nope", "", []string{"X-Broker-API-Version", "3.0"}, 412},
+		"VersionBeforeBody":          {"PUT", "/v2/service_instances/i", "", []string{"X-Broker-API-Version", ""}, 412},
+		"RouteBeforeBody":            {"POST", "/v2/service_instances/i", "junk", nil, 405},
+		"BodyBeforeBroker":           {"PUT", "/v2/service_instances/i", "junk", nil, 400},
+		"FacadeNeedsNoVersion":       {"GET", "/operations/x", "", []string{"X-Broker-API-Version", ""}, 404},
+		"FacadeNeedsCredentials":     {"GET", "/operations/x", "", []string{"Authorization", ""}, 401},
+		"UnderFacadeNeedCredentials": {"GET", "/operations/x/y", "", []string{"Authorization", ""}, 401},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}
+			w := send(t, newServer(t, b, io.Discard), tc.method, tc.path, tc.body, tc.headers...)
+			if w.Code != tc.status {
+				t.Errorf("status %d, want %d: %s", w.Code, tc.status, w.Body)
+			}
+			bodyOf(t, w)
+		})
+	}
+}
+
+func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
+	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
+	w := send(t, newServer(t, b, io.Discard), "DELETE", "/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
+	if w.Code != http.StatusAccepted {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	want := map[string]any{"operation": token.String()}
+	if diff := cmp.Diff(want, bodyOf(t, w)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	if got := w.Header().Get("Location"); got != "/prod/operations/"+token.String() {
+		t.Errorf("FAC-01, NFR-04: Location %q is not behind the base path", got)
+	}
+	if got := w.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("Retry-After %q, want the seconds rounded up", got)
+	}
+	if q := b.asked.(broker.DeleteRequest); q.InstanceID != "a/b" || !q.AcceptsIncomplete || q.Platform != "platform-1" {
+		t.Errorf("INP-11: the broker was asked %+v", q)
+	}
+}
+
+func TestFacade(t *testing.T) {
+	key := lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}
+	op := func(kind lifecycle.Kind, phase lifecycle.Phase) broker.Poll {
+		return broker.Poll{
+			Token:      lifecycle.Token{Operation: strings.Repeat("A", 22), Key: key},
+			Operation:  lifecycle.Operation{Kind: kind, Phase: phase, Started: epoch, Settled: epoch, Description: "why"},
+			RetryAfter: time.Second,
+		}
+	}
+	cancelled := op(lifecycle.Provision, lifecycle.Failed)
+	cancelled.Operation.Cancelled = true
+	cases := map[string]struct {
+		reason   string
+		poll     broker.Poll
+		status   int
+		state    string
+		location string
+	}{
+		"Pending":   {"FAC-03", op(lifecycle.Bind, lifecycle.InProgress), 202, "Binding", "/prod/operations/" + op("", "").Token.String()},
+		"Succeeded": {"FAC-06", op(lifecycle.Bind, lifecycle.Succeeded), 302, "Succeeded", "/prod/v2/service_instances/a%2Fb/service_bindings/c"},
+		"Deleted":   {"FAC-08: nothing is left to redirect to", op(lifecycle.Unbind, lifecycle.Succeeded), 200, "Deleted", ""},
+		"Failed":    {"FAC-09: a 4xx each time", op(lifecycle.Bind, lifecycle.Failed), 422, "Failed", ""},
+		"Cancelled": {"FAC-11", cancelled, 409, "Cancelled", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := send(t, newServer(t, &stub{poll: tc.poll}, io.Discard), "GET", "/operations/x", "")
+			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
+				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("FAC-14: Cache-Control %q", got)
+			}
+			status, _ := bodyOf(t, w)["status"].(map[string]any)
+			if status["state"] != tc.state {
+				t.Errorf("state %q, want %q", status["state"], tc.state)
+			}
+			conditions, _ := status["conditions"].([]any)
+			if len(conditions) != 1 {
+				t.Fatalf("FAC-04: conditions %v", conditions)
+			}
+			for _, member := range []string{"type", "status", "lastTransitionTime", "reason", "message"} {
+				if text, _ := conditions[0].(map[string]any)[member].(string); text == "" {
+					t.Errorf("FAC-04: condition lacks %s", member)
+				}
+			}
+		})
+	}
+}
+
+func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
+	grant := &provider.Grant{
+		Credentials: map[string]any{"password": "x"},
+		VolumeMounts: []provider.VolumeMount{{Driver: "d", ContainerDir: "/data", Mode: "rw", DeviceType: "shared",
+			Device: provider.VolumeDevice{VolumeID: "v", MountConfig: map[string]any{"k": "w"}}}},
+		Endpoints:   []provider.Endpoint{{Host: "h", Ports: []string{"3306"}}},
+		ExpiresAt:   epoch,
+		RenewBefore: epoch.Add(-time.Hour),
+	}
+	final := []any{map[string]any{"driver": "d", "container_dir": "/data", "mode": "rw", "device_type": "shared",
+		"device": map[string]any{"volume_id": "v", "mount_config": map[string]any{"k": "w"}}}}
+	endpoints := []any{map[string]any{"host": "h", "ports": []any{"3306"}}}
+	credentials := map[string]any{"password": "x"}
+	cases := map[string]struct {
+		version string
+		want    map[string]any
+	}{
+		"Experimental": {"2.9", map[string]any{"credentials": credentials, "volume_mounts": []any{map[string]any{
+			"container_path": "/data", "mode": "rw", "private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}}},
+		"FinalVolumes": {"2.10", map[string]any{"credentials": credentials, "volume_mounts": final}},
+		"Endpoints":    {"2.15", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints}},
+		"Expiry": {"2.16", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
+			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z"}}},
+		"Renewal": {"2.17", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
+			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z", "renew_before": "2030-01-31T22:59:59.0Z"}}},
+	}
+	const path = "/v2/service_instances/i/service_bindings/b"
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
+				s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
+				w := send(t, s, "PUT", path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
+				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+					t.Errorf("PUT (-want +got):\n%s", diff)
+				}
+				w = send(t, s, "GET", path, "", "X-Broker-API-Version", tc.version)
+				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+					t.Errorf("GETB-04: GET (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestCatalogIsEncodedForTheVersion(t *testing.T) {
+	s := newServer(t, &stub{}, io.Discard)
+	old := send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", "2.16")
+	newest := send(t, s, "GET", "/v2/catalog", "")
+	if strings.Contains(old.Body.String(), "binding_rotatable") || !strings.Contains(newest.Body.String(), "binding_rotatable") {
+		t.Errorf("CAT-25: binding_rotatable is for 2.17 only:\n%s\n%s", old.Body, newest.Body)
+	}
+	if strings.Contains(newest.Body.String(), "null") {
+		t.Errorf("CAT-27: null in %s", newest.Body)
+	}
+	if !strings.Contains(newest.Body.String(), `"bindable":false`) {
+		t.Errorf("CAT-02: bindable is left out when false: %s", newest.Body)
+	}
+	tag := newest.Header().Get("ETag")
+	if tag == "" || tag == old.Header().Get("ETag") {
+		t.Errorf("CAT-30: tags %q and %q", tag, old.Header().Get("ETag"))
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag); w.Code != 304 || w.Body.Len() != 0 {
+		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9"); w.Code != 200 {
+		t.Errorf("CAT-30: %d for another representation", w.Code)
+	}
+}
+
+// A canary that is sent in every secret place must not reach the log.
+func TestNothingSecretIsLogged(t *testing.T) {
+	const canary = "canary-5f1d"
+	var log bytes.Buffer
+	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary + `"},"parameters":{"password":"` + canary + `"}}`
+	for name, b := range map[string]*stub{
+		"Fine":     {grant: &provider.Grant{Credentials: map[string]any{"password": canary}}, result: broker.Result{Effect: broker.Created}},
+		"Failing":  {err: errors.New("store is down")},
+		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}}, result: broker.Result{Effect: broker.Created}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, b, &log)
+			for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope/" + canary} {
+				for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
+					w := send(t, s, method, path+"?service_id=s&plan_id=p&token="+canary, body,
+						"X-Broker-API-Originating-Identity", "cloudfoundry "+canary)
+					if name == "Encoding" && w.Code == 200 && strings.HasSuffix(path, "/b") && w.Body.Len() < 3 {
+						t.Errorf("peer defect B14: %s %s gave 200 with no body", method, path)
+					}
+					bodyOf(t, w)
+				}
+			}
+		})
+	}
+	if strings.Contains(log.String(), canary) {
+		t.Errorf("the log holds the canary:\n%s", log.String())
+	}
+	if log.Len() == 0 {
+		t.Errorf("nothing was logged: the test proves nothing")
+	}
+}
+
+func TestRequestIdentity(t *testing.T) {
+	cases := map[string]struct{ reason, sent, want string }{
+		"Echoed":  {"RID-01", "e26cee84-6b38-4456-b34e-d1a9f002c956", "e26cee84-6b38-4456-b34e-d1a9f002c956"},
+		"Absent":  {"RID-03: nothing is invented", "", ""},
+		"TooLong": {"RID-04", strings.Repeat("x", 8<<10), ""},
+		"Hostile": {"RID-04", "a\tb\x7f", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
+				w := send(t, newServer(t, &stub{}, io.Discard), "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
+				if got := w.Header().Get("X-Broker-API-Request-Identity"); got != tc.want {
+					t.Errorf("%s: %s echoed %q, want %q", tc.reason, path, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	cases := map[string]struct {
+		reason, version, body string
+		status                int
+		org                   string
+	}{
+		"OldContextOnly":   {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
+		"OldOtherContext":  {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
+		"OldGuids":         {"PROV-16", "2.9", provisionBody, 201, "o"},
+		"OldNeither":       {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
+		"NewContextOnly":   {"PROV-15", "2.10", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
+		"NewGuids":         {"PROV-15", "2.10", provisionBody, 201, "o"},
+		"EmptyGuid":        {"INP-04", "2.9", `{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
+		"ContextIsNull":    {"INP-07", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,"parameters":null,"maintenance_info":null}`, 201, "o"},
+		"ContextIsString":  {"INP-03", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400, ""},
+		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", `{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`, 400, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", tc.body, "X-Broker-API-Version", tc.version)
+			if w.Code != tc.status {
+				t.Fatalf("%s: status %d, want %d: %s", tc.reason, w.Code, tc.status, w.Body)
+			}
+			if q, ok := b.asked.(broker.ProvisionRequest); ok && q.OrganizationGUID != tc.org {
+				t.Errorf("%s: organization %q, want %q", tc.reason, q.OrganizationGUID, tc.org)
+			}
+		})
+	}
+}
+
+// Whatever is sent, the answer is a JSON object and no fault of ours.
+func FuzzServer(f *testing.F) {
+	for _, path := range []string{
+		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation?operation=x",
+		"/v2/service_instances/i/service_bindings/b", "/v2/service_instances/i/service_bindings/b/last_operation",
+		"/operations/x", "//v2/catalog", "/v2/service_instances/%2e%2e/", "/v2/service_instances/a%2Fb?accepts_incomplete=banana",
+	} {
+		for _, method := range []string{"GET", "PUT", "PATCH", "DELETE", "HEAD", "POST"} {
+			f.Add(method, path, "2.17", provisionBody)
+			f.Add(method, path, "2.9", `{"parameters":[],"bind_resource":{"app_guid":1},"maintenance_info":{}}`)
+		}
+	}
+	results := []*stub{
+		{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}},
+		{result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{}, poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
+		{err: lifecycle.RefuseConcurrent()},
+	}
+	f.Fuzz(func(t *testing.T, method, target, version, body string) {
+		r, err := http.NewRequest(method, "http://broker"+target, strings.NewReader(body))
+		if err != nil {
+			return // no HTTP client can send it
+		}
+		r.SetBasicAuth("u", "p:w")
+		r.Header.Set("X-Broker-API-Version", version)
+		for _, b := range results {
+			w := httptest.NewRecorder()
+			r.Body = io.NopCloser(strings.NewReader(body))
+			newServer(t, b, io.Discard).ServeHTTP(w, r)
+			if w.Code >= 500 || w.Code < 200 {
+				t.Fatalf("%s %s: status %d: %s", method, target, w.Code, w.Body)
+			}
+			bodyOf(t, w)
+		}
+	})
+}

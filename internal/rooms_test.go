@@ -1,0 +1,185 @@
+// Package internal holds no code: this test holds the rooms apart.
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/longshore/longshore/"
+
+// order lists the rooms from the top down: a room imports only rooms below it.
+var order = []string{
+	"cmd/longshore",
+	"internal/app",
+	"internal/osb",
+	"internal/broker",
+	"internal/worker",
+	"internal/reaper",
+	"internal/workflow/inprocess",
+	"internal/workflow",
+	"internal/ledger",
+	"internal/vault",
+	"internal/lifecycle",
+	"internal/store/bolt",
+	"internal/store",
+	"internal/provider/demo/files",
+	"internal/provider/demo",
+	"internal/provider",
+	"internal/catalog",
+	"offerings",
+}
+
+// apart lists rooms that must not import one another although their places in
+// the order would allow it.
+var apart = map[string]struct {
+	reason string
+	banned []string
+}{
+	"internal/osb":           {"the wire knows neither storage nor who makes things", []string{"internal/store", "internal/ledger", "internal/worker", "internal/workflow", "internal/vault", "internal/provider/demo"}},
+	"internal/broker":        {"decisions are made without the cloud and without HTTP", []string{"net/http", "internal/worker", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
+	"internal/worker":        {"a step does not know what drives it", []string{"net/http", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
+	"internal/reaper":        {"the reaper never deletes by itself", []string{"net/http", "internal/provider", "internal/worker", "internal/store"}},
+	"internal/lifecycle":     {"records are pure: no input or output, no clock of their own", []string{"net/http", "os", "context", "log/slog", "internal/store", "internal/provider", "internal/catalog"}},
+	"internal/store":         {"the store does not know what records mean", []string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
+	"internal/store/bolt":    {"the store does not know what records mean", []string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
+	"internal/provider":      {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
+	"internal/provider/demo": {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
+	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
+	"internal/workflow":      {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+}
+
+// a room is a package's product files.
+type room struct {
+	path    string
+	imports []string
+	docs    int
+}
+
+func rooms(t *testing.T) []room {
+	t.Helper()
+	found := map[string]*room{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "..":
+			return filepath.SkipDir
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), ".."+string(filepath.Separator)))
+		r := found[dir]
+		if r == nil {
+			r = &room{path: dir}
+			found[dir] = r
+		}
+		if hasDoc(f) {
+			r.docs++
+		}
+		for _, spec := range f.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			r.imports = append(r.imports, strings.TrimPrefix(name, module))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	var out []room
+	for _, r := range found {
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, func(a, b room) int { return strings.Compare(a.path, b.path) })
+	if len(out) < len(order) {
+		t.Fatalf("found %d rooms, fewer than the %d that are listed", len(out), len(order))
+	}
+	return out
+}
+
+func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" }
+
+// isSuite reports whether a package is a test suite that is exported to other
+// rooms' tests; it may import what it tests.
+func isSuite(path string) bool {
+	base := filepath.Base(path)
+	return strings.HasSuffix(base, "test") || base == "conformance" || base == "rig"
+}
+
+func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
+	for _, r := range rooms(t) {
+		place := slices.Index(order, r.path)
+		if place < 0 {
+			if !isSuite(r.path) {
+				t.Errorf("room %q has no place in the order: give it one", r.path)
+			}
+			continue
+		}
+		for _, imported := range r.imports {
+			if isSuite(imported) && strings.HasPrefix(imported, "internal/") {
+				t.Errorf("room %q imports the test suite %q", r.path, imported)
+			}
+			if at := slices.Index(order, imported); at >= 0 && at <= place {
+				t.Errorf("room %q imports %q, which stands above it", r.path, imported)
+			}
+			if slices.Contains(apart[r.path].banned, imported) {
+				t.Errorf("room %q imports %q: %s", r.path, imported, apart[r.path].reason)
+			}
+		}
+	}
+}
+
+func TestEveryPackageHasOneDocComment(t *testing.T) {
+	for _, r := range rooms(t) {
+		if r.docs != 1 {
+			t.Errorf("package %q has %d doc comments, not one", r.path, r.docs)
+		}
+	}
+}
+
+// The clock is an input everywhere but in the wiring and in adapters.
+func TestOnlyTheWiringReadsTheClock(t *testing.T) {
+	free := []string{"cmd/longshore", "internal/app", "internal/provider/demo", "internal/workflow/inprocess"}
+	for _, dir := range order {
+		if slices.Contains(free, dir) {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files in %q: %v", dir, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Sleep", "Since", "Until"}, s.Sel.Name) {
+						t.Errorf("%s uses time.%s: take the time as an input", path, s.Sel.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+}
