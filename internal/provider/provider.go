@@ -124,6 +124,26 @@ type Binding struct {
 	Secret []byte
 }
 
+// String names the instance and keeps its parameters out of logs.
+func (in Instance) String() string {
+	return fmt.Sprintf("instance %q of %q", in.ID, in.Platform)
+}
+
+// GoString keeps the parameters out of %#v.
+func (in Instance) GoString() string { return in.String() }
+
+// LogValue keeps the parameters out of structured logs.
+func (in Instance) LogValue() slog.Value { return slog.StringValue(in.String()) }
+
+// String names the binding and keeps its secret and parameters out of logs.
+func (b Binding) String() string { return fmt.Sprintf("binding %q of %v", b.ID, b.Instance) }
+
+// GoString keeps the secret out of %#v.
+func (b Binding) GoString() string { return b.String() }
+
+// LogValue keeps the secret out of structured logs.
+func (b Binding) LogValue() slog.Value { return slog.StringValue(b.String()) }
+
 // A Status is how far a step has come.
 type Status struct {
 	Done bool
