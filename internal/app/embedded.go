@@ -1,0 +1,225 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/workflow/inprocess"
+	"github.com/longshore/longshore/offerings"
+)
+
+// ProviderDemo is the name of the demo in offering files.
+const ProviderDemo = "demo"
+
+// Providers are the names that offering files may use.
+func Providers() []string { return []string{ProviderDemo} }
+
+// LoadCatalog loads the shipped offerings, and the operator's own folder
+// beside them unless it is empty. Errors are catalog.Problems.
+func LoadCatalog(dir string) (*catalog.Catalog, error) {
+	sources := []catalog.Source{{Name: "offerings", FS: offerings.FS}}
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, &SettingError{"--offerings", fmt.Sprintf("%q is not a folder that can be read", dir), "name the folder that holds your offering files"}
+		}
+		sources = append(sources, catalog.Source{Name: dir, FS: os.DirFS(dir)})
+	}
+	return catalog.Load(Providers(), sources...)
+}
+
+// Limits of the embedded broker.
+const (
+	// synchronousWait is how long a request waits for its work (NFR-01).
+	synchronousWait = 15 * time.Second
+	// operationTimeout is the deadline of operations, unless their plan has
+	// another.
+	operationTimeout = 24 * time.Hour
+	callTimeout      = 30 * time.Second
+	hardTimeout      = time.Minute
+	// sweepEvery is how often the reaper looks.
+	sweepEvery = 5 * time.Second
+	// platform is the id of the only platform of the embedded broker.
+	platform = "default"
+	// Where its things are.
+	account, region = "local", "local"
+)
+
+// An Embedded is the whole broker in one process. Close it to stop.
+type Embedded struct {
+	Handler    http.Handler
+	Credential Credential
+
+	offered *catalog.Catalog
+	folder  *folder
+	engine  *inprocess.Engine
+	reaper  *reaper.Reaper
+	log     *slog.Logger
+	stop    context.CancelFunc
+	swept   chan struct{}
+}
+
+// OpenEmbedded opens the data folder, resumes every operation that was running
+// when it was last closed, however that happened, and starts the reaper.
+func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
+	offered, err := LoadCatalog(s.Offerings)
+	if err != nil {
+		return nil, err
+	}
+	e := &Embedded{offered: offered, log: log, swept: make(chan struct{})}
+	if e.folder, err = openFolder(s.Data); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			e.folder.close()
+		}
+	}()
+	if e.Credential, err = e.folder.credential(s); err != nil {
+		return nil, err
+	}
+	things, err := files.Open(e.folder.path(folderDemo))
+	if err != nil {
+		return nil, fmt.Errorf("opening the demo's folder: %w", err)
+	}
+	records := ledger.New(e.folder.records, account, region, newID)
+	steps := worker.New(worker.Options{
+		Records: records, Vault: e.folder.vault, Plans: offered,
+		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})},
+		Now:       now, NewID: newID, Log: log,
+		CallTimeout: callTimeout, HardTimeout: hardTimeout,
+		// The folder is this process's alone: whoever took a lease before is dead.
+		LeasesSince: now(),
+	})
+	e.engine = inprocess.New(steps.Step, inprocess.Options{Log: log})
+	defer func() {
+		if err != nil {
+			e.engine.Close()
+		}
+	}()
+	e.reaper = reaper.New(reaper.Options{
+		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
+	})
+	e.Handler, err = osb.New(osb.Options{
+		Broker:    newBroker(records, offered, e.folder.vault, e.engine, log),
+		Platforms: oneplatform{e.Credential}, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := e.resume(); err != nil {
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, e.stop = context.WithCancel(context.Background())
+	go e.sweep(ctx)
+	return e, nil
+}
+
+func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, log *slog.Logger) *broker.Broker {
+	return broker.New(broker.Options{
+		Records: records, Catalog: offered, Vault: v, Engine: engine,
+		Now: now, NewID: newID, NewSecret: newSecret, Log: log,
+		SynchronousWait: synchronousWait, OperationTimeout: operationTimeout,
+	})
+}
+
+// Trial gives the ids of a plan to try the broker with: the demo's plan async.
+func (e *Embedded) Trial() (serviceID, planID string) {
+	for _, o := range e.offered.Offerings() {
+		for _, p := range o.Plans {
+			if o.Name == "demo" && p.Name == "async" {
+				return o.ID, p.ID
+			}
+		}
+	}
+	return "SERVICE_ID", "PLAN_ID" // never: the demo ships with the program
+}
+
+func (e *Embedded) resume() error {
+	refs, err := e.reaper.Unsettled(context.Background())
+	if err != nil {
+		return fmt.Errorf("finding what was running when the broker stopped: %w", err)
+	}
+	if len(refs) > 0 {
+		e.log.Info("resuming operations", "count", len(refs))
+	}
+	return e.engine.Resume(refs)
+}
+
+func (e *Embedded) sweep(ctx context.Context) {
+	defer close(e.swept)
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		report, err := e.reaper.Sweep(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("sweep met faults", "error", err)
+		}
+		if !report.Empty() {
+			e.log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
+				"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults)
+		}
+	}
+}
+
+// Close stops the reaper and the operations after their current call, and
+// gives the data folder free. What was running goes on at the next start.
+func (e *Embedded) Close() {
+	e.stop()
+	<-e.swept
+	e.engine.Close()
+	e.folder.close()
+}
+
+// oneplatform knows the credentials of the only platform.
+type oneplatform struct{ want Credential }
+
+// Authenticate implements osb.Authenticator, in constant time: hashes have one
+// length, and both halves are always compared.
+func (p oneplatform) Authenticate(username, password string) (string, bool) {
+	return platform, same(username, p.want.Username)&same(password, p.want.Password) == 1
+}
+
+func same(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+func now() time.Time { return time.Now().UTC() }
+
+// newID is 128 random bits in lifecycle.OperationIDLength characters.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func newSecret() []byte {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b)
+	return b
+}

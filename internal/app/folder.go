@@ -1,0 +1,243 @@
+package app
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// What the data folder holds.
+const (
+	fileMarker      = "longshore.json" // written last: the folder is whole
+	fileRecords     = "longshore.db"
+	fileKey         = "vault.key"
+	fileLock        = "lock"
+	fileCredentials = "credentials.json"
+	folderDemo      = "demo"
+)
+
+// A folder is the embedded broker's data folder, open and held by this process
+// alone.
+type folder struct {
+	dir     string
+	lock    *os.File
+	records *bolt.Store
+	vault   *vault.Local
+}
+
+// marker says that the folder was set up to its end, and which records belong
+// to it. With it, whatever is missing was lost: nothing is ever made anew.
+type marker struct {
+	Format   int    `json:"format"`
+	Identity string `json:"identity"`
+}
+
+const folderFormat = 1
+
+// A FolderError says why a data folder cannot be used, and what to do.
+type FolderError struct {
+	Dir, What, Remedy string
+	Cause             error
+}
+
+func (e *FolderError) Error() string {
+	s := fmt.Sprintf("data folder %q %s: %s", e.Dir, e.What, e.Remedy)
+	if e.Cause != nil {
+		s += fmt.Sprintf(" (%v)", e.Cause)
+	}
+	return s
+}
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (e *FolderError) Unwrap() error { return e.Cause }
+
+// openFolder opens the data folder, or sets up an empty one.
+func openFolder(dir string) (_ *folder, err error) {
+	f := &folder{dir: dir}
+	fail := func(what, remedy string, cause error) error {
+		return &FolderError{Dir: dir, What: what, Remedy: remedy, Cause: cause}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fail("cannot be made", "name another with --data, or allow this one to be written", err)
+	}
+	f.lock, err = lockFile(filepath.Join(dir, fileLock))
+	if errors.Is(err, errLocked) {
+		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
+	}
+	if err != nil {
+		return nil, fail("cannot be locked", "allow it to be written, or name another with --data", err)
+	}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
+
+	mark, found, err := readMarker(f.path(fileMarker))
+	if err != nil {
+		return nil, fail("is damaged: "+fileMarker+" cannot be read", restore, err)
+	}
+	if !found {
+		if err := f.setUp(); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
+		return nil, fail("is damaged: the vault's key cannot be read", restore, err)
+	}
+	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist()); err != nil {
+		return nil, fail("is damaged: the records cannot be read", restore, err)
+	}
+	if f.records.Identity() != mark.Identity {
+		return nil, fail("is damaged: its records belong to another folder", restore, nil)
+	}
+	return f, nil
+}
+
+const restore = "restore the folder from a backup; to begin anew and forget every instance, name an empty folder with --data"
+
+// setUp makes what a new folder holds. It may be stopped at any point and
+// begun again; the marker comes last.
+func (f *folder) setUp() error {
+	fail := func(what, remedy string, cause error) error {
+		return &FolderError{Dir: f.dir, What: what, Remedy: remedy, Cause: cause}
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return fail("cannot be listed", "allow it to be read, or name another with --data", err)
+	}
+	hasRecords, hasKey := false, false
+	for _, e := range entries {
+		hasRecords = hasRecords || e.Name() == fileRecords
+		hasKey = hasKey || e.Name() == fileKey
+		if !slices.Contains([]string{fileLock, fileKey, fileRecords}, e.Name()) && !strings.HasPrefix(e.Name(), ".") {
+			return fail(fmt.Sprintf("has no %s but holds %q", fileMarker, e.Name()),
+				"it is not a data folder, or was damaged; name an empty folder with --data, or restore this one", nil)
+		}
+	}
+	if hasRecords && !hasKey {
+		return fail("is damaged: it has records but no key", restore, nil)
+	}
+	if err := vault.CreateKeyFile(f.path(fileKey)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
+	}
+	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
+		return fail("is damaged: the vault's key cannot be read", restore, err)
+	}
+	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
+		return fail("cannot be set up", restore, err)
+	}
+	if err := writeJSON(f.path(fileMarker), marker{Format: folderFormat, Identity: f.records.Identity()}); err != nil {
+		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
+	}
+	return nil
+}
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *folder) close() {
+	if f.records != nil {
+		_ = f.records.Close()
+	}
+	if f.lock != nil {
+		_ = f.lock.Close() // which gives up the lock
+	}
+}
+
+func readMarker(path string) (m marker, found bool, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, false, err
+	}
+	if m.Format != folderFormat || m.Identity == "" {
+		return m, false, fmt.Errorf("format %d is not %d: use the program that wrote it", m.Format, folderFormat)
+	}
+	return m, true, nil
+}
+
+// A Credential is what the platform authenticates with.
+type Credential struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// String keeps a Credential out of logs.
+func (Credential) String() string { return "[redacted credential]" }
+
+// GoString keeps a Credential out of %#v.
+func (Credential) GoString() string { return "[redacted credential]" }
+
+// credential is the one that was set, or else the one that the folder keeps,
+// generated the first time.
+func (f *folder) credential(s Settings) (Credential, error) {
+	if s.Username != "" {
+		return Credential{Username: s.Username, Password: s.Password}, nil
+	}
+	path := f.path(fileCredentials)
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		var c Credential
+		// The cause would quote the file.
+		if json.Unmarshal(raw, &c) != nil || c.Username == "" || c.Password == "" {
+			return c, &FolderError{
+				Dir: f.dir, What: "has a damaged " + fileCredentials,
+				Remedy: "delete that file to have a new password generated, or set " + EnvUsername + " and " + EnvPassword,
+			}
+		}
+		return c, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return Credential{}, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+	}
+	random := make([]byte, 24)
+	if _, err := rand.Read(random); err != nil {
+		return Credential{}, fmt.Errorf("generating a password: %w", err)
+	}
+	c := Credential{Username: "broker", Password: base64.RawURLEncoding.EncodeToString(random)}
+	if err := writeJSON(path, c); err != nil {
+		return c, &FolderError{Dir: f.dir, What: "cannot keep the generated password", Remedy: "allow it to be written", Cause: err}
+	}
+	return c, nil
+}
+
+// writeJSON writes a file that is there whole or not at all, mode 0600.
+func writeJSON(path string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".write-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

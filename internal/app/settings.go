@@ -1,0 +1,71 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"time"
+)
+
+// The names of the settings that come from the environment. This list is the
+// only one: whatever sets them uses these names.
+const (
+	EnvUsername  = "LONGSHORE_USERNAME"
+	EnvPassword  = "LONGSHORE_PASSWORD"
+	EnvDemoDelay = "LONGSHORE_DEMO_DELAY"
+)
+
+// Settings are what the embedded broker is started with.
+type Settings struct {
+	// Listen is HOST:PORT.
+	Listen string
+	// Data is the folder that holds everything the broker keeps.
+	Data string
+	// Offerings is a folder of the operator's own offering files, or empty.
+	Offerings string
+	// Username and Password are the platform's credentials; both empty lets
+	// the broker generate and keep them.
+	Username, Password string
+	// DemoDelay is how long the demo's asynchronous steps take.
+	DemoDelay time.Duration
+}
+
+// DefaultDemoDelay is the demo's delay unless it is set.
+const DefaultDemoDelay = 3 * time.Second
+
+// A SettingError names a setting that is missing or invalid, and says what to
+// do.
+type SettingError struct{ Name, What, Remedy string }
+
+func (e *SettingError) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.What, e.Remedy) }
+
+// Complete reads the environment into the settings that the command line
+// gave, and checks them all.
+func (s Settings) Complete(getenv func(string) string) (Settings, error) {
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		return s, &SettingError{"--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080"}
+	}
+	if s.Data == "" {
+		return s, &SettingError{"--data", "is empty", "name the folder in which the broker keeps its records"}
+	}
+	s.Username, s.Password = getenv(EnvUsername), getenv(EnvPassword)
+	switch {
+	case s.Username == "" && s.Password != "":
+		return s, &SettingError{EnvUsername, "is not set although " + EnvPassword + " is", "set both, or neither to have them generated"}
+	case s.Username != "" && s.Password == "":
+		return s, &SettingError{EnvPassword, "is not set although " + EnvUsername + " is", "set both, or neither to have them generated"}
+	}
+	for i := range s.Username {
+		if s.Username[i] == ':' { // RFC 7617: the first colon ends the user name
+			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
+		}
+	}
+	s.DemoDelay = DefaultDemoDelay
+	if text := getenv(EnvDemoDelay); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 || d > 24*time.Hour {
+			return s, &SettingError{EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms"}
+		}
+		s.DemoDelay = d
+	}
+	return s, nil
+}
