@@ -1,0 +1,126 @@
+// Package catalog owns what is offered: it loads offering files, refuses
+// broken ones with file, line and remedy, looks up offerings and plans, and
+// checks users' parameters against a plan's schemas.
+//
+// It needs folders to read and the names of the providers. It knows nothing
+// else of the broker: whether a request may name a plan, and what is answered
+// when it may not, are the callers' decisions. The rules are section 4 of the
+// specification checklist (CAT-*).
+package catalog
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// A Catalog is what a broker offers. It never changes once loaded.
+type Catalog struct {
+	offerings []Offering
+	services  map[string]int    // index of the offering, by its id
+	plans     map[string]planAt // by plan id
+}
+
+type planAt struct {
+	offering, plan int
+	checks         planChecks
+}
+
+// An Offering is a service offering. Its JSON form is the one of the catalog
+// endpoint (checklist section 4); members tagged "-" are the broker's own.
+type Offering struct {
+	ID                   string           `json:"id"`
+	Name                 string           `json:"name"`
+	Description          string           `json:"description"`
+	Tags                 []string         `json:"tags,omitempty"`
+	Requires             []string         `json:"requires,omitempty"`
+	Bindable             bool             `json:"bindable"`
+	InstancesRetrievable bool             `json:"instances_retrievable,omitempty"`
+	BindingsRetrievable  bool             `json:"bindings_retrievable,omitempty"`
+	AllowContextUpdates  bool             `json:"allow_context_updates,omitempty"`
+	Metadata             map[string]any   `json:"metadata,omitempty"`
+	DashboardClient      *DashboardClient `json:"dashboard_client,omitempty"`
+	PlanUpdateable       bool             `json:"plan_updateable,omitempty"`
+	Plans                []Plan           `json:"plans"`
+
+	// Provider names what makes the instances.
+	Provider string `json:"-"`
+}
+
+// A DashboardClient is emitted whole or not at all (CAT-12). It holds a
+// secret, which only its JSON shows: neither formatting nor logging does.
+type DashboardClient struct {
+	ID          string `json:"id"`
+	Secret      string `json:"secret"`
+	RedirectURI string `json:"redirect_uri"`
+}
+
+// Format shows the client without its secret, whatever the verb.
+func (c DashboardClient) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "dashboard client %q", c.ID)
+}
+
+// LogValue shows the client without its secret.
+func (c DashboardClient) LogValue() slog.Value { return slog.StringValue(c.ID) }
+
+// A Plan is a service plan.
+type Plan struct {
+	ID                     string           `json:"id"`
+	Name                   string           `json:"name"`
+	Description            string           `json:"description"`
+	Metadata               map[string]any   `json:"metadata,omitempty"`
+	Free                   *bool            `json:"free,omitempty"`
+	Bindable               *bool            `json:"bindable,omitempty"`
+	PlanUpdateable         *bool            `json:"plan_updateable,omitempty"`
+	BindingRotatable       *bool            `json:"binding_rotatable,omitempty"`        // emitted from 2.17 on (CAT-25)
+	MaximumPollingDuration int              `json:"maximum_polling_duration,omitempty"` // seconds
+	MaintenanceInfo        *MaintenanceInfo `json:"maintenance_info,omitempty"`
+	Schemas                *Schemas         `json:"schemas,omitempty"`
+
+	// Asynchronous and AsynchronousBinding say how the plan's operations on
+	// instances and on bindings answer.
+	Asynchronous        Mode `json:"-"`
+	AsynchronousBinding Mode `json:"-"`
+	// RequiresApp refuses service keys (BIND-10).
+	RequiresApp bool `json:"-"`
+	// Settings is what the operator fixes; users can never override it. Its
+	// members belong to the provider.
+	Settings map[string]any `json:"-"`
+}
+
+// A Mode says whether work is answered asynchronously.
+type Mode string
+
+// The modes.
+const (
+	Never    Mode = "never"    // always done within the request
+	Allowed  Mode = "allowed"  // asynchronous when the platform allows it
+	Required Mode = "required" // refused without permission (AsyncRequired)
+)
+
+// MaintenanceInfo is the plan's maintenance version (CAT-24).
+type MaintenanceInfo struct {
+	Version     string `json:"version"`
+	Description string `json:"description,omitempty"`
+}
+
+// Schemas are the JSON schemas of what users may set (CAT-20).
+type Schemas struct {
+	ServiceInstance *InstanceSchemas `json:"service_instance,omitempty"`
+	ServiceBinding  *BindingSchemas  `json:"service_binding,omitempty"`
+}
+
+// InstanceSchemas are the schemas of provision and update.
+type InstanceSchemas struct {
+	Create *ParametersSchema `json:"create,omitempty"`
+	Update *ParametersSchema `json:"update,omitempty"`
+}
+
+// BindingSchemas is the schema of bind.
+type BindingSchemas struct {
+	Create *ParametersSchema `json:"create,omitempty"`
+}
+
+// A ParametersSchema wraps one schema.
+type ParametersSchema struct {
+	Parameters map[string]any `json:"parameters"`
+}

@@ -1,0 +1,411 @@
+package catalog_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/catalog"
+)
+
+// providers are the ones that the tests know.
+var providers = []string{"demo", "cloudformation"}
+
+// sound is an offering without a problem; tests spoil single lines of it.
+const sound = `id: offering-1
+name: one
+description: The first
+provider: demo
+bindable: true
+bindings_retrievable: true
+plans:
+- id: plan-1
+  name: small
+  description: The small one
+- id: plan-2
+  name: large
+  description: The large one
+`
+
+// spoil replaces the given lines of sound, counted from 1. A replacement may
+// hold several lines, or none.
+func spoil(lines map[int]string) string {
+	all := strings.SplitAfter(sound, "\n")
+	for n, with := range lines {
+		if with != "" && !strings.HasSuffix(with, "\n") {
+			with += "\n"
+		}
+		all[n-1] = with
+	}
+	return strings.Join(all, "")
+}
+
+func folder(files map[string]string) fs.FS {
+	f := fstest.MapFS{}
+	for name, text := range files {
+		f[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return f
+}
+
+func load(files map[string]string) (*catalog.Catalog, error) {
+	return catalog.Load(providers, catalog.Source{Name: "offerings", FS: folder(files)})
+}
+
+// A found is a problem as tests compare it: its place, and a fragment of what
+// it says where one is wanted.
+type found struct {
+	File  string
+	Line  int
+	About string
+}
+
+// problemsOf checks that err is Problems, that each names a remedy, and
+// reduces them to the fragments that the test wants.
+func problemsOf(t *testing.T, reason string, err error, want []found) []found {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	var problems catalog.Problems
+	if !errors.As(err, &problems) {
+		t.Fatalf("%s\nLoad(...): want Problems, got %T: %v", reason, err, err)
+	}
+	got := make([]found, len(problems))
+	for i, p := range problems {
+		if p.Remedy == "" {
+			t.Errorf("%s\n%s: want a remedy", reason, p)
+		}
+		rendered := fmt.Sprintf("%s:%d: %s; %s", p.File, p.Line, p.What, p.Remedy)
+		if p.Line > 0 && p.String() != rendered {
+			t.Errorf("%s\nString(): want %q, got %q", reason, rendered, p.String())
+		}
+		got[i] = found{p.File, p.Line, p.What}
+		if i < len(want) && strings.Contains(p.String(), want[i].About) {
+			got[i].About = want[i].About
+		}
+	}
+	return got
+}
+
+func TestLoadRefuses(t *testing.T) {
+	in := func(line int, about string) found { return found{"offerings/a.yaml", line, about} }
+	schema := func(lines ...string) string {
+		return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n          " +
+			strings.Join(lines, "\n          ")})
+	}
+	const draft = `$schema: "http://json-schema.org/draft-04/schema#"`
+
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   []found
+	}{
+		"Empty": {
+			reason: "An empty file was perhaps meant to become an offering.",
+			text:   "",
+			want:   []found{in(1, "empty")},
+		},
+		"OnlyComments": {
+			reason: "A file of comments is empty as well.",
+			text:   "# nothing\n",
+			want:   []found{in(1, "empty")},
+		},
+		"NotYAML": {
+			reason: "What the YAML library refuses is told with its line.",
+			text:   "id: a\nname: b: c\n",
+			want:   []found{in(2, "not YAML")},
+		},
+		"UnknownAnchor": {
+			reason: "The library tells no line for an alias without an anchor; we do.",
+			text:   spoil(map[int]string{3: "description: *none"}),
+			want:   []found{in(3, "none")},
+		},
+		"NotAMapping": {
+			reason: "A list of offerings in one file is not the form.",
+			text:   "- id: a\n",
+			want:   []found{in(1, "mapping")},
+		},
+		"SeveralDocuments": {
+			reason: "Each offering has a file of its own.",
+			text:   sound + "---\n" + sound,
+			want:   []found{in(14, "several documents")},
+		},
+		"DuplicateMember": {
+			reason: "A member given twice would silently lose one value.",
+			text:   spoil(map[int]string{3: "description: The first\nname: two"}),
+			want:   []found{in(4, "first on line 2")},
+		},
+		"NameIsNoString": {
+			reason: "Member names are strings in JSON.",
+			text:   spoil(map[int]string{3: "description: The first\n7: two"}),
+			want:   []found{in(4, "not a string")},
+		},
+		"UnknownMember": {
+			reason: "A mistyped member is found, and its right name suggested.",
+			text:   spoil(map[int]string{5: "bindable: true\nplan_updatable: true"}),
+			want:   []found{in(6, `did you mean "plan_updateable"?`)},
+		},
+		"UnknownMemberFarOff": {
+			reason: "CAT-10: legacy and invented members are refused with what is known.",
+			text:   spoil(map[int]string{5: "bindable: true\nmax_db_per_node: 5"}),
+			want:   []found{in(6, "known here: id, name")},
+		},
+		"UnknownPlanMember": {
+			reason: "Plans are checked like offerings; camel case is recognised.",
+			text:   spoil(map[int]string{10: "  description: The small one\n  planUpdateable: true"}),
+			want:   []found{in(11, `did you mean "plan_updateable"?`)},
+		},
+		"NullMember": {
+			reason: "CAT-27: null is never emitted, so it is never taken either.",
+			text:   spoil(map[int]string{5: "bindable: true\ntags:"}),
+			want:   []found{in(6, "tags has no value")},
+		},
+		"EverythingMissing": {
+			reason: "CAT-02: all problems are told at once.",
+			text:   "{}\n",
+			want: []found{in(1, "bindable is missing"), in(1, "description is missing"), in(1, "id is missing"),
+				in(1, "name is missing"), in(1, "plans is missing"), in(1, "provider is missing")},
+		},
+		"PlanMembersMissing": {
+			reason: "CAT-03: a plan needs id, name and description.",
+			text:   spoil(map[int]string{8: "- free: true", 9: "", 10: ""}),
+			want:   []found{in(8, "plans[0].description"), in(8, "plans[0].id"), in(8, "plans[0].name")},
+		},
+		"NoPlans": {
+			reason: "CAT-02: an offering without a plan cannot be used.",
+			text:   spoil(map[int]string{7: "plans: []", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}),
+			want:   []found{in(7, "no plan")},
+		},
+		"PlansNoList": {
+			reason: "Plans are a list.",
+			text:   spoil(map[int]string{7: "plans: none", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}),
+			want:   []found{in(7, "not a list")},
+		},
+		"PlanNoMapping": {
+			reason: "A plan is a mapping.",
+			text:   spoil(map[int]string{8: "- small", 9: "", 10: ""}),
+			want:   []found{in(8, "plans[0] is not a mapping")},
+		},
+		"TextIsNumber": {
+			reason: "A number where text belongs wants quotes.",
+			text:   spoil(map[int]string{1: "id: 17"}),
+			want:   []found{in(1, "quotes")},
+		},
+		"TextIsEmpty": {
+			reason: "CAT-02: required strings are not empty, nor blank.",
+			text:   spoil(map[int]string{1: `id: ""`, 3: `description: "  "`}),
+			want:   []found{in(1, "id is empty"), in(3, "description is empty")},
+		},
+		"IDWithBlanks": {
+			reason: "Ids are typed and put into URLs.",
+			text:   spoil(map[int]string{8: "- id: plan 1"}),
+			want:   []found{in(8, "plans[0].id")},
+		},
+		"FlagIsText": {
+			reason: "yes is text in YAML 1.2.",
+			text:   spoil(map[int]string{5: "bindable: yes"}),
+			want:   []found{in(5, "not a boolean")},
+		},
+		"UnfriendlyName": {
+			reason: "CAT-05: names are typed at command lines.",
+			text:   spoil(map[int]string{2: "name: My Service", 9: "  name: Small"}),
+			want:   []found{in(2, "My Service"), in(9, "Small")},
+		},
+		"TooLong": {
+			reason: "CAT-26: names end at 255 characters, descriptions at 10 000.",
+			text: spoil(map[int]string{2: "name: " + strings.Repeat("n", 256), 3: "description: " + strings.Repeat("d", 10_001),
+				10: "  description: " + strings.Repeat("é", 10_000)}),
+			want: []found{in(2, "255"), in(3, "10000")},
+		},
+		"TagsTooLong": {
+			reason: "CAT-08: all tags together end at 2048 characters.",
+			text:   spoil(map[int]string{5: "bindable: true\ntags: [" + strings.Repeat("t", 2000) + ", " + strings.Repeat("t", 49) + "]"}),
+			want:   []found{in(6, "2048")},
+		},
+		"TagIsNumber": {
+			reason: "CAT-08: tags are strings.",
+			text:   spoil(map[int]string{5: "bindable: true\ntags:\n- sql\n- 5"}),
+			want:   []found{in(8, "tags[1]")},
+		},
+		"UnknownPermission": {
+			reason: "CAT-09: there are three permissions.",
+			text:   spoil(map[int]string{5: "bindable: true\nrequires: [volume_mounts]"}),
+			want:   []found{in(6, `did you mean "volume_mount"?`)},
+		},
+		"PermissionTwice": {
+			reason: "CAT-09: once is enough.",
+			text:   spoil(map[int]string{5: "bindable: true\nrequires: [volume_mount, volume_mount]"}),
+			want:   []found{in(6, "twice")},
+		},
+		"UnknownProvider": {
+			reason: "An offering that nothing can make is refused.",
+			text:   spoil(map[int]string{4: "provider: cloudfromation"}),
+			want:   []found{in(4, `did you mean "cloudformation"?`)},
+		},
+		"DashboardClientInPart": {
+			reason: "CAT-12: all three members or none.",
+			text:   spoil(map[int]string{5: "bindable: true\ndashboard_client:\n  id: client\n  secret: s3cret"}),
+			want:   []found{in(7, "dashboard_client.redirect_uri is missing")},
+		},
+		"MetadataNull": {
+			reason: "CAT-27: null is not emitted inside metadata either.",
+			text:   spoil(map[int]string{5: "bindable: true\nmetadata:\n  displayName: One\n  deep: {er: ~}"}),
+			want:   []found{in(8, "metadata.deep.er has no value")},
+		},
+		"MetadataConventions": {
+			reason: "CAT-11: platforms read the conventional members without looking.",
+			text: spoil(map[int]string{10: "  description: The small one\n  metadata:\n    displayName: 5\n    bullets:\n    - content: old form\n" +
+				"    costs: [{amount: 5, unit: MONTHLY}]\n    shareable: \"true\""}),
+			want: []found{in(12, "displayName"), in(13, "bullets"), in(15, "costs"), in(16, "shareable")},
+		},
+		"MetadataNoJSON": {
+			reason: "Infinity has no form in JSON.",
+			text:   spoil(map[int]string{5: "bindable: true\nmetadata: {weight: .inf}"}),
+			want:   []found{in(6, "metadata.weight")},
+		},
+		"UnknownMode": {
+			reason: "There are three modes.",
+			text:   spoil(map[int]string{10: "  description: The small one\n  asynchronous: alowed\n  asynchronous_binding: false"}),
+			want:   []found{in(11, `did you mean "allowed"?`), in(12, "never, allowed, required")},
+		},
+		"PollingDuration": {
+			reason: "CAT-23: whole seconds above zero.",
+			text:   spoil(map[int]string{10: "  description: d\n  maximum_polling_duration: 0", 13: "  description: d\n  maximum_polling_duration: 1.5"}),
+			want:   []found{in(11, "between 1"), in(15, "not an integer")},
+		},
+		"MaintenanceVersion": {
+			reason: "CAT-24: Semantic Versioning 2.0.",
+			text: spoil(map[int]string{10: "  description: d\n  maintenance_info: {version: \"1.02.0\"}",
+				13: "  description: d\n  maintenance_info:\n    version: 1.0"}),
+			want: []found{in(11, "semantic version"), in(16, "quotes")},
+		},
+		"MaintenanceTooLong": {
+			reason: "CAT-24: 2000 characters of JSON.",
+			text: spoil(map[int]string{10: "  description: d\n  maintenance_info:\n    version: 1.0.0\n    description: " +
+				strings.Repeat("d", 1965)}),
+			want: []found{in(11, "2000")},
+		},
+		"MaintenanceMember": {
+			reason: "CAT-24: no other members.",
+			text:   spoil(map[int]string{10: "  description: d\n  maintenance_info: {version: 1.0.0, url: here}"}),
+			want:   []found{in(11, "unknown member")},
+		},
+		"AsynchronousBindingNotRetrievable": {
+			reason: "CAT-18: the credentials would be out of reach.",
+			text:   spoil(map[int]string{6: "", 13: "  description: d\n  asynchronous_binding: allowed"}),
+			want:   []found{in(13, "bindings_retrievable: true")},
+		},
+		"NotBindableYetBound": {
+			reason: "What has no effect on a plan that is not bindable was meant otherwise.",
+			text: spoil(map[int]string{13: "  description: d\n  bindable: false\n  asynchronous_binding: required\n  requires_app: true\n" +
+				"  binding_rotatable: true\n  schemas: {service_binding: {create: {parameters: {" + draft + ", type: object}}}}"}),
+			want: []found{in(15, "asynchronous_binding"), in(16, "requires_app"), in(17, "binding_rotatable"), in(18, "schemas")},
+		},
+		"SchemaWithoutDraft": {
+			reason: "CAT-21: $schema is present.",
+			text:   schema("type: object"),
+			want:   []found{in(14, "no $schema")},
+		},
+		"SchemaOfAnotherKind": {
+			reason: "CAT-21: a meta-schema from elsewhere would have to be fetched.",
+			text:   schema("type: object", "$schema: https://example.com/mine"),
+			want:   []found{in(16, "published draft")},
+		},
+		"SchemaWithoutType": {
+			reason: "CAT-21: Cloud Controller refuses a schema whose root is not of type object.",
+			text:   schema(draft, "properties: {}"),
+			want:   []found{in(14, "type: object")},
+		},
+		"SchemaRefersToFile": {
+			reason: "CAT-21: no external reference, above all to no file of this machine.",
+			text:   schema(draft, "type: object", "properties:", "  a:", "    $ref: file:///etc/hostname"),
+			want:   []found{in(19, "another document")},
+		},
+		"SchemaRefersToMetaSchema": {
+			reason: "CAT-21: the library knows the meta-schemas; platforms do not.",
+			text:   schema(draft, "type: object", "not:", "- {}", "- $ref: http://json-schema.org/draft-04/schema#"),
+			want:   []found{in(19, "another document")},
+		},
+		"SchemaRefersToNothing": {
+			reason: "A reference within the schema has a target.",
+			text:   schema(draft, "type: object", "properties: {a: {$ref: \"#/definitions/a\"}}"),
+			want:   []found{in(14, "does not compile")},
+		},
+		"SchemaBroken": {
+			reason: "CAT-21: the schema follows its draft; the line is that of the fault.",
+			text:   schema(draft, "type: object", "properties:", "  a:", "    type: strng"),
+			want:   []found{in(19, "properties/a/type")},
+		},
+		"SchemaPattern": {
+			reason: "A pattern that Go cannot compile would refuse every request.",
+			text:   schema(draft, "type: object", "properties:", "  a:", "    pattern: (?=x)"),
+			want:   []found{in(19, "RE2")},
+		},
+		"SchemaTooLarge": {
+			reason: "CAT-21: 64 kB of JSON.",
+			text:   schema(draft, "type: object", "description: "+strings.Repeat("d", 64<<10)),
+			want:   []found{in(14, "65536")},
+		},
+		"SchemaNumberExtreme": {
+			reason: "The library would drop a limit that it cannot represent.",
+			text:   schema(draft, "type: object", "minProperties: 1e999999"),
+			want:   []found{in(17, "JSON")},
+		},
+		"SchemasEmpty": {
+			reason: "Empty objects around a schema are refused by platforms.",
+			text:   spoil(map[int]string{10: "  description: d\n  schemas: {service_instance: {create: {}}, service_binding: {update: {}}}"}),
+			want:   []found{in(11, "service_binding has an unknown member"), in(11, "create is empty")},
+		},
+		"SchemaSharedAndBroken": {
+			reason: "A schema that aliases share is told of once.",
+			text: spoil(map[int]string{
+				10: "  description: d\n  schemas: &s {service_instance: {create: {parameters: {" + draft + "}}}}",
+				13: "  description: d\n  schemas: *s"}),
+			want: []found{in(11, "type: object")},
+		},
+		"PlanNamesNotUnique": {
+			reason: "CAT-04: plan names are unique within their offering.",
+			text:   spoil(map[int]string{12: "  name: small"}),
+			want:   []found{in(12, "offerings/a.yaml:9")},
+		},
+		"PlanIDsNotUnique": {
+			reason: "CAT-04: plan ids are unique.",
+			text:   spoil(map[int]string{11: "- id: plan-1"}),
+			want:   []found{in(11, "offerings/a.yaml:8")},
+		},
+		"OfferingIDIsPlanID": {
+			reason: "CAT-04: an offering's id is no plan's id.",
+			text:   spoil(map[int]string{11: "- id: offering-1"}),
+			want:   []found{in(11, "offerings/a.yaml:1")},
+		},
+		"AliasOfItself": {
+			reason: "An alias within its own anchor has no end.",
+			text:   spoil(map[int]string{5: "bindable: true\nmetadata: &m {again: *m}"}),
+			want:   []found{in(6, "nests more than")},
+		},
+		"AliasBomb": {
+			reason: "Aliases of aliases grow beyond all memory.",
+			text: spoil(map[int]string{5: "bindable: true\nmetadata:\n  a: &a [" + strings.Repeat("x,", 99) + "]\n  b: &b [" +
+				strings.Repeat("*a,", 99) + "]\n  c: [" + strings.Repeat("*b,", 99) + "]"}),
+			want: []found{in(7, "expands to more than")},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(map[string]string{"a.yaml": tc.text})
+			if c != nil {
+				t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, problemsOf(t, tc.reason, err, tc.want)); diff != "" {
+				t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package offerings_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/offerings"
+)
+
+func shipped(t *testing.T) *catalog.Catalog {
+	t.Helper()
+	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A plan as the conformance cases rely on it.
+type plan struct {
+	ID                                        string
+	Asynchronous, AsynchronousBinding         catalog.Mode
+	Bindable, Updateable, Rotatable, NeedsApp bool
+	Maintenance                               string
+	Settings                                  map[string]any
+	Schemas                                   string // create, update, bind
+}
+
+type offering struct {
+	ID                                    string
+	Bindable, Updateable, Fetch, FetchKey bool
+	Requires                              []string
+	Plans                                 map[string]plan
+}
+
+func summary(o catalog.Offering) offering {
+	s := offering{o.ID, o.Bindable, o.PlanUpdateable, o.InstancesRetrievable, o.BindingsRetrievable, o.Requires, map[string]plan{}}
+	for _, p := range o.Plans {
+		q := plan{
+			ID: p.ID, Asynchronous: p.Asynchronous, AsynchronousBinding: p.AsynchronousBinding,
+			Bindable: o.PlanBindable(p), Updateable: o.PlanIsUpdateable(p), NeedsApp: p.RequiresApp, Settings: p.Settings,
+			Rotatable: p.BindingRotatable != nil && *p.BindingRotatable,
+		}
+		if p.MaintenanceInfo != nil {
+			q.Maintenance = p.MaintenanceInfo.Version
+		}
+		var kinds []string
+		if p.Schemas != nil && p.Schemas.ServiceInstance != nil && p.Schemas.ServiceInstance.Create != nil {
+			kinds = append(kinds, "create")
+		}
+		if p.Schemas != nil && p.Schemas.ServiceInstance != nil && p.Schemas.ServiceInstance.Update != nil {
+			kinds = append(kinds, "update")
+		}
+		if p.Schemas != nil && p.Schemas.ServiceBinding != nil && p.Schemas.ServiceBinding.Create != nil {
+			kinds = append(kinds, "bind")
+		}
+		q.Schemas = strings.Join(kinds, " ")
+		s.Plans[p.Name] = q
+	}
+	return s
+}
+
+// TestShippedOfferings holds the ids as well: they never change (CAT-07).
+func TestShippedOfferings(t *testing.T) {
+	const never, allowed, required = catalog.Never, catalog.Allowed, catalog.Required
+	// of is a plan of an offering whose plans are updateable.
+	of := func(id string, mode catalog.Mode, change func(*plan)) plan {
+		p := plan{ID: id, Asynchronous: mode, AsynchronousBinding: never, Bindable: true, Updateable: true, Schemas: "create update bind"}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	single := func(id, permission, planID string) offering {
+		p := plan{ID: planID, Asynchronous: never, AsynchronousBinding: never, Bindable: true, Schemas: "create update bind"}
+		o := offering{ID: id, Bindable: true, Fetch: true, FetchKey: true}
+		if permission != "" {
+			o.Requires = []string{permission}
+			grant, _, _ := strings.Cut(permission, "_")
+			p.Settings = map[string]any{"grant": grant}
+		}
+		o.Plans = map[string]plan{"default": p}
+		return o
+	}
+	want := map[string]offering{
+		"demo": {"f95c6dc5-becc-415a-96b6-c5997d1a68fe", true, true, true, true, nil, map[string]plan{
+			"sync":       of("d574c774-74a4-427c-9694-41484f478244", never, nil),
+			"async":      of("4dcb3699-4e64-40fe-aa3b-ec0d58a96028", allowed, nil),
+			"async-only": of("efe85d2a-9cf3-4288-8a1a-8ea00c8dfdd5", required, nil),
+			"fail": of("12d69075-e4ab-4e16-8520-c23c9bbe7a26", allowed, func(p *plan) {
+				p.Settings = map[string]any{"fail": []any{"provision"}}
+			}),
+			"update-fail": of("e10ddfe7-9896-4aae-b53c-1e3b50f0b6d0", allowed, func(p *plan) {
+				p.Settings = map[string]any{"fail": []any{"update"}}
+			}),
+			"async-bind":     of("78a2bf5c-1e99-4839-9b45-9d0c55eba196", allowed, func(p *plan) { p.AsynchronousBinding = required }),
+			"rotatable":      of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) { p.Rotatable = true }),
+			"requires-app":   of("5ce0af4c-9e45-4c7b-85dd-5979c976002b", never, func(p *plan) { p.NeedsApp = true }),
+			"maintenance":    of("5cec44f8-42a5-473b-8f75-3b1ea12f0ea7", never, func(p *plan) { p.Maintenance = "2.0.0" }),
+			"not-updateable": of("8c4a73ac-60e3-4844-9f0a-81f3cc62d010", never, func(p *plan) { p.Updateable = false }),
+			"not-bindable": of("f8df836b-ea6f-4472-b0e2-252eba9b7dda", never, func(p *plan) {
+				p.Bindable, p.Schemas = false, "create update"
+			}),
+			"schema": of("282bc1e6-6a95-4a8f-b9ea-32a1302c300d", never, nil),
+		}},
+		"demo-volume": single("305aa209-fb1e-4884-a0c5-88293436f095", "volume_mount", "1a6193a3-fc1e-4fc6-949e-8029f68897d5"),
+		"demo-route":  single("af73ec1f-e9a6-4407-a7e3-3d92ddfba7e0", "route_forwarding", "e43786ef-e17d-4cd4-ba38-da247f138acb"),
+		"demo-syslog": single("5f9f1794-9b5d-49f0-80fb-9a9f159ad000", "syslog_drain", "115100b1-d79d-4dbe-851a-cb6ff2047f83"),
+		"demo-other":  single("e86c39d7-35bf-4b32-9549-e8884cd93fc4", "", "dc2c7fcf-3cf9-4ceb-af02-9efc3f14eb35"),
+	}
+
+	got := map[string]offering{}
+	for _, o := range shipped(t).Offerings() {
+		got[o.Name] = summary(o)
+		if o.Provider != "demo" {
+			t.Errorf("%s: want the provider demo, got %q", o.Name, o.Provider)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("shipped offerings: -want +got:\n%s", diff)
+	}
+}
+
+// TestShippedOfferingsEverywhere asks for what the strictest platforms want,
+// beyond what catalogs may hold.
+func TestShippedOfferingsEverywhere(t *testing.T) {
+	for _, o := range shipped(t).Offerings() {
+		for _, p := range o.Plans {
+			if p.Free == nil || !*p.Free {
+				t.Errorf("%s/%s: want free: true", o.Name, p.Name)
+			}
+			for _, text := range []string{o.Description, p.Description} {
+				if utf8.RuneCountInString(text) > 255 {
+					t.Errorf("%s/%s: a description is longer than platforms promise to show (CAT-26): %q", o.Name, p.Name, text)
+				}
+			}
+			if strings.Contains(o.Name+p.Name, ".") {
+				t.Errorf("%s/%s: early versions know no full stop in names (CAT-05)", o.Name, p.Name)
+			}
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "null") {
+			t.Errorf("%s: CAT-27: null in %s", o.Name, text)
+		}
+		// Cloud Controller answers other drafts with "custom meta schemas are
+		// not supported", and the whole broker is not registered (CAT-21).
+		if n, m := strings.Count(string(text), `"$schema":`), strings.Count(string(text), `"$schema":"http://json-schema.org/draft-04/schema#"`); n == 0 || n != m {
+			t.Errorf("%s: want every schema in draft-04, got %d of %d", o.Name, m, n)
+		}
+	}
+}
+
+func TestShippedSchemas(t *testing.T) {
+	c := shipped(t)
+	ids := map[string][2]string{}
+	for _, o := range c.Offerings() {
+		for _, p := range o.Plans {
+			ids[o.Name+"/"+p.Name] = [2]string{o.ID, p.ID}
+		}
+	}
+
+	cases := map[string]struct {
+		reason string
+		plans  []string
+		params string
+		want   bool
+	}{
+		"None":          {"No parameter is required.", []string{"demo/sync", "demo/schema", "demo-other/default"}, ``, true},
+		"Samples":       {"CAT-22: the specification's sample parameters are accepted.", []string{"demo/sync", "demo/async", "demo/async-only", "demo/schema"}, `{"parameter1":1,"parameter2":"value"}`, true},
+		"BindSamples":   {"CAT-22: so are those of its sample bind.", []string{"demo/sync", "demo/async", "demo/async-only"}, `{"parameter1-name-here":1,"parameter2-name-here":"value"}`, true},
+		"Understood":    {"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"}, `{"delay_seconds":0.5,"fail":"unbind"}`, true},
+		"FailFlag":      {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
+		"FailUnknown":   {"CAT-22: what it does not understand is refused before any work.", []string{"demo/async", "demo-syslog/default"}, `{"fail":"sometimes"}`, false},
+		"DelayNegative": {"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
+		"DelayTooLong":  {"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
+		"Unknown":       {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"}, `{"can-not":"be-good"}`, false},
+		"WrongType":     {"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, plan := range tc.plans {
+				id := ids[plan]
+				for kind, check := range map[string]func(string, string, json.RawMessage) error{
+					"Create": c.CheckCreate, "Update": c.CheckUpdate, "Bind": c.CheckBind,
+				} {
+					if err := check(id[0], id[1], json.RawMessage(tc.params)); (err == nil) != tc.want {
+						t.Errorf("%s\nCheck%s(%s, %s): want accepted %t, got %v", tc.reason, kind, plan, tc.params, tc.want, err)
+					}
+				}
+			}
+		})
+	}
+}
