@@ -91,6 +91,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 	case changes:
 		wait = max(wait, instanceWait)
 	}
+	if wait > 0 && !b.Due.Before(now.Add(wait+lifecycle.Grace)) {
+		return workflow.Outcome{Wait: wait}, nil // nothing that must be recorded
+	}
 	if wait > 0 {
 		return w.recordBinding(ctx, ref, r, "", func(_ context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
 			r.binding.Course = r.binding.Looked(now, lifecycle.Look{After: wait})

@@ -107,6 +107,9 @@ func (w *Worker) leaseInstance(ctx context.Context, i lifecycle.Instance, now ti
 
 // waitInstance records only what must be: the due time, if it would pass.
 func (w *Worker) waitInstance(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, wait time.Duration) (workflow.Outcome, error) {
+	if !i.Due.Before(w.Now().Add(wait + lifecycle.Grace)) {
+		return workflow.Outcome{Wait: wait}, nil
+	}
 	return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 		i.Course = i.Looked(now, lifecycle.Look{After: wait})
 		return i, nil, nil
