@@ -19,6 +19,7 @@ const module = "github.com/longshore/longshore/"
 var order = []string{
 	"cmd/longshore",
 	"internal/app",
+	"internal/gateway",
 	"internal/osb",
 	"internal/broker",
 	"internal/worker",

@@ -9,9 +9,19 @@ import (
 // The names of the settings that come from the environment. This list is the
 // only one: whatever sets them uses these names.
 const (
-	EnvUsername  = "LONGSHORE_USERNAME"
-	EnvPassword  = "LONGSHORE_PASSWORD"
+	// Of the embedded broker.
+	EnvUsername = "LONGSHORE_USERNAME"
+	EnvPassword = "LONGSHORE_PASSWORD"
+	// Of the embedded broker and of the functions.
 	EnvDemoDelay = "LONGSHORE_DEMO_DELAY"
+	// Of the functions: where things are.
+	EnvTable        = "LONGSHORE_TABLE"         // name of the table
+	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
+	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials
+	EnvStateMachine = "LONGSHORE_STATE_MACHINE" // ARN of the state machine
+	EnvProvisioner  = "LONGSHORE_PROVISIONER"   // ARN of the provisioner function
+	EnvDemoPrefix   = "LONGSHORE_DEMO_PREFIX"   // path under which the demo makes parameters
+	EnvBasePath     = "LONGSHORE_BASE_PATH"     // path before /v2, such as /prod; may be empty
 )
 
 // Settings are what the embedded broker is started with.

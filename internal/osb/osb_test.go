@@ -345,6 +345,26 @@ func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 	}
 }
 
+// What stands before the server knows better when a request arrived (ORB-03).
+func TestReceivedComesFromTheGateway(t *testing.T) {
+	earlier := epoch.Add(-time.Minute)
+	for name, want := range map[string]time.Time{"Gateway": earlier, "Server": epoch} {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody))
+			r.SetBasicAuth("u", "p:w")
+			r.Header.Set("X-Broker-API-Version", "2.17")
+			if name == "Gateway" {
+				r = r.WithContext(osb.WithReceived(r.Context(), earlier))
+			}
+			newServer(t, b, io.Discard).ServeHTTP(httptest.NewRecorder(), r)
+			if q, ok := b.asked.(broker.ProvisionRequest); !ok || !q.Received.Equal(want) {
+				t.Errorf("received %v, want %v", q.Received, want)
+			}
+		})
+	}
+}
+
 func TestFacade(t *testing.T) {
 	key := lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}
 	op := func(kind lifecycle.Kind, phase lifecycle.Phase) broker.Poll {

@@ -117,6 +117,16 @@ func emitted(offerings []catalog.Offering, api int) []catalog.Offering {
 	return out
 }
 
+type receivedKey struct{}
+
+// WithReceived tells the server when a request reached what stands before it,
+// such as an API gateway; without it, a request is received when it is served.
+// A PUT that was received before a DELETE of the same id begins nothing after
+// it (ORB-03).
+func WithReceived(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, receivedKey{}, at)
+}
+
 // A response is what a handler answers. A nil body is sent as {}: every body
 // is a JSON object (ERR-01).
 type response struct {
@@ -141,7 +151,11 @@ type handler func(s *Server, ctx context.Context, c *call) (response, error)
 // ServeHTTP answers one request, in the evaluation order of checklist section
 // 0. It is the only place that writes, logs and counts.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	received := s.Now()
+	began := s.Now()
+	received, ok := r.Context().Value(receivedKey{}).(time.Time)
+	if !ok {
+		received = began
+	}
 	resp, err := s.answer(w, r, received)
 	if err != nil {
 		resp = s.refusal(err, r)
@@ -166,9 +180,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(resp.status)
-	_, _ = w.Write(body) // the client may have gone
+	if len(body) > 0 {
+		_, _ = w.Write(body) // the client may have gone
+	}
 	s.Log.Info("request", "method", r.Method, "route", route(r), "status", resp.status,
-		"milliseconds", s.Now().Sub(received).Milliseconds(), "request_identity", requestIdentity(r))
+		"milliseconds", s.Now().Sub(began).Milliseconds(), "request_identity", requestIdentity(r))
 }
 
 func encode(body any) ([]byte, error) {

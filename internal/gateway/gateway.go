@@ -1,0 +1,103 @@
+// Package gateway turns events of API Gateway into requests of net/http and
+// the answers back. It owns what lies between the two: the escaping of paths,
+// the time at which the gateway received the request, and that no event, however
+// it looks, ends in a failed function, which platforms would take for a broker
+// that may have done anything.
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+
+	"github.com/longshore/longshore/internal/osb"
+)
+
+// A Handler answers events of a REST API's proxy integration. Its error is
+// always nil.
+type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
+
+// New makes a handler that serves events by next.
+func New(next http.Handler, log *slog.Logger) Handler {
+	adapter := httpadapter.New(next)
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (response events.APIGatewayProxyResponse, _ error) {
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error("panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
+			}
+		}()
+		path, ok := escaped(event.Path)
+		if !ok {
+			return refuse(http.StatusBadRequest, "The path is not valid percent-encoded text."), nil
+		}
+		event.Path = path
+		// A method that net/http cannot carry would end in an adapter error.
+		if !isToken(event.HTTPMethod) {
+			return refuse(http.StatusBadRequest, "The request has no valid method."), nil
+		}
+		if event.RequestContext.RequestTimeEpoch > 0 {
+			ctx = osb.WithReceived(ctx, time.UnixMilli(event.RequestContext.RequestTimeEpoch).UTC())
+		}
+		response, err := adapter.ProxyWithContext(ctx, event)
+		if err != nil {
+			// The cause may quote the path or the body.
+			log.Error("event could not be turned into a request")
+			return refuse(http.StatusBadRequest, "The request could not be read."), nil
+		}
+		return response, nil
+	}
+}
+
+// escaped makes a path of an event fit for a URL. REST APIs hand paths over as
+// they were sent, other sources decode them first: whatever can never stand in
+// an encoded path is encoded, so that it cannot be taken for the beginning of
+// a query or a fragment, and a percent sign that encodes nothing is refused.
+func escaped(path string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		switch c := path[i]; {
+		case c == '%':
+			if i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]) {
+				return "", false
+			}
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			return "", false
+		case strings.IndexByte("?#\"<>\\^`{|} ", c) >= 0 || c >= 0x80:
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func isToken(method string) bool {
+	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
+}
+
+// refuse is an answer that is made before net/http is reached.
+func refuse(status int, description string) events.APIGatewayProxyResponse {
+	body, err := json.Marshal(map[string]string{"description": description})
+	if err != nil {
+		body = []byte("{}") // never: it is a map of strings
+	}
+	return events.APIGatewayProxyResponse{
+		StatusCode:        status,
+		MultiValueHeaders: map[string][]string{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}},
+		Body:              string(body) + "\n",
+	}
+}

@@ -1,0 +1,138 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/gateway"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func TestPathsArriveAsSent(t *testing.T) {
+	cases := map[string]struct {
+		reason, path string
+		want         string // the escaped path that the server sees; empty: refused
+	}{
+		"Plain":          {"nothing to do", "/v2/catalog", "/v2/catalog"},
+		"Encoded":        {"INP-11: as it was sent", "/v2/service_instances/a%2Fb", "/v2/service_instances/a%2Fb"},
+		"EncodedPercent": {"decoded once, by the server", "/v2/service_instances/a%252Fb", "/v2/service_instances/a%252Fb"},
+		"QuestionMark":   {"a decoded ? must not begin a query", "/v2/service_instances/a?b=c", "/v2/service_instances/a%3Fb=c"},
+		"Hash":           {"a decoded # must not begin a fragment", "/v2/service_instances/a#b", "/v2/service_instances/a%23b"},
+		"Space":          {"a decoded space", "/v2/service_instances/a b", "/v2/service_instances/a%20b"},
+		"Unicode":        {"decoded text", "/v2/service_instances/é", "/v2/service_instances/%C3%A9"},
+		"Relative":       {"a path without its slash", "v2/catalog", "/v2/catalog"},
+		"Empty":          {"no path", "", "/"},
+		"DoubleSlash":    {"not a host", "//evil/v2", "//evil/v2"},
+		"BadEscape":      {"refused", "/v2/%zz", ""},
+		"CutEscape":      {"refused", "/v2/%4", ""},
+		"BarePercent":    {"refused", "/v2/100%", ""},
+		"Control":        {"refused", "/v2/a\nb", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				got = r.URL.EscapedPath()
+				_, _ = io.WriteString(w, "{}")
+			}), quiet())
+			response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: tc.path})
+			if err != nil {
+				t.Fatalf("%s: the function failed: %v", tc.reason, err)
+			}
+			if got != tc.want {
+				t.Errorf("%s: the server saw %q, want %q", tc.reason, got, tc.want)
+			}
+			if wanted := 200; tc.want == "" && response.StatusCode != 400 || tc.want != "" && response.StatusCode != wanted {
+				t.Errorf("%s: status %d", tc.reason, response.StatusCode)
+			}
+		})
+	}
+}
+
+// Whatever the event is, the function succeeds, and answers a JSON object.
+func TestNoEventFailsTheFunction(t *testing.T) {
+	cases := map[string]struct {
+		event   events.APIGatewayProxyRequest
+		handler http.HandlerFunc
+		status  int
+	}{
+		"Panic":      {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"}, func(http.ResponseWriter, *http.Request) { panic("x") }, 500},
+		"NoStatus":   {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"}, func(http.ResponseWriter, *http.Request) {}, 400},
+		"NoMethod":   {events.APIGatewayProxyRequest{Path: "/"}, nil, 400},
+		"BadMethod":  {events.APIGatewayProxyRequest{HTTPMethod: "G T", Path: "/"}, nil, 400},
+		"BadBase64":  {events.APIGatewayProxyRequest{HTTPMethod: "PUT", Path: "/", Body: "!", IsBase64Encoded: true}, nil, 400},
+		"EmptyEvent": {events.APIGatewayProxyRequest{}, nil, 400},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			response, err := gateway.New(tc.handler, quiet())(context.Background(), tc.event)
+			if err != nil || response.StatusCode != tc.status {
+				t.Errorf("status %d, error %v; want %d and none", response.StatusCode, err, tc.status)
+			}
+			var body map[string]any
+			if err := json.Unmarshal([]byte(response.Body), &body); err != nil || body["description"] == "" {
+				t.Errorf("ERR-01: body %q", response.Body)
+			}
+			if diff := cmp.Diff([]string{"application/json"}, response.MultiValueHeaders["Content-Type"]); diff != "" {
+				t.Errorf("content type (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequestsAreCarriedWhole(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, int(678*time.Millisecond), time.UTC)
+	var got map[string]any
+	h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = map[string]any{
+			"body": string(body), "query": r.URL.Query()["x"], "version": r.Header.Get("X-Broker-API-Version"), "length": r.ContentLength,
+		}
+		w.Header().Add("Location", "/a")
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "{}")
+	}), quiet())
+	response, err := h(context.Background(), events.APIGatewayProxyRequest{
+		HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=", IsBase64Encoded: true,
+		MultiValueHeaders:               map[string][]string{"x-broker-api-version": {"2.17"}},
+		MultiValueQueryStringParameters: map[string][]string{"x": {"a b", "c&d"}},
+		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"body": "{}", "query": []string{"a b", "c&d"}, "version": "2.17", "length": int64(2)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+	if response.StatusCode != 202 || response.MultiValueHeaders["Location"][0] != "/a" || response.Body != "{}" {
+		t.Errorf("response %+v", response)
+	}
+}
+
+func FuzzPaths(f *testing.F) {
+	for _, p := range []string{"/v2/catalog", "/v2/%", "?", "#", "/a%2Fb", "\x00", "//", "/é"} {
+		f.Add(p, "GET", "{}")
+	}
+	f.Fuzz(func(t *testing.T, path, method, body string) {
+		h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.RawQuery != "" || r.URL.Fragment != "" {
+				t.Errorf("path %q became query %q, fragment %q", path, r.URL.RawQuery, r.URL.Fragment)
+			}
+			_, _ = io.WriteString(w, "{}")
+		}), quiet())
+		response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: method, Path: path, Body: body})
+		if err != nil || response.StatusCode != 200 && response.StatusCode != 400 {
+			t.Errorf("path %q: status %d, error %v", path, response.StatusCode, err)
+		}
+	})
+}
