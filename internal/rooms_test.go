@@ -21,6 +21,7 @@ var order = []string{
 	"internal/app",
 	"internal/gateway",
 	"internal/osb",
+	"internal/platforms",
 	"internal/broker",
 	"internal/worker",
 	"internal/reaper",

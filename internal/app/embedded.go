@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
 	"log/slog"
@@ -16,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
@@ -66,7 +65,7 @@ const (
 // An Embedded is the whole broker in one process. Close it to stop.
 type Embedded struct {
 	Handler    http.Handler
-	Credential Credential
+	Credential platforms.Credential
 
 	offered *catalog.Catalog
 	folder  *folder
@@ -120,7 +119,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	})
 	e.Handler, err = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, log),
-		Platforms: oneplatform{e.Credential}, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
+		Platforms: platforms.One{Platform: platform, Credential: e.Credential}, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -193,20 +192,6 @@ func (e *Embedded) Close() {
 	<-e.swept
 	e.engine.Close()
 	e.folder.close()
-}
-
-// oneplatform knows the credentials of the only platform.
-type oneplatform struct{ want Credential }
-
-// Authenticate implements osb.Authenticator, in constant time: hashes have one
-// length, and both halves are always compared.
-func (p oneplatform) Authenticate(username, password string) (string, bool) {
-	return platform, same(username, p.want.Username)&same(password, p.want.Password) == 1
-}
-
-func same(a, b string) int {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
 func now() time.Time { return time.Now().UTC() }

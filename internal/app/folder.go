@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
 )
@@ -172,28 +173,16 @@ func readMarker(path string) (m marker, found bool, err error) {
 	return m, true, nil
 }
 
-// A Credential is what the platform authenticates with.
-type Credential struct {
-	Username string `json:"username"`
-	Password string `json:"password"`
-}
-
-// String keeps a Credential out of logs.
-func (Credential) String() string { return "[redacted credential]" }
-
-// GoString keeps a Credential out of %#v.
-func (Credential) GoString() string { return "[redacted credential]" }
-
 // credential is the one that was set, or else the one that the folder keeps,
 // generated the first time.
-func (f *folder) credential(s Settings) (Credential, error) {
+func (f *folder) credential(s Settings) (platforms.Credential, error) {
 	if s.Username != "" {
-		return Credential{Username: s.Username, Password: s.Password}, nil
+		return platforms.Credential{Username: s.Username, Password: s.Password}, nil
 	}
 	path := f.path(fileCredentials)
 	raw, err := os.ReadFile(path)
 	if err == nil {
-		var c Credential
+		var c platforms.Credential
 		// The cause would quote the file.
 		if json.Unmarshal(raw, &c) != nil || c.Username == "" || c.Password == "" {
 			return c, &FolderError{
@@ -204,13 +193,13 @@ func (f *folder) credential(s Settings) (Credential, error) {
 		return c, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return Credential{}, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+		return platforms.Credential{}, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
 	}
 	random := make([]byte, 24)
 	if _, err := rand.Read(random); err != nil {
-		return Credential{}, fmt.Errorf("generating a password: %w", err)
+		return platforms.Credential{}, fmt.Errorf("generating a password: %w", err)
 	}
-	c := Credential{Username: "broker", Password: base64.RawURLEncoding.EncodeToString(random)}
+	c := platforms.Credential{Username: "broker", Password: base64.RawURLEncoding.EncodeToString(random)}
 	if err := writeJSON(path, c); err != nil {
 		return c, &FolderError{Dir: f.dir, What: "cannot keep the generated password", Remedy: "allow it to be written", Cause: err}
 	}
