@@ -1,0 +1,425 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/offerings"
+)
+
+// A desk is a broker whose engine is the test: what is started stays in
+// progress until the test settles it.
+type desk struct {
+	*testing.T
+	*broker.Broker
+	records *ledger.Ledger
+	ids     map[string]string // plans and offerings by name
+
+	mu      sync.Mutex
+	clock   time.Time
+	serial  int
+	started int
+	settles bool // Finish settles the operation well
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: map[string]string{}, settles: true}
+	for _, o := range offered.Offerings() {
+		d.ids[o.Name] = o.ID
+		for _, p := range o.Plans {
+			if o.Name == "demo" {
+				d.ids[p.Name] = p.ID
+			}
+		}
+	}
+	d.records = ledger.New(s, "account", "region", d.id)
+	d.Broker = broker.New(broker.Options{
+		Records: d.records, Catalog: offered, Vault: key, Engine: d, Now: d.now, NewID: d.id,
+		NewSecret: func() []byte { return make([]byte, 32) }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		SynchronousWait: time.Second, OperationTimeout: time.Hour,
+	})
+	return d
+}
+
+func (d *desk) now() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clock = d.clock.Add(time.Millisecond)
+	return d.clock
+}
+
+func (d *desk) id() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.serial++
+	return fmt.Sprintf("operation-%012d", d.serial)
+}
+
+// Start implements workflow.Engine.
+func (d *desk) Start(context.Context, workflow.Ref) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.started++
+	return nil
+}
+
+// Finish implements workflow.Engine.
+func (d *desk) Finish(_ context.Context, ref workflow.Ref) error {
+	if d.settles {
+		d.settle(ref.Token)
+	}
+	return nil
+}
+
+// settle ends an operation well, as a worker would.
+func (d *desk) settle(token lifecycle.Token) {
+	ctx := context.Background()
+	for range 50 {
+		var change ledger.Change
+		if token.Key.IsBinding() {
+			b, err := d.records.Binding(ctx, token.Key, d.now())
+			if err != nil || !b.Current(token.Operation, 1) {
+				return
+			}
+			sealed, err := d.Vault.Seal(ctx, vault.Label{Key: b.Key, Member: vault.Grant}, []byte(`{"credentials":{"password":"`+b.Incarnation+`"}}`))
+			if err != nil {
+				d.Error(err)
+			}
+			if b, err = b.Succeed(d.now(), sealed); err != nil {
+				d.Error(err)
+			}
+			change = ledger.PutBinding(b)
+		} else {
+			i, err := d.records.Instance(ctx, token.Key, d.now())
+			if err != nil || !i.Current(token.Operation, 1) {
+				return
+			}
+			if i, err = i.Succeed(d.now()); err != nil {
+				d.Error(err)
+			}
+			change = ledger.PutInstance(i)
+		}
+		if err := d.records.Commit(ctx, change); !errors.Is(err, ledger.ErrConflict) {
+			if err != nil {
+				d.Error(err)
+			}
+			return
+		}
+	}
+	d.Error("never settled")
+}
+
+func (d *desk) caller(api int, permitted bool) broker.Caller {
+	return broker.Caller{Platform: "p", API: api, AcceptsIncomplete: permitted, Received: d.now()}
+}
+
+func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
+	q := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s"}
+	if parameters != "" {
+		q.Parameters = json.RawMessage(parameters)
+	}
+	return d.Provision(context.Background(), q)
+}
+
+func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.BindResult, error) {
+	return d.Bind(context.Background(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: d.ids["demo"], PlanID: d.ids[plan]})
+}
+
+func (d *desk) delete(c broker.Caller) (broker.Result, error) {
+	return d.Deprovision(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
+}
+
+func reason(err error) lifecycle.Reason {
+	var refusal *lifecycle.Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Reason
+	}
+	return -1
+}
+
+// What a plan's mode and the client's permission come to (PROV-01 to PROV-06).
+func TestModes(t *testing.T) {
+	cases := map[string]struct {
+		plan      string
+		permitted bool
+		effect    broker.Effect
+		refused   lifecycle.Reason
+	}{
+		"NeverWithout":    {"sync", false, broker.Created, 0},
+		"NeverWith":       {"sync", true, broker.Created, 0},
+		"AllowedWithout":  {"async", false, broker.Created, 0},
+		"AllowedWith":     {"async", true, broker.Accepted, 0},
+		"RequiredWithout": {"async-only", false, 0, lifecycle.AsyncRequired},
+		"RequiredWith":    {"async-only", true, broker.Accepted, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			r, err := d.put(tc.plan, d.caller(17, tc.permitted), "")
+			if r.Effect != tc.effect || tc.refused != 0 && reason(err) != tc.refused || tc.refused == 0 && err != nil {
+				t.Errorf("%+v %v", r, err)
+			}
+			if (r.Effect == broker.Accepted) != (d.started == 1) {
+				t.Errorf("%d executions were started", d.started)
+			}
+			if tc.refused != 0 {
+				if i, err := d.records.Instance(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.Version != 0 {
+					t.Errorf("ERR-08: a refusal left a record: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// Bindings are never answered 202 below version 2.14 (BIND-20, UNB-07).
+func TestBindingsAreGated(t *testing.T) {
+	for api, want := range map[int]lifecycle.Reason{9: lifecycle.AsyncRequired, 13: lifecycle.AsyncRequired, 14: 0, 17: 0} {
+		d := newDesk(t)
+		if _, err := d.put("async-bind", d.caller(api, false), ""); err != nil {
+			t.Fatal(err)
+		}
+		r, err := d.bind("i", "b", "async-bind", d.caller(api, true))
+		if want != 0 && reason(err) != want || want == 0 && (err != nil || r.Effect != broker.Accepted || r.Grant != nil) {
+			t.Errorf("2.%d: %+v %v", api, r, err)
+		}
+	}
+}
+
+// IDEM-03: sixteen identical requests at once are one operation.
+func TestOneTokenForIdenticalRequests(t *testing.T) {
+	d := newDesk(t)
+	var all sync.WaitGroup
+	results := make([]broker.Result, 16)
+	for n := range results {
+		all.Go(func() {
+			r, err := d.put("async", d.caller(17, true), `{"a":1}`)
+			if err != nil {
+				t.Error(err)
+			}
+			results[n] = r
+		})
+	}
+	all.Wait()
+	for _, r := range results {
+		if r.Effect != broker.Accepted || r.Token != results[0].Token {
+			t.Errorf("%+v, the first was given %+v", r, results[0])
+		}
+	}
+	if d.started != 1 {
+		t.Errorf("%d executions were started", d.started)
+	}
+}
+
+// A deletion of what does not exist is remembered: a PUT that was received
+// before it begins nothing, one that was received later does (ORB-03, PROV-28).
+func TestDeletionsOfNothingAreRemembered(t *testing.T) {
+	d := newDesk(t)
+	early := d.caller(17, true)
+	if _, err := d.delete(d.caller(17, true)); reason(err) != lifecycle.Gone {
+		t.Fatalf("DEPR-03: %v", err)
+	}
+	if _, err := d.put("sync", early, ""); reason(err) != lifecycle.ConcurrencyError {
+		t.Errorf("an overtaken PUT: %v", err)
+	}
+	if _, err := d.LastOperation(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, ""); reason(err) != lifecycle.NotFound {
+		t.Errorf("LOP-09: it was never there: %v", err)
+	}
+	if r, err := d.put("sync", d.caller(17, true), ""); err != nil || r.Effect != broker.Created {
+		t.Errorf("a later PUT: %+v %v", r, err)
+	}
+}
+
+func TestTokensOfOthersTellNothing(t *testing.T) {
+	d := newDesk(t)
+	ctx := context.Background()
+	r, err := d.put("async", d.caller(17, true), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := d.caller(17, true)
+	other.Platform = "q"
+	if _, err := d.Operation(ctx, other, r.Token.String()); reason(err) != lifecycle.NotFound {
+		t.Errorf("FAC-12: another platform reads it: %v", err)
+	}
+	forged := r.Token
+	forged.Key.Platform = "q"
+	if _, err := d.Operation(ctx, other, forged.String()); reason(err) != lifecycle.NotFound {
+		t.Errorf("a forged token reads: %v", err)
+	}
+	if p, err := d.Operation(ctx, d.caller(17, true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress || p.RetryAfter <= 0 {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// Every operation goes on being answered under its own token (LOP-06, LOP-10).
+func TestPastOperationsAreAnswered(t *testing.T) {
+	d := newDesk(t)
+	ctx, key := context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}
+	first, err := d.put("async", d.caller(17, true), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	removal, err := d.delete(d.caller(17, true)) // overtakes it
+	if err != nil || removal.Effect != broker.Accepted {
+		t.Fatalf("DEPR-08: %+v %v", removal, err)
+	}
+	if p, err := d.LastOperation(ctx, key, first.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || !p.Operation.Cancelled {
+		t.Errorf("LOP-16: %+v %v", p.Operation, err)
+	}
+	if again, err := d.delete(d.caller(17, true)); err != nil || again.Token != removal.Token {
+		t.Errorf("DEPR-07: %+v %v", again, err)
+	}
+	if _, err := d.delete(d.caller(17, false)); reason(err) != lifecycle.AsyncRequired {
+		t.Errorf("DEPR-07: %v", err)
+	}
+	d.settle(removal.Token)
+	if _, err := d.LastOperation(ctx, key, removal.Token.String()); reason(err) != lifecycle.Gone {
+		t.Errorf("LOP-10: with its token: %v", err)
+	}
+	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Operation.Phase != lifecycle.Succeeded {
+		t.Errorf("LOP-10: without: %+v %v", p.Operation, err)
+	}
+	second, err := d.put("async", d.caller(17, true), "")
+	if err != nil || second.Token == first.Token {
+		t.Fatalf("PROV-28: %+v %v", second, err)
+	}
+	if _, err := d.LastOperation(ctx, key, removal.Token.String()); reason(err) != lifecycle.Gone {
+		t.Errorf("the deletion is forgotten: %v", err)
+	}
+	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Token != second.Token {
+		t.Errorf("LOP-08: %+v %v", p, err)
+	}
+}
+
+// BIND-19: a binding id belongs to one instance, also when two ask at once.
+func TestBindingIDsAreUnique(t *testing.T) {
+	d := newDesk(t)
+	for _, id := range []string{"one", "two"} {
+		_, err := d.Provision(context.Background(), broker.ProvisionRequest{
+			Caller: d.caller(17, false), InstanceID: id, ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for n := range errs {
+		all.Go(func() { _, errs[n] = d.bind([]string{"one", "two"}[n%2], "b", "sync", d.caller(17, false)) })
+	}
+	all.Wait()
+	won := map[int]bool{}
+	for n, err := range errs {
+		switch {
+		case err == nil:
+			won[n%2] = true
+		case reason(err) != lifecycle.Conflict:
+			t.Errorf("answered %v", err)
+		}
+	}
+	if len(won) != 1 {
+		t.Errorf("the id was given to %d instances", len(won))
+	}
+}
+
+func TestUpdates(t *testing.T) {
+	d := newDesk(t)
+	ctx := context.Background()
+	patch := func(c broker.Caller, plan, parameters string) (broker.Result, error) {
+		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
+		if parameters != "" {
+			q.Parameters = json.RawMessage(parameters)
+		}
+		return d.Update(ctx, q)
+	}
+	if _, err := patch(d.caller(17, true), "", `{"a":1}`); reason(err) != lifecycle.NotFound {
+		t.Errorf("UPD-19: %v", err)
+	}
+	if _, err := d.put("async", d.caller(17, false), `{"a":1}`); err != nil {
+		t.Fatal(err)
+	}
+	for name, parameters := range map[string]string{"Nothing": "", "Same": `{"a":1.0}`, "Empty": `{}`} {
+		if r, err := patch(d.caller(17, true), "async", parameters); err != nil || r.Effect != broker.Done {
+			t.Errorf("UPD-13 %s: %+v %v", name, r, err)
+		}
+	}
+	running, err := patch(d.caller(17, true), "", `{"b":2}`)
+	if err != nil || running.Effect != broker.Accepted {
+		t.Fatalf("UPD-02: %+v %v", running, err)
+	}
+	if same, err := patch(d.caller(17, true), "", `{"b":2}`); err != nil || same.Token != running.Token {
+		t.Errorf("UPD-21: %+v %v", same, err)
+	}
+	if _, err := patch(d.caller(17, true), "", `{"b":3}`); reason(err) != lifecycle.ConcurrencyError {
+		t.Errorf("UPD-22: %v", err)
+	}
+	if _, err := d.delete(d.caller(17, true)); reason(err) != lifecycle.ConcurrencyError {
+		t.Errorf("DEPR-09: %v", err)
+	}
+	d.settle(running.Token)
+	if v, err := d.Instance(ctx, d.caller(17, true), "i"); err != nil || string(v.Parameters) != `{"a":1,"b":2}` {
+		t.Errorf("UPD-08: %s %v", v.Parameters, err)
+	}
+	if _, err := patch(d.caller(17, false), "async-only", ""); reason(err) != lifecycle.AsyncRequired {
+		t.Errorf("UPD-03: %v", err)
+	}
+	if _, err := d.put("async", d.caller(17, false), `{"a":1}`); reason(err) != lifecycle.Conflict {
+		t.Errorf("IDEM-02: compared with what it was: %v", err)
+	}
+	if r, err := d.put("async", d.caller(17, false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
+		t.Errorf("IDEM-02: %+v %v", r, err)
+	}
+}
+
+// A repeated bind gives the same credentials, a binding id that is used again
+// others (BIND-02, IDEM-09).
+func TestCredentials(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.put("sync", d.caller(17, false), ""); err != nil {
+		t.Fatal(err)
+	}
+	first, err := d.bind("i", "b", "sync", d.caller(17, false))
+	if err != nil || first.Effect != broker.Created || len(first.Grant.Credentials) == 0 {
+		t.Fatalf("%+v %v", first.Effect, err)
+	}
+	again, err := d.bind("i", "b", "sync", d.caller(17, false))
+	if err != nil || again.Effect != broker.Done || again.Grant.Credentials["password"] != first.Grant.Credentials["password"] {
+		t.Errorf("BIND-02: %v %v", again.Effect, err)
+	}
+	remove := broker.DeleteRequest{Caller: d.caller(17, false), InstanceID: "i", BindingID: "b", ServiceID: "x", PlanID: "y"}
+	if r, err := d.Unbind(context.Background(), remove); err != nil || r.Effect != broker.Done {
+		t.Fatalf("UNB-05: %+v %v", r, err)
+	}
+	if _, err := d.Unbind(context.Background(), remove); reason(err) != lifecycle.Gone {
+		t.Errorf("UNB-03: %v", err)
+	}
+}
