@@ -9,6 +9,7 @@ SHELL       := bash
 GO          ?= go
 TOOLS       := $(CURDIR)/.tools
 STATICCHECK := $(TOOLS)/staticcheck-0.7.0
+MINISTACK   := $(TOOLS)/ministack-1.5.33
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -29,8 +30,11 @@ run: build ## run the broker on this machine, no cloud account needed
 	bin/longshore serve --listen $(LISTEN) --data $(DATA)
 
 .PHONY: test
-test: lint validate ## everything: format, vet, linter, all tests with the race detector
+test: lint validate emulator ## everything: format, vet, linter, all tests with the race detector
 	$(GO) test -race -timeout 10m ./...
+
+.PHONY: emulator
+emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
@@ -67,3 +71,9 @@ $(STATICCHECK):
 	mkdir -p $(TOOLS)
 	GOFLAGS= GOBIN=$(TOOLS) $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.7.0
 	mv $(TOOLS)/staticcheck $@
+
+$(MINISTACK)/installed: internal/emulator/requirements.txt
+	rm -rf $(MINISTACK)
+	python3 -m venv $(MINISTACK)
+	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
+	touch $@

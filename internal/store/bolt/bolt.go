@@ -111,7 +111,7 @@ func (s *Store) Close() error {
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	var r store.Record
-	err := checkKey(key)
+	err := store.CheckKey(key)
 	if err == nil {
 		err = s.view(ctx, func(b buckets) error {
 			var found bool
@@ -131,7 +131,7 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
 	var page store.Page
-	err := checkPrefix(partition, prefix)
+	err := store.CheckPrefix(partition, prefix)
 	if err == nil {
 		err = s.view(ctx, func(b buckets) error {
 			page, err = b.list(joinKey(store.Key{Partition: partition, Sort: prefix}), cursor)
@@ -162,7 +162,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 // Commit implements store.Store. If it returns the context's error, nothing
 // was changed.
 func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
-	err := checkChanges(changes)
+	err := store.CheckChanges(changes)
 	if err == nil {
 		err = s.commit(ctx, changes)
 	}

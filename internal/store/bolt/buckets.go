@@ -148,7 +148,7 @@ func (b buckets) list(prefix []byte, cursor string) (store.Page, error) {
 		return store.Page{}, err
 	}
 	if after != nil && !bytes.HasPrefix(after, prefix) {
-		return store.Page{}, invalid("cursor %q is of no such listing", cursor)
+		return store.Page{}, store.Invalidf("cursor %q is of no such listing", cursor)
 	}
 	p := pager{kind: listCursor}
 	c := b.records.Cursor()
@@ -273,4 +273,14 @@ func (b buckets) check() (identity string, err error) {
 		err = damaged("the due index holds records that are not there")
 	}
 	return identity, err
+}
+
+// writes reports whether any of the changes changes something.
+func writes(changes []store.Change) bool {
+	for _, c := range changes {
+		if c.Action != store.ActionCheck {
+			return true
+		}
+	}
+	return false
 }

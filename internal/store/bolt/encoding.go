@@ -152,7 +152,7 @@ func parseCursor(kind byte, cursor string) ([]byte, error) {
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(b) < 2 || b[0] != kind {
-		return nil, invalid("cursor %q is of no such listing", cursor)
+		return nil, store.Invalidf("cursor %q is of no such listing", cursor)
 	}
 	return b[1:], nil
 }

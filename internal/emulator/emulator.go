@@ -1,0 +1,211 @@
+// Package emulator gives tests an emulated AWS, so that the adapters of AWS
+// are tested by what answers as AWS does, and not by what we believe of it.
+// It owns finding or starting the emulator and ending it; tables, keys and
+// functions are made by the tests that need them, under names of their own.
+//
+// It uses whatever answers at AWS_ENDPOINT_URL. Without that it starts
+// MiniStack, which `make emulator` installs, once for each test process, on a
+// free port of this machine and with nothing of this process's environment.
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+const (
+	region  = "us-east-1"
+	account = "test" // the emulators take this for their own account
+
+	// program is where `make emulator` puts MiniStack, from the module's root.
+	program = ".tools/ministack-1.5.33/bin/ministack"
+
+	endpointVariable = "AWS_ENDPOINT_URL"
+
+	// startWait is generous: a busy machine needs several seconds.
+	startWait  = time.Minute
+	startTries = 3
+)
+
+// Config is for making clients of the emulated AWS. Where there is none the
+// test fails: a suite that did not run proves nothing. Only `go test -short`
+// skips it.
+func Config(t testing.TB) aws.Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an emulated AWS, which -short leaves out")
+	}
+	url, err := endpoint()
+	if err != nil {
+		t.Fatalf("no emulated AWS: %v", err)
+	}
+	return aws.Config{
+		Region:       region,
+		BaseEndpoint: &url,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: account, SecretAccessKey: account}, nil
+		}),
+		HTTPClient: client{},
+	}
+}
+
+// A client sends bodies from memory. The SDK closes a body as soon as the
+// head of the answer is there, and where that comes quicker than the writer's
+// last look at the body, as on one machine it may, the connection breaks.
+type client struct{}
+
+func (client) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Name is a name that no other test has, of lower-case letters, digits and
+// hyphens.
+func Name(prefix string) string {
+	return prefix + "-" + strings.ToLower(rand.Text()[:16])
+}
+
+// endpoint is the emulator's address, found or made by the first who asks.
+var endpoint = sync.OnceValues(func() (string, error) {
+	if url := os.Getenv(endpointVariable); url != "" {
+		if err := answers(url); err != nil {
+			return "", fmt.Errorf("%s is %q, where nothing answers: start it, or unset the variable: %w", endpointVariable, url, err)
+		}
+		return url, nil
+	}
+	path, err := find()
+	if err != nil {
+		return "", err
+	}
+	for range startTries {
+		var url string
+		url, err = start(path)
+		if err == nil {
+			return url, nil
+		}
+	}
+	return "", err
+})
+
+// find looks for the program from here up to the module's root.
+func find() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("the module's root is not above the tests")
+		}
+		dir = parent
+	}
+	path := filepath.Join(dir, filepath.FromSlash(program))
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not installed: run `make emulator`, or set %s to one that runs", program, endpointVariable)
+	}
+	return path, nil
+}
+
+// start runs the program until this process ends.
+func start(path string) (url string, err error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "longshore-emulator-")
+	if err != nil {
+		return "", err
+	}
+	logPath := filepath.Join(dir, "log")
+	url = "http://127.0.0.1:" + port
+	exited, err := launch(path, dir, logPath, []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin",
+		"HOME=" + dir,
+		"TMPDIR=" + dir,
+		"STATE_DIR=" + filepath.Join(dir, "state"),
+		"S3_DATA_DIR=" + filepath.Join(dir, "s3"),
+		"BIND_HOST=127.0.0.1",
+		"MINISTACK_HOST=127.0.0.1",
+		"GATEWAY_PORT=" + port,
+		"LOG_LEVEL=WARNING",
+		// Functions inherit these, and so find the emulator.
+		endpointVariable + "=" + url,
+		"AWS_EC2_METADATA_DISABLED=true",
+		// State machines wait a twentieth of what they are told.
+		"SFN_WAIT_SCALE=0.05",
+	})
+	if err != nil {
+		return "", fmt.Errorf("starting %q: %w", path, err)
+	}
+	deadline := time.After(startWait)
+	for {
+		if err = answers(url + "/_ministack/health"); err == nil {
+			return url, nil
+		}
+		select {
+		case <-exited:
+			return "", fmt.Errorf("%q ended at its start: %s", path, tail(logPath))
+		case <-deadline:
+			return "", fmt.Errorf("%q did not answer within %v: %w: %s", path, startWait, err, tail(logPath))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// freePort is one that is free at this moment: who starts on it may find it
+// taken after all, and then tries another.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+// answers reports whether there is an HTTP server; what it says does not
+// matter.
+func answers(url string) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	answer, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return errors.Join(err, answer.Body.Close())
+}
+
+// tail is the end of what the program has said.
+func tail(path string) string {
+	said, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 2000
+	return string(said[max(0, len(said)-most):])
+}

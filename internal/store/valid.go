@@ -1,0 +1,79 @@
+package store
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+const (
+	maxPartition = 2048
+	maxSort      = 1024
+)
+
+// CheckKey returns ErrInvalid for a key that no record can have. Adapters call
+// it, and the two below, before they do anything.
+func CheckKey(k Key) error {
+	if k.Sort == "" {
+		return Invalidf("sort key is empty")
+	}
+	return CheckPrefix(k.Partition, k.Sort)
+}
+
+// CheckPrefix returns ErrInvalid for what List cannot be asked for.
+func CheckPrefix(partition, prefix string) error {
+	switch {
+	case partition == "":
+		return Invalidf("partition is empty")
+	case len(partition) > maxPartition:
+		return Invalidf("partition has %d bytes, at most %d", len(partition), maxPartition)
+	case len(prefix) > maxSort:
+		return Invalidf("sort key has %d bytes, at most %d", len(prefix), maxSort)
+	}
+	return checkText(partition, prefix)
+}
+
+// CheckChanges returns ErrInvalid for what Commit cannot be asked for.
+func CheckChanges(changes []Change) error {
+	if len(changes) == 0 || len(changes) > MaxChanges {
+		return Invalidf("not 1 to %d changes", MaxChanges)
+	}
+	seen := map[Key]bool{}
+	for _, c := range changes {
+		r := c.Record
+		if err := CheckKey(r.Key); err != nil {
+			return err
+		}
+		if seen[r.Key] {
+			return Invalidf("two changes of record %q of %q", r.Sort, r.Partition)
+		}
+		seen[r.Key] = true
+		switch c.Action {
+		case ActionCheck, ActionDelete:
+		case ActionPut:
+			if len(r.Body) > MaxBody {
+				return Invalidf("body of record %q of %q has %d bytes, at most %d", r.Sort, r.Partition, len(r.Body), MaxBody)
+			}
+			if err := checkText(r.Writer, r.Account, r.Region); err != nil {
+				return err
+			}
+		default:
+			return Invalidf("unknown action %d", c.Action)
+		}
+	}
+	return nil
+}
+
+// Invalidf makes an ErrInvalid that says what is wrong with the call.
+func Invalidf(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrInvalid)
+}
+
+// checkText refuses what some stores would silently replace.
+func checkText(texts ...string) error {
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return Invalidf("%q is not UTF-8", text)
+		}
+	}
+	return nil
+}
