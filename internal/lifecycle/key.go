@@ -77,5 +77,10 @@ func ParseToken(s string) (Token, error) {
 	if len(fields) == 3 {
 		t.Key.Binding = fields[2]
 	}
+	// Base64 has more than one spelling of the same bytes (line breaks, for
+	// one); a token has one.
+	if t.String() != s {
+		return Token{}, errToken
+	}
 	return t, nil
 }
