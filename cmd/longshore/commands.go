@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/osb"
 )
 
 // version is set when a release is built.
@@ -120,11 +121,11 @@ func serve(ctx context.Context, args []string, getenv func(string) string, out, 
 	defer embedded.Close()
 	server := &http.Server{
 		Handler: embedded.Handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	welcome(out, listener.Addr().String(), embedded, settings)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- server.Serve(osb.Listener(listener)) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving: %w", err)

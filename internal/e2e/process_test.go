@@ -95,7 +95,12 @@ var urlLine = regexp.MustCompile(`URL\s+(http://\S+)`)
 // start runs the broker on a free port and waits until it answers.
 func start(t testing.TB, data string, env ...string) *process {
 	t.Helper()
-	p := &process{cmd: command(env, "serve", "--listen", "127.0.0.1:0", "--data", data), out: &output{}, log: &output{}, ended: make(chan struct{})}
+	return startWith(t, env, "--data", data)
+}
+
+func startWith(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), out: &output{}, log: &output{}, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("starting the broker: %v", err)
