@@ -28,6 +28,7 @@ var order = []string{
 	"internal/workflow/inprocess",
 	"internal/workflow",
 	"internal/ledger",
+	"internal/vault/kms",
 	"internal/vault",
 	"internal/lifecycle",
 	"internal/store/bolt",

@@ -1,0 +1,161 @@
+// Package kms seals under a key of AWS KMS, which never leaves it. It owns
+// the sealed form: each value is encrypted here by a data key of its own, and
+// that data key by KMS, for the platform, ids and member of the label and for
+// no others. It needs a symmetric key and the rights to generate data keys
+// with it and to decrypt. The ids, and nothing else, come to stand in the
+// trail that AWS keeps of the key's use.
+package kms
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// API is what a Vault calls of *kms.Client. Both calls change nothing.
+type API interface {
+	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
+}
+
+// A Vault seals by envelope encryption: sealing is one GenerateDataKey,
+// opening one Decrypt. It is safe for many goroutines.
+type Vault struct {
+	client API
+	keyID  string
+}
+
+var _ vault.Vault = (*Vault)(nil)
+
+// New makes a vault over the key of this ARN, id or alias. It calls nothing.
+func New(client API, keyID string) *Vault { return &Vault{client: client, keyID: keyID} }
+
+const (
+	// format is the first byte of what is sealed. Other vaults have others.
+	format = 2
+	// The sealed form is the format, the length of the encrypted data key and
+	// that key, a nonce, and the ciphertext with its tag.
+	lengthSize = 2
+	nonceSize  = 12
+	tagSize    = 16
+	// keySize is that of a data key of AES-256.
+	keySize = 32
+	// maxKey is the most that KMS decrypts.
+	maxKey = 6144
+)
+
+// Seal implements vault.Vault.
+func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) ([]byte, error) {
+	if plaintext == nil {
+		return nil, nil
+	}
+	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
+		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(label),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("generating a data key: %w", err)
+	}
+	defer clear(out.Plaintext)
+	aead, err := newAEAD(out.Plaintext)
+	if err != nil {
+		return nil, err
+	}
+	key := out.CiphertextBlob
+	if len(key) == 0 || len(key) > maxKey {
+		return nil, fmt.Errorf("generating a data key: its encrypted form has %d bytes", len(key))
+	}
+	head := make([]byte, 0, 1+lengthSize+len(key)+nonceSize+len(plaintext)+tagSize)
+	head = binary.BigEndian.AppendUint16(append(head, format), uint16(len(key)))
+	head = append(head, key...)
+	nonce := make([]byte, nonceSize)
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, fmt.Errorf("sealing: %w", err)
+	}
+	return aead.Seal(append(head, nonce...), nonce, plaintext, head), nil
+}
+
+// Open implements vault.Vault. Only what KMS says of the data key itself is
+// ErrSealed: a key that is disabled, forbidden or out of reach is another
+// error, and the value may well open later.
+func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]byte, error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	const fixed = 1 + lengthSize
+	if len(sealed) < fixed || sealed[0] != format {
+		return nil, vault.ErrSealed
+	}
+	length := int(binary.BigEndian.Uint16(sealed[1:]))
+	if length == 0 || length > maxKey || len(sealed) < fixed+length+nonceSize+tagSize {
+		return nil, vault.ErrSealed
+	}
+	head, rest := sealed[:fixed+length], sealed[fixed+length:]
+	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{
+		KeyId: &v.keyID, CiphertextBlob: head[fixed:], EncryptionContext: contextOf(label),
+	})
+	if err != nil {
+		if isSealed(err) {
+			return nil, vault.ErrSealed
+		}
+		return nil, fmt.Errorf("decrypting a data key: %w", err)
+	}
+	defer clear(out.Plaintext)
+	if len(out.Plaintext) != keySize { // it was never one of ours
+		return nil, vault.ErrSealed
+	}
+	aead, err := newAEAD(out.Plaintext)
+	if err != nil {
+		return nil, err
+	}
+	// A plaintext of no bytes is not the same as none.
+	plaintext, err := aead.Open([]byte{}, rest[:nonceSize], rest[nonceSize:], head)
+	if err != nil {
+		return nil, vault.ErrSealed
+	}
+	return plaintext, nil
+}
+
+// contextOf is what KMS binds a data key to. Where there is no id there is no
+// pair for it, which no other label shares.
+func contextOf(label vault.Label) map[string]string {
+	c := map[string]string{}
+	for name, value := range map[string]string{
+		"platform": label.Key.Platform, "instance": label.Key.Instance, "binding": label.Key.Binding, "member": string(label.Member),
+	} {
+		if value != "" {
+			c[name] = value
+		}
+	}
+	return c
+}
+
+// isSealed reports whether KMS refused because of the data key: it was changed,
+// or encrypted for another label or under another key.
+func isSealed(err error) bool {
+	var (
+		invalid *types.InvalidCiphertextException
+		other   *types.IncorrectKeyException
+	)
+	return errors.As(err, &invalid) || errors.As(err, &other)
+}
+
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("making the cipher of a data key: %w", err)
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, fmt.Errorf("making the cipher of a data key: %w", err)
+	}
+	return aead, nil
+}
