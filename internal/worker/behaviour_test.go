@@ -427,3 +427,53 @@ func TestReaper(t *testing.T) {
 		t.Errorf("the tombstone is still there: %q, version %d", i.State, i.Version)
 	}
 }
+
+// Drive waits out short pauses by itself, leaves long ones to its caller, and
+// begins no step that could not be recorded any more.
+func TestDrive(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		pauses []time.Duration // what the provider asks for, step by step; then it is done
+		left   time.Duration   // until the deadline; 0: none
+		steps  int
+		want   workflow.Outcome
+	}{
+		"ShortPauses": {"they are waited out", []time.Duration{time.Second, 10 * time.Second}, 0, 3, workflow.Outcome{Settled: true}},
+		"LongPause":   {"it is left to the caller", []time.Duration{time.Second, 11 * time.Second}, 0, 2, workflow.Outcome{Wait: 11 * time.Second}},
+		"NoTime":      {"a step does not fit any more", []time.Duration{time.Second, time.Second, time.Second}, 71 * time.Second, 1, workflow.Outcome{Wait: time.Second}},
+		"SomeTime":    {"one more step fits", []time.Duration{time.Second, time.Second, time.Second}, 72 * time.Second, 2, workflow.Outcome{Wait: time.Second}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ref := refOf(w.must(provision), 1)
+			ctx := context.Background()
+			if tc.left > 0 {
+				ctx = deadlined{ctx, w.clock.Add(tc.left)}
+			}
+			steps := 0
+			driven := w.with(func(context.Context) (provider.Status, error) {
+				if steps++; steps > len(tc.pauses) {
+					return provider.Status{Done: true}, nil
+				}
+				return provider.Status{After: tc.pauses[steps-1]}, nil
+			})
+			got, err := driven.Drive(ctx, ref, func(_ context.Context, d time.Duration) error {
+				w.clock = w.clock.Add(d)
+				return nil
+			})
+			if err != nil || got != tc.want || steps != tc.steps {
+				t.Errorf("%s: %+v after %d steps, want %+v after %d: %v", tc.reason, got, steps, tc.want, tc.steps, err)
+			}
+		})
+	}
+}
+
+// deadlined is a context with a deadline of the fake clock, which never ends
+// it.
+type deadlined struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
