@@ -89,7 +89,7 @@ func Name(prefix string) string {
 // endpoint is the emulator's address, found or made by the first who asks.
 var endpoint = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv(endpointVariable); url != "" {
-		if err := answers(url); err != nil {
+		if err := answers(url, startWait); err != nil { // the first answer may take long
 			return "", fmt.Errorf("%s is %q, where nothing answers: start it, or unset the variable: %w", endpointVariable, url, err)
 		}
 		return url, nil
@@ -164,7 +164,7 @@ func start(path string) (url string, err error) {
 	}
 	deadline := time.After(startWait)
 	for {
-		if err = answers(url + "/_ministack/health"); err == nil {
+		if err = answers(url+"/_ministack/health", 2*time.Second); err == nil {
 			return url, nil
 		}
 		select {
@@ -190,8 +190,8 @@ func freePort() (string, error) {
 
 // answers reports whether there is an HTTP server; what it says does not
 // matter.
-func answers(url string) error {
-	client := http.Client{Timeout: 2 * time.Second}
+func answers(url string, within time.Duration) error {
+	client := http.Client{Timeout: within}
 	answer, err := client.Get(url)
 	if err != nil {
 		return err
