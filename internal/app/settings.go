@@ -69,13 +69,20 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
 		}
 	}
-	s.DemoDelay = DefaultDemoDelay
-	if text := getenv(EnvDemoDelay); text != "" {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 || d > 24*time.Hour {
-			return s, &SettingError{EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms"}
-		}
-		s.DemoDelay = d
+	var err error
+	s.DemoDelay, err = demoDelay(getenv)
+	return s, err
+}
+
+// demoDelay reads how long the demo's asynchronous steps take.
+func demoDelay(getenv func(string) string) (time.Duration, error) {
+	text := getenv(EnvDemoDelay)
+	if text == "" {
+		return DefaultDemoDelay, nil
 	}
-	return s, nil
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > 24*time.Hour {
+		return 0, &SettingError{EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms"}
+	}
+	return d, nil
 }

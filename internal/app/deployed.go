@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/gateway"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/vault/kms"
+	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+)
+
+// Times of the functions, for whoever deploys them.
+const (
+	// APITimeout is below what API Gateway waits, so that no request outlives
+	// its answer.
+	APITimeout = 20 * time.Second
+	// ProvisionerTimeout is when a step is certainly dead.
+	ProvisionerTimeout = time.Minute
+	ReaperTimeout      = time.Minute
+	// provisionerCall ends a call to the cloud, so that its result can be
+	// recorded before the provisioner's own time is up.
+	provisionerCall = 20 * time.Second
+)
+
+// A Deployed is what the three functions are made of on AWS.
+type Deployed struct {
+	Config aws.Config
+	Getenv func(string) string
+	Log    *slog.Logger
+	// Starter and Invoker reach Step Functions and the provisioner.
+	Starter stepfunctions.Starter
+	Invoker stepfunctions.Invoker
+}
+
+// LoadDeployed reads the function's AWS configuration.
+func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Logger) (Deployed, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	return Deployed{Config: cfg, Getenv: getenv, Log: log, Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg)}, nil
+}
+
+// required reads settings that must be there; the error names each that is
+// missing.
+func (d Deployed) required(names ...string) (map[string]string, error) {
+	values := map[string]string{}
+	var missing []error
+	for _, name := range names {
+		if values[name] = d.Getenv(name); values[name] == "" {
+			missing = append(missing, &SettingError{name, "is not set", "deploy the function with its infrastructure, which sets it"})
+		}
+	}
+	return values, errors.Join(missing...)
+}
+
+func (d Deployed) ledger(table string) *ledger.Ledger {
+	store := dynamo.New(dynamodb.NewFromConfig(d.Config), table, dynamo.Options{})
+	return ledger.New(store, d.Getenv("AWS_ACCOUNT_ID"), d.Config.Region, newID)
+}
+
+// API is the handler of functions/api. It may touch neither the things of
+// providers nor IAM: all it does in the cloud is to start the provisioner.
+func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
+	set, err := d.required(EnvTable, EnvKey, EnvSecret, EnvStateMachine, EnvProvisioner)
+	if err != nil {
+		return nil, err
+	}
+	base := d.Getenv(EnvBasePath)
+	if base != "" && (!strings.HasPrefix(base, "/") || strings.HasSuffix(base, "/")) {
+		return nil, &SettingError{EnvBasePath, fmt.Sprintf("%q does not begin with a slash, or ends with one", base), "give one such as /prod, or none"}
+	}
+	offered, err := LoadCatalog("")
+	if err != nil {
+		return nil, err
+	}
+	secrets := secretsmanager.NewFromConfig(d.Config)
+	known, err := platforms.NewKept(ctx, platform, func(ctx context.Context) (platforms.Credential, error) {
+		return credentialIn(ctx, secrets, set[EnvSecret])
+	}, now, d.Log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvSecret, err)
+	}
+	engine := stepfunctions.New(d.Starter, d.Invoker, stepfunctions.Options{
+		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
+	})
+	server, err := osb.New(osb.Options{
+		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, d.Log),
+		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, BasePath: base,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(server, d.Log), nil
+}
+
+// credentialIn reads the platform's credential from Secrets Manager. What is
+// in the secret never gets into an error.
+func credentialIn(ctx context.Context, client *secretsmanager.Client, arn string) (c platforms.Credential, err error) {
+	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &arn})
+	if err != nil {
+		return c, fmt.Errorf("reading the secret: %w", err)
+	}
+	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), &c) != nil {
+		return platforms.Credential{}, errors.New(`the secret is not a JSON object with "username" and "password"`)
+	}
+	return c, nil
+}
+
+// A Provisioner does the steps that Step Functions, or the API, asks for.
+type Provisioner func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
+
+// Provisioner is the handler of functions/provisioner.
+func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
+	set, err := d.required(EnvTable, EnvKey, EnvDemoPrefix)
+	if err != nil {
+		return nil, err
+	}
+	delay, err := demoDelay(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
+	if err != nil {
+		return nil, &SettingError{EnvDemoPrefix, "is not a path of parameters", err.Error()}
+	}
+	var offered *catalog.Catalog
+	if offered, err = LoadCatalog(""); err != nil {
+		return nil, err
+	}
+	steps := worker.New(worker.Options{
+		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
+		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: delay, Now: now})},
+		Now:       now, NewID: newID, Log: d.Log, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
+	})
+	return func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error) {
+		ref, err := in.Ref()
+		if err != nil {
+			return stepfunctions.Output{}, err
+		}
+		outcome, err := steps.Drive(ctx, ref, sleepUntil(in.Until))
+		return stepfunctions.OutputOf(outcome), err
+	}, nil
+}
+
+// sleepUntil waits, but not past the time at which whoever asked gives up.
+func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
+	return func(ctx context.Context, d time.Duration) error {
+		if !until.IsZero() && now().Add(d).After(until) {
+			return context.DeadlineExceeded
+		}
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Reaper is the handler of functions/reaper.
+func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Report, error), error) {
+	set, err := d.required(EnvTable, EnvStateMachine)
+	if err != nil {
+		return nil, err
+	}
+	engine := stepfunctions.New(d.Starter, d.Invoker, stepfunctions.Options{StateMachine: set[EnvStateMachine], Log: d.Log})
+	return reaper.New(reaper.Options{
+		Records: d.ledger(set[EnvTable]), Start: engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: d.Log,
+	}).Sweep, nil
+}

@@ -1,0 +1,235 @@
+package app_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+)
+
+// here stands in for Step Functions and Lambda: executions are kept for the
+// test to drive, and the provisioner is called in this process.
+type here struct {
+	provisioner app.Provisioner
+	started     []stepfunctions.Input
+}
+
+func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput, _ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+	var input stepfunctions.Input
+	if err := json.Unmarshal([]byte(*in.Input), &input); err != nil {
+		return nil, err
+	}
+	h.started = append(h.started, input)
+	return &sfn.StartExecutionOutput{}, nil
+}
+
+func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	var input stepfunctions.Input
+	if err := json.Unmarshal(in.Payload, &input); err != nil {
+		return nil, err
+	}
+	out, err := h.provisioner(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := json.Marshal(out)
+	return &lambda.InvokeOutput{Payload: payload}, err
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// The three functions' handlers over an emulated DynamoDB, KMS, Secrets
+// Manager and Parameter Store: the same rooms as embedded, put together for
+// AWS. What deploys them is not part of this.
+func TestFunctionsTogether(t *testing.T) {
+	ctx, cfg := context.Background(), emulator.Config(t)
+	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := "/" + emulator.Name("longshore") + "/demo"
+	set := map[string]string{
+		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
+		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
+		app.EnvDemoPrefix: prefix, app.EnvDemoDelay: "200ms", app.EnvBasePath: "/prod",
+	}
+	h := &here{}
+	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: h, Invoker: h}
+	api, err := deployed.API(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.provisioner, err = deployed.Provisioner(ctx); err != nil {
+		t.Fatal(err)
+	}
+	sweep, err := deployed.Reaper(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(method, path, query, body string, status int) map[string]any {
+		t.Helper()
+		values := map[string][]string{}
+		for _, pair := range strings.Split(query, "&") {
+			if name, value, ok := strings.Cut(pair, "="); ok {
+				values[name] = []string{value}
+			}
+		}
+		response, err := api(ctx, events.APIGatewayProxyRequest{
+			HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: values,
+			MultiValueHeaders: map[string][]string{
+				"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
+				"X-Broker-API-Version": {"2.17"},
+			},
+			RequestContext: events.APIGatewayProxyRequestContext{RequestTimeEpoch: time.Now().UnixMilli()},
+		})
+		if err != nil || response.StatusCode != status {
+			t.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
+		}
+		var out map[string]any
+		if err := json.Unmarshal([]byte(response.Body), &out); err != nil {
+			t.Fatalf("%s %s: %q", method, path, response.Body)
+		}
+		if location := response.MultiValueHeaders["Location"]; status == 202 && (len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
+			t.Errorf("NFR-04: Location %v", location)
+		}
+		return out
+	}
+	// drive does what the state machine does.
+	drive := func() {
+		t.Helper()
+		for len(h.started) > 0 {
+			in := h.started[0]
+			h.started = h.started[1:]
+			for range 20 {
+				out, err := h.provisioner(ctx, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.Settled {
+					break
+				}
+			}
+		}
+	}
+	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
+	const path = "/v2/service_instances/a%2Fb"
+	ids := "service_id=" + service + "&plan_id=" + plan
+	created := call("PUT", path, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan), 202)
+	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
+		t.Errorf("state %v", p)
+	}
+	drive()
+	if p := call("GET", path+"/last_operation", "operation="+created["operation"].(string), "", 200); p["state"] != "succeeded" {
+		t.Errorf("state %v", p)
+	}
+	// A bind is synchronous: the API calls the provisioner and waits.
+	bound := call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	if bound["credentials"] == nil {
+		t.Errorf("no credentials")
+	}
+	if n := held(t, cfg, prefix); n != 2 {
+		t.Errorf("%d things exist, want the instance's and the binding's", n)
+	}
+	call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202)
+	drive()
+	call("GET", path, "", "", 404)
+	if n := held(t, cfg, prefix); n != 0 {
+		t.Errorf("%d things are left", n)
+	}
+	if report, err := sweep(ctx); err != nil || !report.Empty() {
+		t.Errorf("nothing was due, but: %+v %v", report, err)
+	}
+	call("GET", "/nope", "", "", 404)
+	call("HEAD", "/v2/catalog", "", "", 405)
+}
+
+func planOf(t *testing.T, catalog map[string]any, name string) (service, plan string) {
+	t.Helper()
+	services, _ := catalog["services"].([]any)
+	for _, s := range services {
+		s, _ := s.(map[string]any)
+		plans, _ := s["plans"].([]any)
+		for _, p := range plans {
+			if p, _ := p.(map[string]any); s["name"] == "demo" && p["name"] == name {
+				return s["id"].(string), p["id"].(string)
+			}
+		}
+	}
+	t.Fatalf("the demo has no plan %s", name)
+	return "", ""
+}
+
+func held(t *testing.T, cfg aws.Config, prefix string) int {
+	t.Helper()
+	out, err := ssm.NewFromConfig(cfg).GetParametersByPath(context.Background(), &ssm.GetParametersByPathInput{Path: &prefix, Recursive: aws.Bool(true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(out.Parameters)
+}
+
+// A setting that is missing or invalid stops a function at its cold start, and
+// is named.
+func TestFunctionsNameTheirSettings(t *testing.T) {
+	whole := map[string]string{
+		app.EnvTable: "t", app.EnvKey: "k", app.EnvSecret: "s", app.EnvStateMachine: "m", app.EnvProvisioner: "p",
+		app.EnvDemoPrefix: "/longshore/demo",
+	}
+	starts := map[string]func(app.Deployed) error{
+		"API":         func(d app.Deployed) error { _, err := d.API(context.Background()); return err },
+		"Provisioner": func(d app.Deployed) error { _, err := d.Provisioner(context.Background()); return err },
+		"Reaper":      func(d app.Deployed) error { _, err := d.Reaper(context.Background()); return err },
+	}
+	cases := map[string]struct{ function, name, value string }{
+		"APITable":        {"API", app.EnvTable, ""},
+		"APIKey":          {"API", app.EnvKey, ""},
+		"APISecret":       {"API", app.EnvSecret, ""},
+		"APIStateMachine": {"API", app.EnvStateMachine, ""},
+		"APIProvisioner":  {"API", app.EnvProvisioner, ""},
+		"APIBasePath":     {"API", app.EnvBasePath, "prod/"},
+		"ProvisionerKey":  {"Provisioner", app.EnvKey, ""},
+		"Prefix":          {"Provisioner", app.EnvDemoPrefix, ""},
+		"PrefixInvalid":   {"Provisioner", app.EnvDemoPrefix, "no slash"},
+		"Delay":           {"Provisioner", app.EnvDemoDelay, "soon"},
+		"ReaperTable":     {"Reaper", app.EnvTable, ""},
+		"ReaperMachine":   {"Reaper", app.EnvStateMachine, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := starts[tc.function](app.Deployed{Log: quiet(), Getenv: func(n string) string {
+				if n == tc.name {
+					return tc.value
+				}
+				return whole[n]
+			}})
+			if err == nil || !strings.Contains(err.Error(), tc.name) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
