@@ -154,6 +154,21 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 	}
 }
 
+// AWS is known to its adapters and to the wiring alone.
+func TestOnlyAdaptersKnowAWS(t *testing.T) {
+	adapters := []string{
+		"functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
+		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
+	}
+	for _, r := range rooms(t) {
+		for _, imported := range r.imports {
+			if strings.HasPrefix(imported, "github.com/aws") && !slices.Contains(adapters, r.path) {
+				t.Errorf("room %q imports %q: put what it needs of AWS into an adapter", r.path, imported)
+			}
+		}
+	}
+}
+
 func TestEveryPackageHasOneDocComment(t *testing.T) {
 	for _, r := range rooms(t) {
 		if r.docs != 1 {
