@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -63,6 +64,22 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
 	return Deployed{Config: cfg, Getenv: getenv, Log: log, Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg)}, nil
+}
+
+// ColdStart makes a function's handler, or ends the process, saying why: a
+// function that lacks a setting must not answer anything.
+func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
+	ctx, log := context.Background(), slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	d, err := LoadDeployed(ctx, os.Getenv, log)
+	if err == nil {
+		var h H
+		if h, err = handler(d, ctx); err == nil {
+			return h
+		}
+	}
+	log.Error("the function cannot start", "error", err)
+	os.Exit(1)
+	panic("unreachable")
 }
 
 // required reads settings that must be there; the error names each that is
