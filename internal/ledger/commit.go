@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,7 +77,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 		}
 		r := store.Record{Key: c.key, Version: c.was}
 		if c.action == store.ActionPut {
-			body, err := json.Marshal(c.body)
+			body, err := encode(c.body)
 			if err != nil {
 				return fmt.Errorf("encoding record %q: %w", c.key.Sort, err)
 			}
@@ -85,6 +86,9 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 			mine = r
 		}
 		batch = append(batch, store.Change{Action: c.action, Record: r})
+	}
+	if len(batch) == 0 {
+		return nil
 	}
 	err := l.store.Commit(ctx, batch...)
 	if err == nil || errors.Is(err, store.ErrInvalid) || mine.Writer == "" {
@@ -101,4 +105,20 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	default:
 		return fmt.Errorf("committing %d records: %w", len(batch), err)
 	}
+}
+
+// encode gives what decode reads. Platforms' own objects stay as long as they
+// came, and one whose nesting only the whole record exceeds is refused: once
+// written, it could neither be read nor deleted.
+func encode(body any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(body); err != nil {
+		return nil, err
+	}
+	if !json.Valid(b.Bytes()) {
+		return nil, errors.New("it is nested too deeply to be read again")
+	}
+	return b.Bytes(), nil
 }

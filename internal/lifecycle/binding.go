@@ -113,9 +113,7 @@ func (b Binding) Entomb(key Key, now, received time.Time) (Binding, error) {
 	}
 	b.Course = b.clone()
 	b.Key = key
-	if received.After(b.DeleteReceived) {
-		b.DeleteReceived = received
-	}
+	b.deleteReceived(received)
 	b.entomb(now)
 	return b, nil
 }

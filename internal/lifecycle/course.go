@@ -81,9 +81,17 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	c.Expires = time.Time{}
 	c.Due = s.Now.Add(Grace)
 	if kind.Deletes() {
-		c.DeleteReceived = s.Received
+		c.deleteReceived(s.Received)
 	}
 	return past
+}
+
+// deleteReceived remembers the last request to delete: one that was held up on
+// its way does not move it back.
+func (c *Course) deleteReceived(at time.Time) {
+	if at.After(c.DeleteReceived) {
+		c.DeleteReceived = at
+	}
 }
 
 // past is the operation as it is remembered once another takes its place: one
@@ -95,6 +103,7 @@ func (c *Course) past(now time.Time) *PastOperation {
 	op := *c.Operation
 	if op.Phase == InProgress {
 		op.Phase, op.Settled, op.Cancelled = Failed, now, true
+		op.Next, op.Faults = time.Time{}, 0
 		op.Description = "The operation was cancelled by a later deletion."
 	}
 	op.Target = nil
@@ -128,8 +137,11 @@ func (c *Course) entomb(now time.Time) {
 
 // Looked records a good look at work that goes on. The due time is rewritten
 // only when it would pass before the next look, since that costs an index
-// write.
+// write. What has settled stays as it is, here and below (LOP-19).
 func (c Course) Looked(now time.Time, l Look) Course {
+	if !c.InProgress() {
+		return c
+	}
 	c = c.clone()
 	op := c.Operation
 	op.Faults = 0
@@ -139,6 +151,9 @@ func (c Course) Looked(now time.Time, l Look) Course {
 
 // Faulted records a look that met a passing fault.
 func (c Course) Faulted(now time.Time, after time.Duration) Course {
+	if !c.InProgress() {
+		return c
+	}
 	c = c.clone()
 	c.Operation.Faults++
 	c.plan(now, Look{After: after})
@@ -161,6 +176,9 @@ func (c *Course) plan(now time.Time, l Look) {
 
 // Redriven is the next attempt of an operation whose execution is gone.
 func (c Course) Redriven(now time.Time) Course {
+	if !c.InProgress() {
+		return c
+	}
 	c = c.clone()
 	c.Operation.Attempt++
 	c.Operation.Next = now
@@ -193,10 +211,12 @@ func (c Course) Unsure(operation string, now, since time.Time) bool {
 }
 
 // Leased lets a step of the current operation call the cloud until the time.
-// Leases that no longer count are dropped, and what they leave unsure is kept.
+// Leases that no longer count are dropped, and what they leave unsure is kept:
+// a lost call of the operation itself, too, unless it deletes. Its own later
+// steps need not know, but a deletion that overtakes them must.
 func (c Course) Leased(holder string, now, until, since time.Time) Course {
 	c = c.clone()
-	c.Wary = c.Unsure(c.Operation.ID, now, since)
+	c.Wary = c.Unsure(c.Operation.ID, now, since) || !c.Operation.Kind.Deletes() && c.Unsure("", now, since)
 	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool {
 		return !l.counts(since) || !l.Until.After(now)
 	})

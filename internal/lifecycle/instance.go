@@ -228,9 +228,7 @@ func (i Instance) Entomb(key Key, now, received time.Time) (Instance, error) {
 	}
 	i.Course = i.clone()
 	i.Key = key
-	if received.After(i.DeleteReceived) {
-		i.DeleteReceived = received
-	}
+	i.deleteReceived(received)
 	i.entomb(now)
 	return i, nil
 }
@@ -275,7 +273,15 @@ func (i Instance) Fail(now time.Time, f Failure) (Instance, error) {
 	case Update:
 		i.Operation.Target = nil
 		i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = f.InstanceUsable, f.UpdateRepeatable
-		i.Unusable = f.InstanceUsable != nil && !*f.InstanceUsable
+		switch {
+		case f.InstanceUsable != nil:
+			i.Unusable = !*f.InstanceUsable
+		case i.Unusable:
+			// A repair that failed without a word repaired nothing, and
+			// platforms take silence for usable (ERR-10).
+			unusable := false
+			i.Operation.InstanceUsable = &unusable
+		}
 	case Deprovision:
 		// Part of it may be gone.
 		unusable := false

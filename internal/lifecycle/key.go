@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Key names an instance, or one binding of it, on one platform. Two
@@ -40,6 +41,9 @@ type Token struct {
 // unpadded base64url.
 const OperationIDLength = 22
 
+// idLetters are those of base64url.
+const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
 var errToken = errors.New("not an operation token of this broker")
 
 // String is the form that platforms see.
@@ -62,14 +66,14 @@ func (t Token) String() string {
 // caller treats an error as "not recognised" (LOP-08).
 func ParseToken(s string) (Token, error) {
 	parts := strings.Split(s, ".")
-	if len(parts) < 3 || len(parts) > 4 || len(parts[0]) != OperationIDLength {
+	if len(parts) < 3 || len(parts) > 4 || len(parts[0]) != OperationIDLength || strings.Trim(parts[0], idLetters) != "" {
 		return Token{}, errToken
 	}
 	fields := make([]string, len(parts)-1)
 	for i, p := range parts[1:] {
 		raw, err := base64.RawURLEncoding.Strict().DecodeString(p)
-		if err != nil || len(raw) == 0 {
-			return Token{}, errToken
+		if err != nil || len(raw) == 0 || !utf8.Valid(raw) {
+			return Token{}, errToken // what is not text names no record
 		}
 		fields[i] = string(raw)
 	}

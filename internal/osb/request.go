@@ -116,11 +116,39 @@ func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is not valid UTF-8.")
 	}
+	if tooDeep(body) {
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is nested more than %d levels deep.", maxDepth)
+	}
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil || o == nil {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body must be one JSON object.")
 	}
 	return o, nil
+}
+
+// maxDepth is how deeply a body may be nested: what is stored of it must be
+// read again inside a record (INP-15).
+const maxDepth = 1000
+
+// tooDeep counts the levels of what may or may not be JSON.
+func tooDeep(body []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // member gives a member that is there and not null: null is as absent
