@@ -1,0 +1,440 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// sec is some seconds after the epoch.
+func sec(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
+
+// inCourseOf is a course with an operation that runs since the epoch.
+func inCourseOf(kind lifecycle.Kind, id string, leases ...lifecycle.Lease) lifecycle.Course {
+	return lifecycle.Course{
+		Version: 3, Key: instanceKey, State: lifecycle.Creating, Due: sec(60), Leases: leases,
+		Operation: &lifecycle.Operation{ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: epoch, Deadline: sec(3600), Attempt: 1, Next: epoch},
+	}
+}
+
+func lease(holder, operation string, taken, until int) lifecycle.Lease {
+	return lifecycle.Lease{Holder: holder, Operation: operation, Taken: sec(taken), Until: sec(until)}
+}
+
+// What leases of earlier steps mean to an operation named "mine".
+func TestLeasesOfOthers(t *testing.T) {
+	type want struct {
+		Busy   int // seconds after the epoch; 0 if nobody is
+		Unsure bool
+	}
+	const now = 100
+	tests := map[string]struct {
+		reason string
+		leases []lifecycle.Lease
+		wary   bool
+		since  int
+		want   want
+	}{
+		"None":       {reason: "nobody calls the cloud"},
+		"Own":        {reason: "calls of one operation are idempotent: a later step does not wait", leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}},
+		"OwnLost":    {reason: "nor is it troubled by one that was lost", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}},
+		"Other":      {reason: "a step of another operation may be calling", leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, want: want{Busy: 200}},
+		"Longest":    {reason: "the longest of them counts", leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "other", 50, 200), lease("c", "third", 60, 180)}, want: want{Busy: 200}},
+		"OwnIsLater": {reason: "one's own does not count", leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "mine", 50, 200)}, want: want{Busy: 150}},
+		"Lost":       {reason: "it ran out and was not given up", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, want: want{Unsure: true}},
+		"JustLost":   {reason: "it has run out when its time has come", leases: []lifecycle.Lease{lease("a", "other", 0, now)}, want: want{Unsure: true}},
+		"NearlyLost": {reason: "and not before", leases: []lifecycle.Lease{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
+		"Both":       {reason: "one is lost, one is calling", leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
+		"Wary":       {reason: "one was lost before", wary: true, want: want{Unsure: true}},
+		"DeadCaller": {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, since: 50},
+		"DeadLost":   {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, since: 50},
+		"Restarted":  {reason: "what was taken since then counts", leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)}, since: 50, want: want{Busy: 200}},
+		"DeadWary":   {reason: "what was lost before the restart stays known", wary: true, since: 50, want: want{Unsure: true}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := inCourseOf(lifecycle.Deprovision, "mine", tc.leases...)
+			c.Wary = tc.wary
+			before := deepCopy(c)
+			got := want{Unsure: c.Unsure("mine", sec(now), sec(tc.since))}
+			if until := c.Busy("mine", sec(now), sec(tc.since)); !until.IsZero() {
+				got.Busy = int(until.Sub(epoch) / time.Second)
+			}
+			same(t, tc.reason, tc.want, got)
+			same(t, "asking changes nothing", before, c)
+		})
+	}
+}
+
+func TestLeased(t *testing.T) {
+	mine := lease("mine", "op", 100, 200)
+	tests := map[string]struct {
+		reason string
+		kind   lifecycle.Kind
+		leases []lifecycle.Lease
+		wary   bool
+		due    int
+		since  int
+		want   func(*lifecycle.Course)
+	}{
+		"First": {
+			reason: "the record is due when the lease has run out, so that somebody looks if nobody gives it up",
+			kind:   lifecycle.Provision, due: 160,
+			want: func(c *lifecycle.Course) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) },
+		},
+		"DueLater": {
+			reason: "the due time is rewritten only when it would pass before",
+			kind:   lifecycle.Provision, due: 200,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+		},
+		"TwoSteps": {
+			reason: "two steps of one operation have a lease each",
+			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 50, 150)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} },
+		},
+		"OtherRuns": {
+			reason: "what still counts is kept",
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 50, 150)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} },
+		},
+		"OtherLost": {
+			reason: "a lost lease is dropped, and what it leaves unsure is kept",
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 50, 150)}, due: 300,
+			want: func(c *lifecycle.Course) {
+				c.Leases, c.Wary = []lifecycle.Lease{lease("b", "other", 50, 150), mine}, true
+			},
+		},
+		"OwnLost": {
+			reason: "a lost call of the operation itself is for the deletion to know that overtakes it",
+			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+		},
+		"OwnLostUpdating": {
+			reason: "an update's call may make something as well",
+			kind:   lifecycle.Update, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+		},
+		"OwnLostBinding": {
+			reason: "so may a bind's",
+			kind:   lifecycle.Bind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+		},
+		"OwnLostDeleting": {
+			reason: "a lost call that deletes leaves nothing behind",
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+		},
+		"OwnLostUnbinding": {
+			reason: "nor does one that unbinds",
+			kind:   lifecycle.Unbind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+		},
+		"Dead": {
+			reason: "what was taken before the restart is dropped without a trace",
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300, since: 50,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+		},
+		"StaysWary": {
+			reason: "once wary, it stays so",
+			kind:   lifecycle.Deprovision, wary: true, due: 300,
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := inCourseOf(tc.kind, "op", tc.leases...)
+			c.Wary, c.Due = tc.wary, sec(tc.due)
+			before := deepCopy(c)
+			got := c.Leased("mine", sec(100), sec(200), sec(tc.since))
+			same(t, "the record it was made from", before, c)
+			tc.want(&before)
+			same(t, tc.reason, before, got)
+		})
+	}
+}
+
+// A step gives up only its own lease, and nothing else changes.
+func TestReleased(t *testing.T) {
+	a, b := lease("a", "op", 0, 100), lease("b", "op", 10, 110)
+	other := lease("c", "other", 0, 100)
+	tests := map[string]struct {
+		reason string
+		leases []lifecycle.Lease
+		holder string
+		held   bool
+		want   []lifecycle.Lease
+	}{
+		"Only":     {"it was the only one", []lifecycle.Lease{a}, "a", true, nil},
+		"OneOfTwo": {"the other step of the same operation keeps its own", []lifecycle.Lease{a, b}, "a", true, []lifecycle.Lease{b}},
+		"Fenced":   {"a step that was overtaken gives its own up as well", []lifecycle.Lease{other, a}, "c", true, []lifecycle.Lease{a}},
+		"Dropped":  {"it has run out and was dropped", []lifecycle.Lease{b}, "a", false, []lifecycle.Lease{b}},
+		"None":     {"there is none", nil, "a", false, nil},
+		"Nobody":   {"a step that took no lease has none to give up", []lifecycle.Lease{a}, "", false, []lifecycle.Lease{a}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := inCourseOf(lifecycle.Provision, "op", tc.leases...)
+			c.Wary, c.AbsentSince = true, sec(5)
+			before := deepCopy(c)
+			if c.Holds(tc.holder) != tc.held {
+				t.Errorf("%s: holds %v", tc.reason, !tc.held)
+			}
+			got := c.Released(tc.holder)
+			same(t, "the record it was made from", before, c)
+			before.Leases = tc.want
+			same(t, tc.reason, before, got)
+			if got.Holds(tc.holder) {
+				t.Error("it still holds it")
+			}
+		})
+	}
+}
+
+// A deletion that overtakes a call waits until it is answered, or has run out;
+// then one look proves an absence in the first case, and two in the second.
+func TestOvertaking(t *testing.T) {
+	created := instances.after(t, lifecycle.BeginCreate)
+	created.Course = created.Leased("create", sec(0), sec(120), time.Time{})
+	overtaken, _, err := created.BeginDeprovision(start("delete", sec(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := overtaken.Course
+	if until := c.Busy("delete", sec(10), time.Time{}); !until.Equal(sec(120)) {
+		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
+	}
+
+	t.Run("Answered", func(t *testing.T) {
+		c := c.Released("create").Leased("delete", sec(20), sec(140), time.Time{})
+		if !c.Busy("delete", sec(20), time.Time{}).IsZero() || c.Wary {
+			t.Errorf("it waits for, or distrusts, what was answered: %+v", c)
+		}
+		before := deepCopy(c)
+		after, proven := c.AbsenceSeen("delete", sec(20), time.Time{})
+		if !proven {
+			t.Error("one look does not prove the absence")
+		}
+		same(t, "and nothing needs to be remembered", before, after)
+	})
+	t.Run("Lost", func(t *testing.T) {
+		if until := c.Busy("delete", sec(120), time.Time{}); !until.IsZero() {
+			t.Fatalf("it still waits, until %v", until)
+		}
+		c := c.Leased("delete", sec(120), sec(240), time.Time{})
+		before := deepCopy(c)
+		c, proven := c.AbsenceSeen("delete", sec(125), time.Time{})
+		if proven {
+			t.Error("one look proved the absence although a call may be on its way")
+		}
+		before.AbsentSince = sec(125)
+		same(t, "the first look is remembered", before, c)
+		for when, want := range map[int]bool{126: false, 134: false, 135: true, 600: true} {
+			again, proven := c.AbsenceSeen("delete", sec(when), time.Time{})
+			if proven != want {
+				t.Errorf("a look after %d s proves the absence: %v, want %v", when-125, proven, want)
+			}
+			same(t, "when the first look was stays", before, again)
+		}
+		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), time.Time{}); proven {
+			t.Errorf("the second look came less than %v after the first", lifecycle.SecondLook)
+		}
+	})
+	t.Run("LostButDead", func(t *testing.T) {
+		if until := c.Busy("delete", sec(20), sec(15)); !until.IsZero() {
+			t.Errorf("it waits for the dead until %v", until)
+		}
+		if _, proven := c.AbsenceSeen("delete", sec(20), sec(15)); !proven {
+			t.Error("a call of the dead is distrusted")
+		}
+	})
+	t.Run("LostWithoutALeaseOfItsOwn", func(t *testing.T) {
+		seen, proven := c.AbsenceSeen("delete", sec(120), time.Time{})
+		if proven || !seen.Wary || !seen.AbsentSince.Equal(sec(120)) {
+			t.Errorf("the lease that ran out does not make it wary: %v, %+v", proven, seen)
+		}
+	})
+	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
+		// The creation's next step has dropped the lease before it is overtaken.
+		again := created
+		again.Course = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), time.Time{}).Released("create-2")
+		overtaken, _, err := again.BeginDeprovision(start("delete", sec(125)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, proven := overtaken.AbsenceSeen("delete", sec(126), time.Time{}); proven {
+			t.Error("one look proved the absence although a call was lost")
+		}
+	})
+	t.Run("NextDeletion", func(t *testing.T) {
+		// What a deletion saw before it failed proves nothing to the next one.
+		i := overtaken
+		i.Course = i.Leased("delete", sec(120), sec(240), time.Time{})
+		i.Course, _ = i.AbsenceSeen("delete", sec(125), time.Time{})
+		i.Course = i.Released("delete")
+		failed, err := i.Fail(sec(130), lifecycle.Overdue())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := failed.BeginDeprovision(start("delete-2", sec(600)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !next.AbsentSince.IsZero() || !next.Wary {
+			t.Errorf("the next deletion begins with %+v", next.Course)
+		}
+		if _, proven := next.AbsenceSeen("delete-2", sec(600), time.Time{}); proven {
+			t.Error("its first look proved the absence")
+		}
+	})
+}
+
+func TestCurrent(t *testing.T) {
+	c := inCourseOf(lifecycle.Provision, "op")
+	tests := map[string]struct {
+		reason    string
+		operation string
+		attempt   int
+		want      bool
+	}{
+		"Current":        {"it is", "op", 1, true},
+		"OtherOperation": {"CONC-09: it was overtaken", "other", 1, false},
+		"Older":          {"another execution drives it", "op", 0, false},
+		"Later":          {"one that was never begun", "op", 2, false},
+		"Nothing":        {"there is no such operation", "", 0, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := c.Current(tc.operation, tc.attempt); got != tc.want {
+				t.Errorf("%s: current is %v", tc.reason, got)
+			}
+		})
+	}
+	for _, phase := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
+		over := deepCopy(c)
+		over.Operation.Phase = phase
+		if over.Current("op", 1) || over.InProgress() {
+			t.Errorf("an operation that has %s is current", phase)
+		}
+	}
+	if (lifecycle.Course{}).Current("", 0) || (lifecycle.Course{}).InProgress() {
+		t.Error("no operation is current")
+	}
+	if token := c.Token(); token != (lifecycle.Token{Operation: "op", Key: instanceKey}) {
+		t.Errorf("its token is %+v", token)
+	}
+	if token := (lifecycle.Course{Key: instanceKey}).Token(); token != (lifecycle.Token{}) {
+		t.Errorf("without an operation the token is %+v", token)
+	}
+}
+
+// How looks, faults and attempts are recorded: the due time changes only when
+// it would pass before the next look counts as missed.
+func TestLooks(t *testing.T) {
+	looked := func(now int, l lifecycle.Look) func(lifecycle.Course) lifecycle.Course {
+		return func(c lifecycle.Course) lifecycle.Course { return c.Looked(sec(now), l) }
+	}
+	grace := int(lifecycle.Grace / time.Second)
+	tests := map[string]struct {
+		reason string
+		before func(*lifecycle.Course)
+		do     func(lifecycle.Course) lifecycle.Course
+		want   func(*lifecycle.Course)
+	}{
+		"Soon": {
+			reason: "a look that is soon enough costs no rewriting of the index",
+			do:     looked(0, lifecycle.Look{}),
+			want:   func(c *lifecycle.Course) { c.Operation.Next = sec(0) },
+		},
+		"DueInTime": {
+			reason: "so does one that is just soon enough",
+			before: func(c *lifecycle.Course) { c.Due = sec(10 + grace) },
+			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
+			want:   func(c *lifecycle.Course) { c.Operation.Next = sec(10) },
+		},
+		"DueTooSoon": {
+			reason: "one that would be missed moves the due time further than it must, so that it moves seldom",
+			before: func(c *lifecycle.Course) { c.Due = sec(10 + grace).Add(-1) },
+			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
+			want:   func(c *lifecycle.Course) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) },
+		},
+		"Far": {
+			reason: "a long pause does not count as abandoned",
+			do:     looked(30, lifecycle.Look{After: 5 * time.Minute}),
+			want:   func(c *lifecycle.Course) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) },
+		},
+		"Progress": {
+			reason: "LOP-01: what is seen is told, and a good look ends a row of faults",
+			before: func(c *lifecycle.Course) { c.Operation.Faults = 4 },
+			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}),
+			want: func(c *lifecycle.Course) {
+				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 40, "halfway", 0
+			},
+		},
+		"Backwards": {
+			reason: "progress never goes back, and silence leaves what was told",
+			before: func(c *lifecycle.Course) { c.Operation.Percent, c.Operation.Description = 60, "more than half" },
+			do:     looked(0, lifecycle.Look{Percent: 30}),
+			want:   func(c *lifecycle.Course) {},
+		},
+		"Negative": {
+			reason: "nor below nothing",
+			do:     looked(0, lifecycle.Look{Percent: -5}),
+			want:   func(c *lifecycle.Course) {},
+		},
+		"Whole": {
+			reason: "only what has succeeded is whole",
+			do:     looked(0, lifecycle.Look{Percent: 250}),
+			want:   func(c *lifecycle.Course) { c.Operation.Percent = 99 },
+		},
+		"Fault": {
+			reason: "a fault is counted and never told",
+			before: func(c *lifecycle.Course) {
+				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 60, "more than half", 2
+			},
+			do:   func(c lifecycle.Course) lifecycle.Course { return c.Faulted(sec(1), 2*time.Second) },
+			want: func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
+		},
+		"FaultInTime": {
+			reason: "nor does a fault rewrite the due time without need",
+			before: func(c *lifecycle.Course) { c.Due = sec(500) },
+			do:     func(c lifecycle.Course) lifecycle.Course { return c.Faulted(sec(1), 2*time.Second) },
+			want:   func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
+		},
+		"Redriven": {
+			reason: "the next attempt begins at once",
+			before: func(c *lifecycle.Course) { c.Operation.Percent, c.Operation.Next = 60, sec(500) },
+			do:     func(c lifecycle.Course) lifecycle.Course { return c.Redriven(sec(400)) },
+			want:   func(c *lifecycle.Course) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := inCourseOf(lifecycle.Provision, "op", lease("a", "op", 0, 30))
+			if tc.before != nil {
+				tc.before(&c)
+			}
+			before := deepCopy(c)
+			got := tc.do(c)
+			same(t, "the record it was made from", before, c)
+			tc.want(&before)
+			same(t, tc.reason, before, got)
+		})
+	}
+}
+
+// LOP-19: what has settled, and what never began, is not looked at.
+func TestWhatHasSettledStays(t *testing.T) {
+	for name, op := range map[string]*lifecycle.Operation{
+		"None":      nil,
+		"Succeeded": {ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Succeeded, Percent: 100, Attempt: 1, Settled: sec(1)},
+		"Failed":    {ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Failed, Description: "no room", Attempt: 1, Settled: sec(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := lifecycle.Course{State: lifecycle.Ready, Operation: op}
+			same(t, "looked", c, c.Looked(sec(5), lifecycle.Look{Percent: 10, Description: "going on", After: time.Hour}))
+			same(t, "faulted", c, c.Faulted(sec(5), time.Hour))
+			same(t, "redriven", c, c.Redriven(sec(5)))
+		})
+	}
+}

@@ -1,0 +1,630 @@
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A deed is one event of a story, and all that it changes in the record.
+type deed[T any] struct {
+	reason string
+	do     func(T) (T, *lifecycle.PastOperation, error)
+	change func(*T)
+	// past is the operation that is to be remembered, if there is one.
+	past *lifecycle.Operation
+}
+
+// testStory tells a story: after each deed the whole record is as before,
+// except for what the deed changes.
+func testStory[T any](t *testing.T, course func(*T) *lifecycle.Course, story []deed[T]) {
+	t.Helper()
+	var record T
+	// Deeds never touch the version: that is whoever writes the record.
+	course(&record).Version = 7
+	for n, d := range story {
+		before := deepCopy(record)
+		next, past, err := d.do(record)
+		if err != nil {
+			t.Fatalf("deed %d, %s: %v", n, d.reason, err)
+		}
+		same(t, d.reason+": the record it was made from", before, record)
+		d.change(&before)
+		same(t, d.reason, before, next)
+		if (past == nil) != (d.past == nil) {
+			t.Fatalf("%s: it remembers %+v", d.reason, past)
+		}
+		if past != nil {
+			same(t, d.reason+": the operation that it replaces", d.past, &past.Operation)
+			same(t, d.reason+": where it was", course(&next).Key, past.Key)
+			if want := course(&next).Operation.Started.Add(lifecycle.Retention); !past.Expires.Equal(want) || past.Version != 0 {
+				t.Errorf("%s: it expires at %v and has version %d, want %v and 0", d.reason, past.Expires, past.Version, want)
+			}
+		}
+		record = next
+	}
+}
+
+func settledInstance(do func(lifecycle.Instance) (lifecycle.Instance, error)) func(lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+	return func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+		next, err := do(i)
+		return next, nil, err
+	}
+}
+
+func settledBinding(do func(lifecycle.Binding) (lifecycle.Binding, error)) func(lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+	return func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+		next, err := do(b)
+		return next, nil, err
+	}
+}
+
+// running is an operation as it begins.
+func running(id string, kind lifecycle.Kind, minute int) *lifecycle.Operation {
+	return &lifecycle.Operation{
+		ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: at(minute), Deadline: at(minute + 60),
+		Attempt: 1, Next: at(minute), Asker: asker,
+	}
+}
+
+// ended is the operation after it has settled.
+func ended(op *lifecycle.Operation, phase lifecycle.Phase, minute int, description string) *lifecycle.Operation {
+	out := *op
+	out.Phase, out.Settled, out.Next, out.Description = phase, at(minute), time.Time{}, description
+	if phase == lifecycle.Succeeded {
+		out.Percent = 100
+	}
+	return &out
+}
+
+const cancelledBy = "The operation was cancelled by a later deletion."
+
+// cancelled is the operation as it is remembered when a deletion overtook it.
+func cancelled(op *lifecycle.Operation, minute int) *lifecycle.Operation {
+	out := ended(op, lifecycle.Failed, minute, cancelledBy)
+	out.Cancelled = true
+	return out
+}
+
+func provisions(id string, minute int) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: "a creation begins",
+		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+			return i.BeginProvision(start(id, at(minute)), instanceKey, "provider", attributes("small"))
+		},
+		change: func(i *lifecycle.Instance) {
+			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
+			i.Due, i.Expires = at(minute).Add(lifecycle.Grace), time.Time{}
+			i.Incarnation, i.Provider, i.Attributes, i.Created, i.Updated = id, "provider", attributes("small"), at(minute), time.Time{}
+		},
+	}
+}
+
+func updates(id string, minute int, plan string, past *lifecycle.Operation) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: "an update begins, and the attributes stay as they are",
+		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+			return i.BeginUpdate(start(id, at(minute)), attributes(plan))
+		},
+		change: func(i *lifecycle.Instance) {
+			target := attributes(plan)
+			i.State, i.Operation = lifecycle.Updating, running(id, lifecycle.Update, minute)
+			i.Operation.Target = &target
+			i.Due = at(minute).Add(lifecycle.Grace)
+		},
+		past: past,
+	}
+}
+
+func deprovisions(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: "a deletion begins, and the attributes stay for whoever removes things",
+		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+			return i.BeginDeprovision(start(id, at(minute)))
+		},
+		change: func(i *lifecycle.Instance) {
+			i.State, i.Operation = lifecycle.Deleting, running(id, lifecycle.Deprovision, minute)
+			i.Due, i.DeleteReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
+		},
+		past: past,
+	}
+}
+
+func succeeds(reason string, minute int, change func(*lifecycle.Instance)) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: reason,
+		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+			return i.Succeed(at(minute))
+		}),
+		change: func(i *lifecycle.Instance) {
+			i.Operation = ended(i.Operation, lifecycle.Succeeded, minute, "")
+			i.Due = time.Time{}
+			change(i)
+		},
+	}
+}
+
+func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycle.Instance)) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: reason,
+		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+			return i.Fail(at(minute), f)
+		}),
+		change: func(i *lifecycle.Instance) {
+			i.Operation = ended(i.Operation, lifecycle.Failed, minute, f.Message)
+			i.Due = time.Time{}
+			change(i)
+		},
+	}
+}
+
+func ready(i *lifecycle.Instance) { i.State = lifecycle.Ready }
+
+func updated(minute int, plan string) func(i *lifecycle.Instance) {
+	return func(i *lifecycle.Instance) {
+		i.State, i.Attributes, i.Operation.Target, i.Unusable, i.Updated = lifecycle.Ready, attributes(plan), nil, false, at(minute)
+	}
+}
+
+func buried(i *lifecycle.Instance, minute int) {
+	i.State, i.Attributes, i.Unusable = lifecycle.Deleted, lifecycle.Attributes{}, false
+	i.Expires = at(minute).Add(lifecycle.Retention)
+	i.Due, i.Leases, i.Wary, i.AbsentSince = i.Expires, nil, false, time.Time{}
+}
+
+func inCourse(reason string, do func(lifecycle.Course) lifecycle.Course, change func(*lifecycle.Course)) deed[lifecycle.Instance] {
+	return deed[lifecycle.Instance]{
+		reason: reason,
+		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+			i.Course = do(i.Course)
+			return i, nil
+		}),
+		change: func(i *lifecycle.Instance) { change(&i.Course) },
+	}
+}
+
+func TestInstanceStories(t *testing.T) {
+	with := func(d deed[lifecycle.Instance], past *lifecycle.Operation) deed[lifecycle.Instance] {
+		d.past = past
+		return d
+	}
+	lease := lifecycle.Lease{Holder: "step", Operation: "create", Taken: at(1), Until: at(3)}
+	failure := lifecycle.Failure{Message: "no room"}
+	provisioned := ended(running("create", lifecycle.Provision, 0), lifecycle.Succeeded, 2, "")
+	stories := map[string][]deed[lifecycle.Instance]{
+		"WholeLife": {
+			provisions("create", 0),
+			succeeds("a creation succeeds", 2, ready),
+			updates("update", 3, "large", provisioned),
+			succeeds("an update succeeds: its target is what the instance is", 4, updated(4, "large")),
+			{
+				reason: "UPD-15: a context alone is no operation",
+				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+					return i.SetContext(json.RawMessage(`{"a":1}`), at(5)), nil
+				}),
+				change: func(i *lifecycle.Instance) {
+					i.Attributes.Context, i.Updated = json.RawMessage(`{"a":1}`), at(5)
+				},
+			},
+			deprovisions("delete", 6, ended(running("update", lifecycle.Update, 3), lifecycle.Succeeded, 4, "")),
+			succeeds("a tombstone keeps no user's data", 7, func(i *lifecycle.Instance) { buried(i, 7) }),
+			{
+				reason: "a deletion of what is deleted already keeps the tombstone for longer",
+				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+					return i.Entomb(instanceKey, at(8), at(8))
+				}),
+				change: func(i *lifecycle.Instance) {
+					i.DeleteReceived, i.Expires, i.Due = at(8), at(8).Add(lifecycle.Retention), at(8).Add(lifecycle.Retention)
+				},
+			},
+			with(provisions("again", 9), ended(running("delete", lifecycle.Deprovision, 6), lifecycle.Succeeded, 7, "")),
+		},
+		"Overtaken": {
+			provisions("create", 0),
+			inCourse("a step may call the cloud",
+				func(c lifecycle.Course) lifecycle.Course { return c.Leased("step", at(1), at(3), time.Time{}) },
+				func(c *lifecycle.Course) { c.Leases, c.Due = []lifecycle.Lease{lease}, at(3) }),
+			inCourse("it looks", func(c lifecycle.Course) lifecycle.Course {
+				return c.Looked(at(1), lifecycle.Look{Percent: 40, Description: "halfway", After: time.Minute})
+			}, func(c *lifecycle.Course) {
+				c.Operation.Percent, c.Operation.Description, c.Operation.Next = 40, "halfway", at(2)
+			}),
+			inCourse("it meets a fault", func(c lifecycle.Course) lifecycle.Course { return c.Faulted(at(1), time.Second) },
+				func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next = 1, at(1).Add(time.Second) }),
+			deprovisions("delete", 2, func() *lifecycle.Operation {
+				op := cancelled(running("create", lifecycle.Provision, 0), 2)
+				op.Percent = 40
+				return op
+			}()), // LOP-16; the lease stays, for the deletion to wait for
+			inCourse("the overtaken step gives its lease up", func(c lifecycle.Course) lifecycle.Course { return c.Released("step") },
+				func(c *lifecycle.Course) { c.Leases = nil }),
+			succeeds("what the creation made is gone", 4, func(i *lifecycle.Instance) { buried(i, 4) }),
+		},
+		"FailedAndRepeated": {
+			provisions("create", 0),
+			fails("LOP-15: no flags come with a failed creation; it is reclaimed later (ORB-04)", 2,
+				lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no}, func(i *lifecycle.Instance) {
+					i.State, i.Due = lifecycle.CreateFailed, at(2).Add(lifecycle.ReclaimAfter)
+				}),
+			with(provisions("again", 3), ended(running("create", lifecycle.Provision, 0), lifecycle.Failed, 2, "no room")),
+			succeeds("PROV-30: it succeeds at last", 4, ready),
+		},
+		"FailedUpdates": {
+			provisions("create", 0),
+			succeeds("a creation succeeds", 2, ready),
+			updates("update", 3, "large", provisioned),
+			fails("UPD-23: a failed update leaves the attributes as they were", 4, failure, func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target = lifecycle.Ready, nil
+			}),
+			updates("update-2", 5, "large", ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, "no room")),
+			fails("UPD-24: it says that the instance is unusable", 6, lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &yes}, func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target, i.Unusable = lifecycle.Ready, nil, true
+				i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = &no, &yes
+			}),
+			updates("repair", 7, "small", func() *lifecycle.Operation {
+				op := ended(running("update-2", lifecycle.Update, 5), lifecycle.Failed, 6, "no room")
+				op.InstanceUsable, op.UpdateRepeatable = &no, &yes
+				return op
+			}()),
+			fails("ERR-10: a repair that fails without a word repairs nothing, and says so", 8, lifecycle.Overdue(), func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target, i.Operation.InstanceUsable = lifecycle.Ready, nil, &no
+			}),
+			updates("repair-2", 9, "small", func() *lifecycle.Operation {
+				op := ended(running("repair", lifecycle.Update, 7), lifecycle.Failed, 8, lifecycle.Overdue().Message)
+				op.InstanceUsable = &no
+				return op
+			}()),
+			succeeds("UPD-25: a repair succeeds", 10, updated(10, "small")),
+			updates("update-3", 11, "large", ended(running("repair-2", lifecycle.Update, 9), lifecycle.Succeeded, 10, "")),
+			fails("it says that the instance is unusable", 12, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
+			}),
+			updates("repair-3", 13, "large", func() *lifecycle.Operation {
+				op := ended(running("update-3", lifecycle.Update, 11), lifecycle.Failed, 12, "")
+				op.InstanceUsable = &no
+				return op
+			}()),
+			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes}, func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, false, &yes
+			}),
+		},
+		"UnusableAndDeleted": {
+			provisions("create", 0),
+			succeeds("a creation succeeds", 2, ready),
+			updates("update", 3, "large", provisioned),
+			fails("it leaves the instance unusable", 4, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Instance) {
+				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
+			}),
+			deprovisions("delete", 5, func() *lifecycle.Operation {
+				op := ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, "")
+				op.InstanceUsable = &no
+				return op
+			}()),
+			succeeds("the tombstone is not unusable", 6, func(i *lifecycle.Instance) { buried(i, 6) }),
+		},
+		"FailedDeletion": {
+			provisions("create", 0),
+			succeeds("a creation succeeds", 2, ready),
+			deprovisions("delete", 3, provisioned),
+			fails("DEPR-13, ERR-10: part may be gone, whatever the provider says; only one flag comes with it", 4,
+				lifecycle.Failure{Message: "no room", InstanceUsable: &yes, UpdateRepeatable: &yes}, func(i *lifecycle.Instance) {
+					i.State, i.Operation.InstanceUsable, i.Due = lifecycle.DeleteFailed, &no, at(4).Add(lifecycle.ReclaimAfter)
+				}),
+			deprovisions("delete-2", 5, func() *lifecycle.Operation {
+				op := ended(running("delete", lifecycle.Deprovision, 3), lifecycle.Failed, 4, "no room")
+				op.InstanceUsable = &no
+				return op
+			}()),
+			succeeds("DEPR-13: it succeeds at last", 6, func(i *lifecycle.Instance) { buried(i, 6) }),
+		},
+		"NeverExisted": {
+			{
+				reason: "ORB-01: a deletion of what does not exist is remembered",
+				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+					return i.Entomb(instanceKey, at(1), at(0))
+				}),
+				change: func(i *lifecycle.Instance) {
+					i.Key, i.DeleteReceived = instanceKey, at(0)
+					buried(i, 1)
+				},
+			},
+			{
+				reason: "one that was held up on its way does not move it back",
+				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+					return i.Entomb(instanceKey, at(2), at(-5))
+				}),
+				change: func(i *lifecycle.Instance) { buried(i, 2) },
+			},
+			provisions("create", 3),
+		},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) { testStory(t, instances.course, story) })
+	}
+}
+
+func binds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Binding] {
+	return deed[lifecycle.Binding]{
+		reason: "a binding begins",
+		do: func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+			// What is not a request's to say is not taken from it.
+			fresh := bound("small")
+			fresh.Course = lifecycle.Course{Version: 99, State: lifecycle.Ready, Wary: true}
+			fresh.Incarnation, fresh.Created = "another", at(99)
+			return b.BeginBind(start(id, at(minute)), bindingKey, fresh)
+		},
+		change: func(b *lifecycle.Binding) {
+			course := b.Course
+			*b = bound("small")
+			b.Course, b.Incarnation, b.Created = course, id, at(minute)
+			b.Key, b.State, b.Operation = bindingKey, lifecycle.Creating, running(id, lifecycle.Bind, minute)
+			b.Due, b.Expires = at(minute).Add(lifecycle.Grace), time.Time{}
+		},
+		past: past,
+	}
+}
+
+func unbinds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Binding] {
+	return deed[lifecycle.Binding]{
+		reason: "an unbind begins",
+		do: func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+			return b.BeginUnbind(start(id, at(minute)))
+		},
+		change: func(b *lifecycle.Binding) {
+			b.State, b.Operation = lifecycle.Deleting, running(id, lifecycle.Unbind, minute)
+			b.Due, b.DeleteReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
+		},
+		past: past,
+	}
+}
+
+func bindingSucceeds(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
+	return deed[lifecycle.Binding]{
+		reason: reason,
+		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+			return b.Succeed(at(minute), lifecycle.Sealed("sealed grant"))
+		}),
+		change: func(b *lifecycle.Binding) {
+			b.Operation = ended(b.Operation, lifecycle.Succeeded, minute, "")
+			b.Due = time.Time{}
+			change(b)
+		},
+	}
+}
+
+func bindingFails(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
+	return deed[lifecycle.Binding]{
+		reason: reason,
+		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+			return b.Fail(at(minute), lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no})
+		}),
+		change: func(b *lifecycle.Binding) {
+			b.Operation = ended(b.Operation, lifecycle.Failed, minute, "no room")
+			b.Due = at(minute).Add(lifecycle.ReclaimAfter)
+			change(b)
+		},
+	}
+}
+
+// unbound is a tombstone: only what names things is left.
+func unbound(b *lifecycle.Binding, minute int) {
+	b.State, b.Expires = lifecycle.Deleted, at(minute).Add(lifecycle.Retention)
+	b.Due, b.Leases, b.Wary, b.AbsentSince = b.Expires, nil, false, time.Time{}
+	b.Parameters, b.Secret, b.Grant, b.Context, b.AppGUID, b.Route, b.Predecessor = nil, nil, nil, nil, "", "", ""
+}
+
+func removed(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
+	return deed[lifecycle.Binding]{
+		reason: reason,
+		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+			return b.Remove(at(minute))
+		}),
+		change: func(b *lifecycle.Binding) {
+			unbound(b, minute)
+			change(b)
+		},
+	}
+}
+
+func granted(b *lifecycle.Binding) {
+	b.State, b.Grant = lifecycle.Ready, lifecycle.Sealed("sealed grant")
+}
+
+func TestBindingStories(t *testing.T) {
+	nothing := func(*lifecycle.Binding) {}
+	bindEnded := ended(running("create", lifecycle.Bind, 0), lifecycle.Succeeded, 1, "")
+	bindFailed := ended(running("create", lifecycle.Bind, 0), lifecycle.Failed, 1, "no room")
+	unbindFailed := ended(running("delete", lifecycle.Unbind, 2), lifecycle.Failed, 3, "no room")
+	failed := func(s lifecycle.State) func(b *lifecycle.Binding) {
+		return func(b *lifecycle.Binding) { b.State = s }
+	}
+	stories := map[string][]deed[lifecycle.Binding]{
+		"WholeLife": {
+			binds("create", 0, nil),
+			bindingSucceeds("a bind succeeds with its grant", 1, granted),
+			unbinds("delete", 2, bindEnded),
+			bindingSucceeds("a tombstone keeps no secret; an unbind gives no grant", 3, func(b *lifecycle.Binding) { unbound(b, 3) }),
+			{
+				reason: "an unbind of what is unbound keeps the tombstone for longer",
+				do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+					return b.Entomb(bindingKey, at(4), at(-5))
+				}),
+				change: func(b *lifecycle.Binding) { unbound(b, 4) },
+			},
+			binds("again", 5, ended(running("delete", lifecycle.Unbind, 2), lifecycle.Succeeded, 3, "")), // IDEM-09
+		},
+		"FailedAndRepeated": {
+			binds("create", 0, nil),
+			bindingFails("LOB-01: no flags come with a binding; the secret stays for whoever removes what there is", 1, failed(lifecycle.CreateFailed)),
+			binds("again", 2, bindFailed),
+		},
+		"FailedUnbind": {
+			binds("create", 0, nil),
+			bindingSucceeds("a bind succeeds", 1, granted),
+			unbinds("delete", 2, bindEnded),
+			bindingFails("an unbind fails", 3, failed(lifecycle.DeleteFailed)),
+			unbinds("delete-2", 4, unbindFailed),
+		},
+		"Overtaken": {
+			binds("create", 0, nil),
+			unbinds("delete", 2, cancelled(running("create", lifecycle.Bind, 0), 2)), // UNB-08
+		},
+		"NeverExisted": {
+			{
+				reason: "ORB-02",
+				do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+					return b.Entomb(bindingKey, at(1), at(0))
+				}),
+				change: func(b *lifecycle.Binding) {
+					b.Key, b.DeleteReceived = bindingKey, at(0)
+					unbound(b, 1)
+				},
+			},
+			binds("create", 2, nil),
+		},
+		"RemovedWhileBinding": {
+			binds("create", 0, nil),
+			removed("a bind that runs ends badly with its instance", 2, func(b *lifecycle.Binding) {
+				b.Operation = ended(b.Operation, lifecycle.Failed, 2, "The service instance was deleted.")
+				b.Operation.Cancelled = true
+			}),
+		},
+		"RemovedWhileBound": {
+			binds("create", 0, nil),
+			bindingSucceeds("a bind succeeds", 1, granted),
+			removed("LOP-19: a bind that has settled stays so", 2, nothing),
+		},
+		"RemovedWhileFailed": {
+			binds("create", 0, nil),
+			bindingFails("a bind fails", 1, failed(lifecycle.CreateFailed)),
+			removed("LOP-19: a bind that has failed stays so", 2, nothing),
+		},
+		"RemovedWhileUnbinding": {
+			binds("create", 0, nil),
+			unbinds("delete", 2, cancelled(running("create", lifecycle.Bind, 0), 2)),
+			removed("an unbind that runs ends well with its instance", 3, func(b *lifecycle.Binding) {
+				b.Operation = ended(b.Operation, lifecycle.Succeeded, 3, "")
+			}),
+		},
+		"RemovedWhileUnbindFailed": {
+			binds("create", 0, nil),
+			bindingSucceeds("a bind succeeds", 1, granted),
+			unbinds("delete", 2, bindEnded),
+			bindingFails("an unbind fails", 3, failed(lifecycle.DeleteFailed)),
+			removed("LOP-19: an unbind that has failed stays so", 4, nothing),
+		},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) { testStory(t, bindings.course, story) })
+	}
+}
+
+// What names the things, and the operation, stays in a tombstone: late steps
+// and late polls are answered from it.
+func TestTombstonesNameTheirThings(t *testing.T) {
+	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
+	if i.Key != instanceKey || i.Incarnation == "" || i.Provider == "" || i.Operation == nil || i.Created.IsZero() {
+		t.Errorf("the instance's tombstone is %+v", i)
+	}
+	b := bindings.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
+	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.ServiceID == "" || b.PlanID == "" || b.Operation == nil {
+		t.Errorf("the binding's tombstone is %+v", b)
+	}
+}
+
+// A new field of a record must be thought of in a tombstone: this lists those
+// that may stay, and every other one is empty.
+func TestTombstonesKeepNothingElse(t *testing.T) {
+	stays := map[string]bool{
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "DeleteReceived": true,
+		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
+		"ServiceID": true, "PlanID": true, // of a binding: catalog ids, which are nobody's data
+	}
+	leftovers := func(record any) (fields []string) {
+		var walk func(v reflect.Value)
+		walk = func(v reflect.Value) {
+			for n := range v.NumField() {
+				switch f := v.Type().Field(n); {
+				case f.Name == "Course":
+					walk(v.Field(n))
+				case !stays[f.Name] && !v.Field(n).IsZero():
+					fields = append(fields, f.Name)
+				}
+			}
+		}
+		walk(reflect.ValueOf(record))
+		return fields
+	}
+	filledInstance := lifecycle.Instance{
+		Course: lifecycle.Course{
+			Key: instanceKey, State: lifecycle.Deleting, Operation: running("delete", lifecycle.Deprovision, 0),
+			Leases: []lifecycle.Lease{{Holder: "h", Operation: "o", Taken: at(0), Until: at(1)}}, Wary: true, AbsentSince: at(0),
+		},
+		Attributes: attributes("small"), Unusable: true, Updated: at(1),
+	}
+	i, err := filledInstance.Succeed(at(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	filledBinding := bound("small")
+	filledBinding.Grant, filledBinding.Course = lifecycle.Sealed("sealed grant"), filledInstance.Course
+	filledBinding.Operation = running("delete", lifecycle.Unbind, 0)
+	b, err := filledBinding.Succeed(at(2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := filledBinding.Remove(at(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, record := range map[string]any{"Instance": i, "Unbound": b, "Removed": r} {
+		if diff := cmp.Diff([]string(nil), leftovers(record)); diff != "" {
+			t.Errorf("%s: fields that a tombstone should not keep (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// NFR-08: whether a tombstone still counts is decided by comparing times.
+func TestForgotten(t *testing.T) {
+	tomb := instances.after(t, lifecycle.Entomb).Course
+	over := at(0).Add(lifecycle.Retention)
+	tests := map[string]struct {
+		reason string
+		course lifecycle.Course
+		now    time.Time
+		want   bool
+	}{
+		"Young":   {"it counts", tomb, at(1), false},
+		"Last":    {"it counts to the last moment", tomb, over.Add(-1), false},
+		"Over":    {"its time is over", tomb, over, true},
+		"Old":     {"it stays over", tomb, over.Add(time.Hour), true},
+		"Alive":   {"what lives is never forgotten", lifecycle.Course{State: lifecycle.Ready, Expires: at(1)}, at(2), false},
+		"Endless": {"a tombstone without a time is kept", lifecycle.Course{State: lifecycle.Deleted}, at(2), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.course.Forgotten(tc.now); got != tc.want {
+				t.Errorf("%s: forgotten is %v", tc.reason, got)
+			}
+		})
+	}
+	if lifecycle.Retention < 34*time.Hour || lifecycle.Retention < 7*24*time.Hour || lifecycle.ReclaimAfter < 34*time.Hour {
+		t.Error("ORB-05, LOP-13: platforms may ask for longer than what has ended is kept")
+	}
+}
+
+func TestKinds(t *testing.T) {
+	tests := map[lifecycle.Kind]bool{
+		lifecycle.Provision: false, lifecycle.Update: false, lifecycle.Deprovision: true, lifecycle.Bind: false, lifecycle.Unbind: true,
+	}
+	for kind, want := range tests {
+		if kind.Deletes() != want {
+			t.Errorf("kind %q deletes: %v, want %v", kind, kind.Deletes(), want)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A walker takes a record through a life that a generator chooses.
+type walker[T any] struct {
+	*testing.T
+	machine[T]
+	rng   *rand.Rand
+	table map[lifecycle.State]map[lifecycle.Event]string
+
+	record T
+	now    time.Time
+	ids    int
+	trail  []string
+	// Of each operation, by its id: how it was seen last.
+	known map[string]lifecycle.Operation
+}
+
+func TestInstanceWalks(t *testing.T) { testWalks(t, instances) }
+func TestBindingWalks(t *testing.T)  { testWalks(t, bindings) }
+
+// testWalks takes records through random lives. What is reached is the same at
+// each run of the test; a failure names the walk and all that happened in it.
+func testWalks[T any](t *testing.T, m machine[T]) {
+	const walks, steps = 150, 80
+	happened := map[string]bool{}
+	table := transitions(t, m.matrix)
+	for n := range uint64(walks) {
+		w := &walker[T]{
+			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{},
+		}
+		w.course(&w.record).Version = 42
+		for range steps {
+			w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(2 * time.Minute))))
+			if w.rng.IntN(5) < 2 {
+				happened[w.event()] = true
+			} else {
+				w.look()
+			}
+			if t.Failed() {
+				t.Fatalf("walk %d: %s", n, strings.Join(w.trail, ", "))
+			}
+		}
+	}
+	// The walks are worth something only if they come everywhere.
+	for s, row := range table {
+		for e, to := range row {
+			if way := name(s) + "/" + string(e); !happened[way] && !slices.Contains(m.unreachable, s) {
+				t.Errorf("no walk tried %s (to %s)", way, to)
+			}
+		}
+	}
+}
+
+// event lets one of all events happen.
+func (w *walker[T]) event() (way string) {
+	events := lifecycle.Events()
+	e := events[w.rng.IntN(len(events))]
+	before := deepCopy(w.record)
+	was := *w.course(&before)
+	way = name(was.State) + "/" + string(e)
+	w.trail = append(w.trail, string(e))
+	w.ids++
+	next, past, err := w.apply(w.record, e, w.now, fmt.Sprint("op-", w.ids))
+	w.unchanged(before)
+	if legal := w.table[was.State][e] != "-"; legal != (err == nil) {
+		w.Errorf("%s: legal is %v, error %v", way, legal, err)
+	}
+	if err != nil {
+		if !reflect.DeepEqual(before, next) || past != nil {
+			w.Errorf("%s was refused and changed something", way)
+		}
+		return way
+	}
+	w.record = next
+	is := w.course(&w.record)
+	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete
+	if (past != nil) != (begun && was.Operation != nil) {
+		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
+	}
+	if past != nil {
+		if past.Operation.Phase == lifecycle.InProgress || past.Operation.ID != was.Operation.ID || !past.Expires.Equal(w.now.Add(lifecycle.Retention)) || past.Key != is.Key {
+			w.Errorf("%s: it remembers %+v", way, past)
+		}
+		if was.Operation.Phase == lifecycle.InProgress && (!past.Operation.Cancelled || past.Operation.Phase != lifecycle.Failed) {
+			w.Errorf("LOP-16: %s: what was overtaken reads %+v", way, past.Operation)
+		}
+		w.operation(past.Operation)
+	}
+	if begun && (is.Operation.ID != fmt.Sprint("op-", w.ids) || is.Operation.Attempt != 1 || is.Operation.Percent != 0) {
+		w.Errorf("%s: the operation begins as %+v", way, is.Operation)
+	}
+	w.check(way)
+	return way
+}
+
+// look lets something happen on the way of an operation.
+func (w *walker[T]) look() {
+	before := deepCopy(w.record)
+	c := *w.course(&w.record)
+	op := ""
+	if c.Operation != nil {
+		op = c.Operation.ID
+	}
+	what := []string{"looked", "faulted", "redriven", "leased", "released", "absence seen"}[w.rng.IntN(6)]
+	w.trail = append(w.trail, what)
+	switch what {
+	case "looked":
+		c = c.Looked(w.now, lifecycle.Look{Percent: w.rng.IntN(140) - 20, Description: "going on", After: time.Duration(w.rng.Int64N(int64(5 * time.Minute)))})
+	case "faulted":
+		c = c.Faulted(w.now, time.Second)
+	case "redriven":
+		c = c.Redriven(w.now)
+	case "leased":
+		if !c.InProgress() {
+			return // whoever has nothing to do takes no lease
+		}
+		w.ids++
+		c = c.Leased(fmt.Sprint("step-", w.ids), w.now, w.now.Add(2*time.Minute), epoch)
+	case "released":
+		if len(c.Leases) > 0 {
+			c = c.Released(c.Leases[w.rng.IntN(len(c.Leases))].Holder)
+		}
+	case "absence seen":
+		if c.State == lifecycle.Deleting {
+			c, _ = c.AbsenceSeen(op, w.now, epoch)
+		}
+	}
+	w.unchanged(before)
+	w.lost(what, *w.course(&before), c)
+	*w.course(&w.record) = c
+	if c.State != w.course(&before).State {
+		w.Errorf("%s led from %q to %q", what, w.course(&before).State, c.State)
+	}
+	w.check(what)
+}
+
+// lost checks that a lost call is never forgotten while something may be
+// deleted that it makes.
+func (w *walker[T]) lost(what string, before, after lifecycle.Course) {
+	if what == "released" || !before.InProgress() {
+		return
+	}
+	if before.Unsure(before.Operation.ID, w.now, epoch) && !after.Unsure(after.Operation.ID, w.now, epoch) {
+		w.Errorf("%s forgot a lost call: %+v, then %+v", what, before, after)
+	}
+	if !before.Operation.Kind.Deletes() && before.Unsure("a deletion", w.now, epoch) && !after.Unsure("a deletion", w.now, epoch) {
+		w.Errorf("%s hid a lost call from a later deletion: %+v, then %+v", what, before, after)
+	}
+}
+
+// unchanged checks that no method changes its receiver.
+func (w *walker[T]) unchanged(before T) {
+	if !reflect.DeepEqual(before, w.record) {
+		same(w.T, "the record that it was made from", before, w.record)
+	}
+}
+
+// operation checks one against how it was seen before.
+func (w *walker[T]) operation(op lifecycle.Operation) {
+	was, seen := w.known[op.ID]
+	w.known[op.ID] = deepCopy(op)
+	if !seen {
+		return
+	}
+	if was.Phase != lifecycle.InProgress {
+		if !reflect.DeepEqual(was, op) {
+			same(w.T, "LOP-19: an operation that has settled", was, op)
+		}
+		return
+	}
+	if op.Attempt < was.Attempt || op.Percent < was.Percent {
+		w.Errorf("attempt or percent fell: %+v, then %+v", was, op)
+	}
+	if op.Kind != was.Kind || !op.Started.Equal(was.Started) || !op.Deadline.Equal(was.Deadline) || !reflect.DeepEqual(op.Asker, was.Asker) {
+		w.Errorf("what an operation began with has changed: %+v, then %+v", was, op)
+	}
+}
+
+// check checks all that holds for every record at any time.
+func (w *walker[T]) check(what string) {
+	c := *w.course(&w.record)
+	if c.Operation != nil {
+		w.operation(*c.Operation)
+	}
+	wrong := func(format string, args ...any) {
+		w.Errorf("after %q, in %q: %s; %+v %+v", what, c.State, fmt.Sprintf(format, args...), c, c.Operation)
+	}
+	if c.Version != 42 {
+		wrong("the version was touched")
+	}
+	kinds := map[lifecycle.State][]lifecycle.Kind{
+		lifecycle.Creating: {lifecycle.Provision, lifecycle.Bind},
+		lifecycle.Updating: {lifecycle.Update},
+		lifecycle.Deleting: {lifecycle.Deprovision, lifecycle.Unbind},
+	}[c.State]
+	if c.InProgress() != (kinds != nil) {
+		wrong("in progress: %v", c.InProgress())
+	}
+	if op := c.Operation; c.InProgress() {
+		if !slices.Contains(kinds, op.Kind) {
+			wrong("the kind is %q", op.Kind)
+		}
+		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(time.Hour)) || !op.Settled.IsZero() || op.Percent == 100 || op.Cancelled {
+			wrong("it could be forgotten, or is half settled")
+		}
+		if (op.Target != nil) != (op.Kind == lifecycle.Update) {
+			wrong("the target is %+v", op.Target)
+		}
+		if c.Current(op.ID, op.Attempt) == c.Current(op.ID, op.Attempt-1) {
+			wrong("two attempts are current, or none")
+		}
+	} else if op != nil {
+		if op.Settled.IsZero() || !op.Next.IsZero() || op.Target != nil || op.Faults != 0 || (op.Percent == 100) != (op.Phase == lifecycle.Succeeded) {
+			wrong("it is half settled")
+		}
+	}
+	switch c.State {
+	case lifecycle.Deleted:
+		if c.Expires.IsZero() || !c.Due.Equal(c.Expires) || c.Leases != nil || c.Wary || !c.AbsentSince.IsZero() {
+			wrong("it is not a tombstone that expires")
+		}
+	case lifecycle.CreateFailed, lifecycle.DeleteFailed:
+		if c.Due.IsZero() {
+			wrong("ORB-04: nobody will remove what it left")
+		}
+		fallthrough
+	default:
+		if !c.Expires.IsZero() {
+			wrong("what is not deleted expires")
+		}
+	case lifecycle.Ready:
+		if !c.Due.IsZero() || !c.Expires.IsZero() {
+			wrong("what is at rest is due, or expires")
+		}
+	}
+	holders := map[string]bool{}
+	for _, l := range c.Leases {
+		if holders[l.Holder] || !l.Until.After(l.Taken) {
+			wrong("its leases are %+v", c.Leases)
+		}
+		holders[l.Holder] = true
+	}
+	switch r := any(w.record).(type) {
+	case lifecycle.Instance:
+		checkInstance(r, wrong)
+	case lifecycle.Binding:
+		checkBinding(r, wrong)
+	}
+}
+
+func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
+	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
+	if gone != reflect.DeepEqual(i.Attributes, lifecycle.Attributes{}) {
+		wrong("its attributes are %+v", i.Attributes)
+	}
+	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {
+		wrong("it cannot be found by what made it: %+v", i)
+	}
+	if i.Unusable && gone {
+		wrong("what is gone is unusable")
+	}
+}
+
+func checkBinding(b lifecycle.Binding, wrong func(string, ...any)) {
+	gone := b.State == lifecycle.Absent || b.State == lifecycle.Deleted
+	if gone != (b.Secret == nil) || gone != (b.Parameters == nil) || gone != (b.Context == nil) || gone && b.Grant != nil {
+		wrong("its secrets are not where they belong: %+v", b)
+	}
+	if b.State == lifecycle.Ready && b.Grant == nil || b.State == lifecycle.CreateFailed && b.Grant != nil {
+		wrong("its grant is not where it belongs")
+	}
+	if !gone && (b.Incarnation == "" || b.InstanceIncarnation == "" || b.Created.IsZero()) {
+		wrong("it cannot be found by what made it: %+v", b)
+	}
+}
