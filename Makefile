@@ -10,9 +10,13 @@ GO          ?= go
 TOOLS       := $(CURDIR)/.tools
 STATICCHECK := $(TOOLS)/staticcheck-0.7.0
 MINISTACK   := $(TOOLS)/ministack-1.5.33
+CDK         := $(TOOLS)/cdk-2.1148.1
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
+ARCHITECTURE ?= arm64
+STACK       ?= Longshore
+CONTEXT     ?=
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 export GOFLAGS := -mod=readonly -buildvcs=false
@@ -63,6 +67,63 @@ fuzz: ## fuzz each target for FUZZTIME (30s)
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 	  done; done
 
+.PHONY: functions
+functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)
+	@for name in api provisioner reaper; do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$(if $(filter x86_64,$(ARCHITECTURE)),amd64,$(ARCHITECTURE)) \
+	    $(GO) build -trimpath -tags lambda.norpc -ldflags '-s -w' -o dist/$$name/bootstrap ./functions/$$name; \
+	done
+
+# What follows on the CDK's command, such as -c demo-delay=1s, stands in CONTEXT.
+cdk = cd infra && CDK_DISABLE_CLI_TELEMETRY=true $(CDK)/node_modules/.bin/cdk $(1) \
+  -c stack=$(STACK) -c architecture=$(ARCHITECTURE) $(CONTEXT)
+
+.PHONY: synth
+synth: functions $(CDK)/installed ## make the CloudFormation template in cdk.out
+	$(call cdk,synth --quiet)
+
+.PHONY: bootstrap
+bootstrap: functions $(CDK)/installed ## prepare your AWS account and region for deploying, once
+	$(call cdk,bootstrap)
+
+.PHONY: diff
+diff: functions $(CDK)/installed ## say what deploying would change
+	$(call cdk,diff)
+
+.PHONY: deploy
+deploy: functions $(CDK)/installed ## deploy the stack STACK (Longshore) to your AWS account
+	$(call cdk,deploy)
+
+.PHONY: destroy
+destroy: functions $(CDK)/installed ## remove the stack, unless instances live (FORCE=1 removes it all the same)
+	@if [ "$(FORCE)" != 1 ]; then $(GO) run ./infra/deployed idle --stack $(STACK) || \
+	  { echo "nothing was removed; FORCE=1 leaves what lives behind"; exit 1; }; fi
+	$(call cdk,destroy)
+
+# EMULATOR is docker, ministack or external; unset it is docker where a Docker
+# daemon answers. An emulator runs functions as this machine does.
+localstack-deploy: ARCHITECTURE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+
+.PHONY: localstack-up
+localstack-up: ## start an emulated AWS on this machine (EMULATOR, AUTH=true, LOCALSTACK_PORT)
+	@localstack/up.sh
+
+.PHONY: localstack-deploy
+localstack-deploy: functions $(CDK)/installed ## deploy the stack to the emulated AWS (LONGSHORE_DEMO_DELAY)
+	@ARCHITECTURE=$(ARCHITECTURE) STACK=$(STACK) localstack/deploy.sh
+
+.PHONY: localstack-env
+localstack-env: ## print the command that exports where the deployed broker is (use make -s)
+	@STACK=$(STACK) localstack/env.sh
+
+.PHONY: localstack-test
+localstack-test: ## test the broker that is deployed to the emulated AWS
+	@STACK=$(STACK) localstack/test.sh
+
+.PHONY: localstack-down
+localstack-down: ## end the emulated AWS, with all that it holds
+	@localstack/down.sh
+
 .PHONY: clean
 clean: ## remove what was built; the data folder stays
 	rm -rf bin $(TOOLS)
@@ -76,4 +137,11 @@ $(MINISTACK)/installed: internal/emulator/requirements.txt
 	rm -rf $(MINISTACK)
 	python3 -m venv $(MINISTACK)
 	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
+	touch $@
+
+$(CDK)/installed: infra/package.json infra/package-lock.json
+	rm -rf $(CDK)
+	mkdir -p $(CDK)
+	cp infra/package.json infra/package-lock.json $(CDK)
+	npm ci --prefix $(CDK) --no-audit --no-fund --silent
 	touch $@

@@ -17,6 +17,9 @@ const module = "github.com/longshore/longshore/"
 
 // order lists the rooms from the top down: a room imports only rooms below it.
 var order = []string{
+	"infra",
+	"infra/deployed",
+	"infra/outputs",
 	"cmd/longshore",
 	"functions/api",
 	"functions/provisioner",
@@ -157,7 +160,7 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 // AWS is known to its adapters and to the wiring alone.
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
-		"functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
+		"infra", "infra/deployed", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
 	}
 	for _, r := range rooms(t) {

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Demo is where the demo's things are: parameters of SSM under one path, which
+// is the stack's own.
+type Demo struct {
+	// Prefix begins with a slash and does not end with one.
+	Prefix string
+	stack  awscdk.Stack
+}
+
+// NewDemo makes nothing: parameters need no place to be made first.
+func NewDemo(scope constructs.Construct, stack string) *Demo {
+	return &Demo{Prefix: "/longshore/" + stack + "/demo", stack: awscdk.Stack_Of(scope)}
+}
+
+// Things is for making, listing and removing the demo's parameters.
+func (d *Demo) Things() []awsiam.PolicyStatement {
+	path := d.stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String("ssm"), Resource: jsii.String("parameter"), ResourceName: jsii.String(d.Prefix[1:]),
+	})
+	below := awscdk.Fn_Join(jsii.String(""), &[]*string{path, jsii.String("/*")})
+	return []awsiam.PolicyStatement{
+		// A parameter is made together with its tags.
+		allow("DemoThings", below, "ssm:AddTagsToResource", "ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"),
+		allow("DemoInventory", path, "ssm:GetParametersByPath"),
+	}
+}

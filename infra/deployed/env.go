@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/platforms"
+)
+
+// Secrets is what is called of *secretsmanager.Client.
+type Secrets interface {
+	GetSecretValue(ctx context.Context, in *secretsmanager.GetSecretValueInput, opts ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
+}
+
+// apiPlace stands for the id of the REST API in a URL.
+const apiPlace = "{api}"
+
+// env prints one line for a shell to evaluate. Without a URL it is the
+// stack's own.
+func env(ctx context.Context, client Secrets, said map[string]string, url string, out io.Writer) error {
+	secret, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: aws.String(said[outputs.Secret])})
+	if err != nil {
+		return fmt.Errorf("reading the platform's credential: %w", err)
+	}
+	var c platforms.Credential
+	// What is in the secret never gets into an error.
+	if json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &c) != nil || c.Username == "" || c.Password == "" {
+		return errors.New(`the secret is not a JSON object with "username" and "password"`)
+	}
+	if url == "" {
+		url = said[outputs.URL]
+	}
+	url = strings.ReplaceAll(url, apiPlace, said[outputs.API])
+	_, err = fmt.Fprintf(out, "export BROKER_URL=%s BROKER_USERNAME=%s BROKER_PASSWORD=%s\n", quote(url), quote(c.Username), quote(c.Password))
+	return err
+}
+
+// quote makes one word of a POSIX shell.
+func quote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,="
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,71 @@
+// Command deployed asks a stack that is deployed what its operator has to
+// know: whether instances still live in it, before it is destroyed, and how
+// its broker is reached. It owns nothing and changes nothing. It needs the
+// operator's own rights to read the stack, its table and its secret.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/infra/outputs"
+)
+
+const usage = `What a deployed stack says.
+
+  deployed idle --stack NAME
+        succeeds if no instance lives in it, and lists those that do
+  deployed env --stack NAME [--url URL]
+        prints the shell command that exports where the broker is and what it is
+        logged in to with; {api} in URL stands for the id of the REST API
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "deployed: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("say what to ask\n\n" + usage)
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	name := flags.String("stack", "", "")
+	url := flags.String("url", "", "")
+	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 || *name == "" {
+		return errors.Join(err, errors.New("--stack NAME is needed\n\n"+usage))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	said, err := Outputs(ctx, cloudformation.NewFromConfig(cfg), *name)
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "idle":
+		return idle(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table], out)
+	case "env":
+		return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
+	default:
+		return fmt.Errorf("unknown question %q\n\n%s", args[0], usage)
+	}
+}

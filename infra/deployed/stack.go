@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+
+	"github.com/longshore/longshore/infra/outputs"
+)
+
+// Stacks is what is called of *cloudformation.Client.
+type Stacks interface {
+	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput, opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
+}
+
+// Outputs are what the stack says of itself, all of them.
+func Outputs(ctx context.Context, client Stacks, name string) (map[string]string, error) {
+	out, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
+	if err != nil {
+		return nil, fmt.Errorf("reading stack %q: %w", name, err)
+	}
+	said := map[string]string{}
+	for _, s := range out.Stacks {
+		for _, o := range s.Outputs {
+			said[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+		}
+	}
+	for _, want := range []string{outputs.API, outputs.URL, outputs.Secret, outputs.Table} {
+		if said[want] == "" {
+			return nil, fmt.Errorf("stack %q has no output %q: it is not a broker's, or its last deployment has failed", name, want)
+		}
+	}
+	return said, nil
+}

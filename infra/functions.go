@@ -1,0 +1,111 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// handler is what a provided runtime calls the program.
+const handler = "bootstrap"
+
+// A Factory makes the functions, all in one way.
+type Factory struct {
+	Settings Settings
+	Account  *string
+}
+
+// FunctionProps are what a function is made of.
+type FunctionProps struct {
+	// Name is that of its folder.
+	Name, Description string
+	Timeout           time.Duration
+	// MemoryMB is also its share of a processor.
+	MemoryMB int
+	// Environment leaves out what is nil.
+	Environment map[string]*string
+	// Grants are all that it may do, beside writing its log.
+	Grants []awsiam.PolicyStatement
+	// NoRetry has an event that it fails on, or that waits, dropped.
+	NoRetry bool
+}
+
+// New makes a function, its role and its log.
+func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambda.Function {
+	id := strings.ToUpper(props.Name[:1]) + props.Name[1:]
+	scope = constructs.NewConstruct(scope, jsii.String(id+"Function"))
+	log := awslogs.NewLogGroup(scope, jsii.String("Log"), &awslogs.LogGroupProps{
+		Retention: retentions[f.Settings.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
+	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
+		Description:    jsii.String("All that the function " + props.Name + " may do"),
+		AssumedBy:      awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(append([]awsiam.PolicyStatement{writing}, props.Grants...))},
+	})
+	environment := map[string]*string{envAccount: f.Account}
+	maps.Copy(environment, props.Environment)
+	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
+	architecture := awslambda.Architecture_ARM_64()
+	if f.Settings.Architecture == X8664 {
+		architecture = awslambda.Architecture_X86_64()
+	}
+	function := &awslambda.FunctionProps{
+		Description:   &props.Description,
+		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
+		Handler:       jsii.String(handler),
+		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code, props.Name)), nil),
+		Architecture:  architecture,
+		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
+		MemorySize:    jsii.Number(props.MemoryMB),
+		Environment:   &environment,
+		Role:          role,
+		LogGroup:      log,
+		LoggingFormat: awslambda.LoggingFormat_JSON,
+	}
+	if n, ok := f.Settings.Concurrency[props.Name]; ok {
+		function.ReservedConcurrentExecutions = jsii.Number(n)
+	}
+	if props.NoRetry {
+		function.RetryAttempts, function.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(1))
+	}
+	return awslambda.NewFunction(scope, jsii.String("Function"), function)
+}
+
+// CheckCode looks at the programs in the functions' folders: one that is
+// missing, or was built for another architecture, would be found out only when
+// the function is first called.
+func CheckCode(code, architecture string) error {
+	want := map[string]elf.Machine{ARM64: elf.EM_AARCH64, X8664: elf.EM_X86_64}[architecture]
+	var problems []error
+	for _, name := range slices.Sorted(slices.Values(functionNames)) {
+		path := filepath.Join(code, name, handler)
+		program, err := elf.Open(path)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("reading function %q: %w", name, err))
+			continue
+		}
+		if got := program.Machine; got != want {
+			problems = append(problems, fmt.Errorf("function %q is built for %v, not for %s", name, got, architecture))
+		}
+		if err := program.Close(); err != nil {
+			problems = append(problems, fmt.Errorf("reading function %q: %w", name, err))
+		}
+	}
+	if problems != nil {
+		problems = append(problems, fmt.Errorf("run `make functions ARCHITECTURE=%s`", architecture))
+	}
+	return errors.Join(problems...)
+}

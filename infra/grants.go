@@ -1,0 +1,25 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// allow is a statement that allows actions on one resource, and says what for.
+func allow(what string, resource *string, actions ...string) awsiam.PolicyStatement {
+	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid: &what, Resources: &[]*string{resource}, Actions: jsii.Strings(actions...),
+	})
+}
+
+// grants puts together what a function may do.
+func grants(parts ...[]awsiam.PolicyStatement) []awsiam.PolicyStatement {
+	return slices.Concat(parts...)
+}
+
+// policy is a document of statements.
+func policy(statements []awsiam.PolicyStatement) awsiam.PolicyDocument {
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
+}

@@ -1,0 +1,13 @@
+// Package outputs owns the names of what the stack says of itself, for the CDK
+// app that writes it and for those who ask a deployed stack. What the values
+// are is left to them.
+package outputs
+
+// The stack's outputs.
+const (
+	API      = "ApiId"
+	URL      = "BrokerUrl"
+	Secret   = "SecretId"
+	Table    = "TableName"
+	Register = "Register"
+)

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// The names of what may be chosen at deploy: `cdk deploy -c name=value`.
+const (
+	ContextStack          = "stack"
+	ContextArchitecture   = "architecture"
+	ContextDemoDelay      = "demo-delay"
+	ContextLogDays        = "log-days"
+	ContextThrottleRate   = "throttle-rate"
+	ContextThrottleBurst  = "throttle-burst"
+	ContextCLICredentials = "cli-credentials"
+	// ContextConcurrency follows on the name of a function.
+	ContextConcurrency = "-concurrency"
+)
+
+// The functions, by the names of their folders.
+const (
+	FunctionAPI         = "api"
+	FunctionProvisioner = "provisioner"
+	FunctionReaper      = "reaper"
+)
+
+var functionNames = []string{FunctionAPI, FunctionProvisioner, FunctionReaper}
+
+// The architectures of functions, as Lambda names them.
+const (
+	ARM64 = "arm64"
+	X8664 = "x86_64"
+)
+
+// Settings are what a deployment is made with.
+type Settings struct {
+	// Stack names the stack, and with it all that it holds.
+	Stack        string
+	Architecture string
+	// DemoDelay is how long the demo's asynchronous steps take; empty leaves
+	// it to the demo.
+	DemoDelay string
+	LogDays   int
+	// ThrottleRate is how many requests a second are taken on average, and
+	// ThrottleBurst how many at once.
+	ThrottleRate, ThrottleBurst int
+	// Concurrency reserves a number of executions at once for a function. A
+	// function that is not in it shares what the account has: a new account
+	// has so little that nothing can be reserved.
+	Concurrency map[string]int
+	// CLICredentials deploys by the caller's own rights, without the roles of
+	// `cdk bootstrap`.
+	CLICredentials bool
+	// Code is the folder that holds each function's folder.
+	Code string
+}
+
+// retentions are the numbers of days that CloudWatch can keep logs for.
+var retentions = map[int]awslogs.RetentionDays{
+	1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
+	7: awslogs.RetentionDays_ONE_WEEK, 14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH,
+	60: awslogs.RetentionDays_TWO_MONTHS, 90: awslogs.RetentionDays_THREE_MONTHS, 120: awslogs.RetentionDays_FOUR_MONTHS,
+	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
+}
+
+var stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
+
+// ReadSettings reads the context, which gives nil for what is not set. The
+// error names everything that is wrong.
+func ReadSettings(context func(name string) any) (Settings, error) {
+	r := reader{context: context}
+	s := Settings{
+		Stack:          r.text(ContextStack, "Longshore"),
+		Architecture:   r.text(ContextArchitecture, ARM64),
+		DemoDelay:      r.text(ContextDemoDelay, ""),
+		LogDays:        r.number(ContextLogDays, 30, 1),
+		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
+		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
+		CLICredentials: r.flag(ContextCLICredentials),
+		Concurrency:    map[string]int{},
+		Code:           "../dist",
+	}
+	for _, name := range functionNames {
+		if r.context(name+ContextConcurrency) != nil {
+			s.Concurrency[name] = r.number(name+ContextConcurrency, 0, 0)
+		}
+	}
+	if !stackName.MatchString(s.Stack) {
+		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
+	}
+	if s.Architecture != ARM64 && s.Architecture != X8664 {
+		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
+	}
+	if err := checkDemoDelay(s.DemoDelay); err != nil {
+		r.problems = append(r.problems, fmt.Errorf("context %s: %w", ContextDemoDelay, err))
+	}
+	if _, ok := retentions[s.LogDays]; !ok {
+		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
+	}
+	return s, errors.Join(r.problems...)
+}
+
+// checkDemoDelay asks the room that will read it.
+func checkDemoDelay(delay string) error {
+	_, err := app.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string {
+		if name == app.EnvDemoDelay {
+			return delay
+		}
+		return ""
+	})
+	return err
+}
+
+// numbers lists the keys of a table in order.
+func numbers[V any](table map[int]V) string {
+	var out []string
+	for _, n := range slices.Sorted(maps.Keys(table)) {
+		out = append(out, strconv.Itoa(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// A reader collects what is wrong while it reads.
+type reader struct {
+	context  func(name string) any
+	problems []error
+}
+
+func (r *reader) refuse(name, value, want string) {
+	r.problems = append(r.problems, fmt.Errorf("context %s is %q: give %s", name, value, want))
+}
+
+func (r *reader) text(name, unset string) string {
+	value := r.context(name)
+	if value == nil {
+		return unset
+	}
+	return fmt.Sprint(value)
+}
+
+func (r *reader) number(name string, unset, least int) int {
+	value := r.text(name, strconv.Itoa(unset))
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least {
+		r.refuse(name, value, fmt.Sprintf("a whole number from %d", least))
+		return unset
+	}
+	return n
+}
+
+func (r *reader) flag(name string) bool {
+	value := r.text(name, "false")
+	set, err := strconv.ParseBool(value)
+	if err != nil {
+		r.refuse(name, value, "true or false")
+	}
+	return set
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/app"
+)
+
+// envAccount stamps records with the account that they were made in; Lambda
+// itself does not say.
+const envAccount = "AWS_ACCOUNT_ID"
+
+// NewStack puts the concerns together: what one is given of another stands
+// here, and nothing else does.
+func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
+	props := &awscdk.StackProps{
+		Description: jsii.String("Longshore, a service broker"),
+		Tags:        &map[string]*string{"longshore:stack": &s.Stack},
+	}
+	if s.CLICredentials {
+		props.Synthesizer = awscdk.NewCliCredentialsStackSynthesizer(nil)
+	}
+	stack := awscdk.NewStack(scope, &s.Stack, props)
+
+	state := NewState(stack, "State")
+	secrets := NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
+	factory := &Factory{Settings: s, Account: stack.Account()}
+	demo := NewDemo(stack, s.Stack)
+
+	provisioner := factory.New(stack, &FunctionProps{
+		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
+		Environment: map[string]*string{
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(),
+			app.EnvDemoPrefix: &demo.Prefix, app.EnvDemoDelay: text(s.DemoDelay),
+		},
+		Grants: grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
+	})
+	workflow := NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: provisioner})
+	front := factory.New(stack, &FunctionProps{
+		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
+		Environment: map[string]*string{
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN(),
+			app.EnvStateMachine: workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: provisioner.FunctionArn(),
+			app.EnvBasePath: jsii.String("/" + Stage),
+		},
+		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), workflow.Starting(), workflow.Finishing()),
+	})
+	reaper := factory.New(stack, &FunctionProps{
+		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
+		// The next minute's sweep finds what this one left.
+		NoRetry:     true,
+		Environment: map[string]*string{app.EnvTable: state.Table.TableName(), app.EnvStateMachine: workflow.StateMachine.StateMachineArn()},
+		Grants:      grants(state.Records(), state.Due(), state.Removal(), workflow.Starting()),
+	})
+	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper})
+	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst})
+
+	output := func(name, description string, value *string) {
+		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})
+	}
+	output(outputs.API, "Id of the REST API", api.REST.RestApiId())
+	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
+	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN())
+	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
+	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
+	return stack
+}
+
+// text is nil for what is not set.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

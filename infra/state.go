@@ -1,0 +1,91 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/store/dynamo"
+)
+
+// State is all that the broker knows: the table of its records, and the key
+// without which they cannot be read. Both outlive the stack: a platform still
+// asks for what was made with a broker that was taken away.
+type State struct {
+	Table awsdynamodb.Table
+	Key   awskms.Key
+}
+
+// NewState makes the table, as the store describes it, and its key.
+func NewState(scope constructs.Construct, id string) *State {
+	scope = constructs.NewConstruct(scope, &id)
+	key := awskms.NewKey(scope, jsii.String("Key"), &awskms.KeyProps{
+		Description:       jsii.String("Seals what the broker's records hold in secret, and encrypts its table"),
+		EnableKeyRotation: jsii.Bool(true),
+		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
+	})
+	attribute := func(name string, kind awsdynamodb.AttributeType) *awsdynamodb.Attribute {
+		return &awsdynamodb.Attribute{Name: &name, Type: kind}
+	}
+	table := awsdynamodb.NewTable(scope, jsii.String("Table"), &awsdynamodb.TableProps{
+		PartitionKey:                     attribute(dynamo.AttributePartition, awsdynamodb.AttributeType_STRING),
+		SortKey:                          attribute(dynamo.AttributeSort, awsdynamodb.AttributeType_STRING),
+		TimeToLiveAttribute:              jsii.String(dynamo.AttributeExpires),
+		BillingMode:                      awsdynamodb.BillingMode_PAY_PER_REQUEST,
+		Encryption:                       awsdynamodb.TableEncryption_CUSTOMER_MANAGED,
+		EncryptionKey:                    key,
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
+		DeletionProtection:               jsii.Bool(true),
+		RemovalPolicy:                    awscdk.RemovalPolicy_RETAIN,
+	})
+	table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
+		IndexName:      jsii.String(dynamo.IndexDue),
+		PartitionKey:   attribute(dynamo.AttributeShard, awsdynamodb.AttributeType_NUMBER),
+		SortKey:        attribute(dynamo.AttributeDue, awsdynamodb.AttributeType_NUMBER),
+		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
+	})
+	return &State{Table: table, Key: key}
+}
+
+// Records is for reading records by their keys and committing changes: of a
+// transaction, AWS asks for the rights of each of its parts. The table's key
+// may be used by way of the table and of nothing else.
+func (s *State) Records() []awsiam.PolicyStatement {
+	stack := awscdk.Stack_Of(s.Table)
+	service := awscdk.Fn_Join(jsii.String("."), &[]*string{jsii.String("dynamodb"), stack.Region(), stack.UrlSuffix()})
+	throughTable := allow("TableKey", s.Key.KeyArn(),
+		"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
+		"kms:ReEncryptFrom", "kms:ReEncryptTo")
+	throughTable.AddCondition(jsii.String("StringEquals"), map[string]*string{"kms:ViaService": service})
+	return []awsiam.PolicyStatement{
+		allow("Records", s.Table.TableArn(), "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem"),
+		throughTable,
+	}
+}
+
+// Bindings is for listing an instance's bindings.
+func (s *State) Bindings() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("Bindings", s.Table.TableArn(), "dynamodb:Query")}
+}
+
+// Removal is for removing records that have done their service.
+func (s *State) Removal() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("Removal", s.Table.TableArn(), "dynamodb:DeleteItem")}
+}
+
+// Due is for listing what is due, and reading it.
+func (s *State) Due() []awsiam.PolicyStatement {
+	index := awscdk.Fn_Join(jsii.String("/index/"), &[]*string{s.Table.TableArn(), jsii.String(dynamo.IndexDue)})
+	return []awsiam.PolicyStatement{
+		allow("Due", index, "dynamodb:Query"),
+		allow("DueRecords", s.Table.TableArn(), "dynamodb:BatchGetItem"),
+	}
+}
+
+// Sealing is for sealing and opening what records hold in secret.
+func (s *State) Sealing() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")}
+}

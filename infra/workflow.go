@@ -1,0 +1,65 @@
+package main
+
+import (
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+)
+
+const (
+	// executionLimit is the longest that an operation is polled for. What
+	// lives longer is driven again by the reaper, in another execution.
+	executionLimit = 7 * 24 * time.Hour
+	// stepLimit lets the provisioner come to its own end first.
+	stepLimit = app.ProvisionerTimeout + 30*time.Second
+)
+
+// WorkflowProps are what a Workflow needs.
+type WorkflowProps struct{ Provisioner awslambda.Function }
+
+// Workflow drives operations. Nothing of an execution is logged or traced: the
+// provisioner logs what it does, and executions hold ids only.
+type Workflow struct {
+	StateMachine awsstepfunctions.StateMachine
+	props        *WorkflowProps
+}
+
+// NewWorkflow makes the state machine and its role, which may call the
+// provisioner.
+func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *Workflow {
+	scope = constructs.NewConstruct(scope, &id)
+	w := &Workflow{props: props}
+	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
+		Description: jsii.String("Drives the broker's operations"),
+		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
+			// Nobody else's state machine may take this role.
+			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()}},
+		}),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(w.Finishing())},
+	})
+	definition := stepfunctions.Definition(*props.Provisioner.FunctionArn(), stepLimit, executionLimit)
+	w.StateMachine = awsstepfunctions.NewStateMachine(scope, jsii.String("StateMachine"), &awsstepfunctions.StateMachineProps{
+		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
+		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&definition),
+		Role:             role,
+	})
+	return w
+}
+
+// Starting is for starting executions.
+func (w *Workflow) Starting() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("Start", w.StateMachine.StateMachineArn(), "states:StartExecution")}
+}
+
+// Finishing is for calling the provisioner, and waiting for it.
+func (w *Workflow) Finishing() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("Step", w.props.Provisioner.FunctionArn(), "lambda:InvokeFunction")}
+}

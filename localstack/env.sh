@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Prints the command that exports where the deployed broker is and what it is
+# logged in to with, and nothing else.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+url=$(api_url)
+go run ./infra/deployed env --stack "${STACK:-Longshore}" --url "$url"

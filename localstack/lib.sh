@@ -1,0 +1,54 @@
+# Sourced by the scripts beside it: which emulator there is, and how to reach
+# it. Nothing here can reach AWS: the endpoint and the keys are the emulator's.
+# shellcheck shell=bash
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+run=.localstack
+pid_file=$run/pid
+compose=(docker compose --file localstack/docker-compose.yml --project-name longshore)
+
+fail() {
+  echo "localstack: $*" >&2
+  exit 1
+}
+
+case ${EMULATOR:-} in
+  docker | ministack | external) emulator=$EMULATOR ;;
+  '') if docker info >/dev/null 2>&1; then emulator=docker; else emulator=ministack; fi ;;
+  *) fail "EMULATOR is \"$EMULATOR\": give docker, ministack or external" ;;
+esac
+
+if [ "$emulator" = external ]; then
+  endpoint=${AWS_ENDPOINT_URL:-}
+  endpoint=${endpoint%/}
+  [ -n "$endpoint" ] || fail "EMULATOR is external: say where it answers by AWS_ENDPOINT_URL"
+  case $endpoint in
+    *amazonaws*) fail "AWS_ENDPOINT_URL is \"$endpoint\", which is AWS itself" ;;
+  esac
+else
+  endpoint=http://127.0.0.1:${LOCALSTACK_PORT:-4566}
+fi
+
+# Whatever the caller's own account is, it has no part in this.
+unset AWS_PROFILE AWS_SESSION_TOKEN AWS_CA_BUNDLE AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE
+export AWS_ENDPOINT_URL=$endpoint AWS_ENDPOINT_URL_S3=$endpoint
+export AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
+export AWS_EC2_METADATA_DISABLED=true
+
+answers() {
+  curl --silent --fail --noproxy '*' --max-time 2 --output /dev/null "$1"
+}
+
+# api_url is the URL of a stage's root by the emulator's own form, with {api}
+# for the id of the API. MiniStack answers to LocalStack's health check too.
+api_url() {
+  if answers "$endpoint/_ministack/health"; then
+    echo "$endpoint/restapis/{api}/prod/_user_request_"
+  elif answers "$endpoint/_localstack/health"; then
+    echo "$endpoint/_aws/execute-api/{api}/prod"
+  else
+    fail "no emulator answers at $endpoint: run make localstack-up"
+  fi
+}

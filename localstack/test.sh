@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Tests the deployed broker by what a platform sees of it.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+line=$(bash localstack/env.sh)
+eval "$line"
+go test -tags deployed -count 1 -timeout 10m ./localstack/... "$@"
