@@ -50,7 +50,7 @@ lint: format vet $(STATICCHECK) ## format, vet, linter
 
 .PHONY: format
 format:
-	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
+	@files=$$(gofmt -l cmd functions infra internal localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
 vet:
