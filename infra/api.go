@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/gateway"
 )
 
 // Stage is the first part of every path of the broker's URL.
@@ -21,7 +24,14 @@ type APIProps struct {
 	// Rate is how many requests a second it takes on average, Burst how many
 	// at once.
 	Rate, Burst int
+	// BasePath is what clients put before the broker's paths, if that is
+	// neither the stage's name nor nothing. In it, {api} stands for the id of
+	// the REST API.
+	BasePath string
 }
+
+// apiPlace stands for the id of the REST API in a base path.
+const apiPlace = "{api}"
 
 // API is the broker's HTTPS end. It gives every request to the function as it
 // came, and decides nothing.
@@ -51,6 +61,14 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 			MetricsEnabled:   jsii.Bool(false),
 		},
 	})
+	if props.BasePath != "" {
+		before, after, ok := strings.Cut(props.BasePath, apiPlace)
+		value := &before
+		if ok {
+			value = awscdk.Fn_Join(jsii.String(""), &[]*string{&before, rest.RestApiId(), &after})
+		}
+		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{gateway.BasePathVariable: value})
+	}
 	// Its own output says the same as ours, with a slash at the end.
 	rest.Node().TryRemoveChild(jsii.String("Endpoint"))
 	integration := awsapigateway.NewLambdaIntegration(props.Function, &awsapigateway.LambdaIntegrationOptions{

@@ -22,6 +22,7 @@ const (
 	ContextLogDays        = "log-days"
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
+	ContextBasePath       = "base-path"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
@@ -58,6 +59,9 @@ type Settings struct {
 	// function that is not in it shares what the account has: a new account
 	// has so little that nothing can be reserved.
 	Concurrency map[string]int
+	// BasePath is what clients put before the broker's paths where it is not
+	// the stage's name: what a custom domain maps to the API.
+	BasePath string
 	// CLICredentials deploys by the caller's own rights, without the roles of
 	// `cdk bootstrap`.
 	CLICredentials bool
@@ -73,6 +77,9 @@ var retentions = map[int]awslogs.RetentionDays{
 	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
 }
 
+// basePath is also what the value of a stage's variable may hold.
+var basePath = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
+
 var stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 
 // ReadSettings reads the context, which gives nil for what is not set. The
@@ -86,6 +93,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
+		BasePath:       r.text(ContextBasePath, ""),
 		CLICredentials: r.flag(ContextCLICredentials),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
@@ -97,6 +105,9 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	}
 	if !stackName.MatchString(s.Stack) {
 		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
+	}
+	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
+		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
 	}
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)

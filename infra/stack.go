@@ -44,7 +44,6 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN(),
 			app.EnvStateMachine: workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: provisioner.FunctionArn(),
-			app.EnvBasePath: jsii.String("/" + Stage),
 		},
 		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), workflow.Starting(), workflow.Finishing()),
 	})
@@ -56,7 +55,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		Grants:      grants(state.Records(), state.Due(), state.Removal(), workflow.Starting()),
 	})
 	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper})
-	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst})
+	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath})
 
 	output := func(name, description string, value *string) {
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})

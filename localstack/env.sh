@@ -3,5 +3,5 @@
 # logged in to with, and nothing else.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-url=$(api_url)
+url=$endpoint$(base_path)
 go run ./infra/deployed env --stack "${STACK:-Longshore}" --url "$url"

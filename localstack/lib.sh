@@ -41,13 +41,14 @@ answers() {
   curl --silent --fail --noproxy '*' --max-time 2 --output /dev/null "$1"
 }
 
-# api_url is the URL of a stage's root by the emulator's own form, with {api}
-# for the id of the API. MiniStack answers to LocalStack's health check too.
-api_url() {
+# base_path is what stands before the broker's own paths, by the emulator's own
+# form, with {api} for the id of the API. MiniStack answers to LocalStack's
+# health check too.
+base_path() {
   if answers "$endpoint/_ministack/health"; then
-    echo "$endpoint/restapis/{api}/prod/_user_request_"
+    echo "/restapis/{api}/prod/_user_request_"
   elif answers "$endpoint/_localstack/health"; then
-    echo "$endpoint/_aws/execute-api/{api}/prod"
+    echo "/_aws/execute-api/{api}/prod"
   else
     fail "no emulator answers at $endpoint: run make localstack-up"
   fi

@@ -14,7 +14,7 @@ started() {
 
 case $emulator in
   external)
-    api_url >/dev/null
+    base_path >/dev/null
     ;;
   docker)
     "${compose[@]}" up --detach --wait

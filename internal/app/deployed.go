@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -107,10 +106,6 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := d.Getenv(EnvBasePath)
-	if base != "" && (!strings.HasPrefix(base, "/") || strings.HasSuffix(base, "/")) {
-		return nil, &SettingError{EnvBasePath, fmt.Sprintf("%q does not begin with a slash, or ends with one", base), "give one such as /prod, or none"}
-	}
 	offered, err := LoadCatalog("")
 	if err != nil {
 		return nil, err
@@ -127,7 +122,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	})
 	server, err := osb.New(osb.Options{
 		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, d.Log),
-		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, BasePath: base,
+		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func TestFunctionsTogether(t *testing.T) {
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
-		app.EnvDemoPrefix: prefix, app.EnvDemoDelay: "200ms", app.EnvBasePath: "/prod",
+		app.EnvDemoPrefix: prefix, app.EnvDemoDelay: "200ms",
 	}
 	h := &here{}
 	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: h, Invoker: h}
@@ -105,7 +105,7 @@ func TestFunctionsTogether(t *testing.T) {
 				"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
 				"X-Broker-API-Version": {"2.17"},
 			},
-			RequestContext: events.APIGatewayProxyRequestContext{RequestTimeEpoch: time.Now().UnixMilli()},
+			RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path, RequestTimeEpoch: time.Now().UnixMilli()},
 		})
 		if err != nil || response.StatusCode != status {
 			t.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
@@ -211,7 +211,6 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"APISecret":       {"API", app.EnvSecret, ""},
 		"APIStateMachine": {"API", app.EnvStateMachine, ""},
 		"APIProvisioner":  {"API", app.EnvProvisioner, ""},
-		"APIBasePath":     {"API", app.EnvBasePath, "prod/"},
 		"ProvisionerKey":  {"Provisioner", app.EnvKey, ""},
 		"Prefix":          {"Provisioner", app.EnvDemoPrefix, ""},
 		"PrefixInvalid":   {"Provisioner", app.EnvDemoPrefix, "no slash"},

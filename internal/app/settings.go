@@ -21,7 +21,6 @@ const (
 	EnvStateMachine = "LONGSHORE_STATE_MACHINE" // ARN of the state machine
 	EnvProvisioner  = "LONGSHORE_PROVISIONER"   // ARN of the provisioner function
 	EnvDemoPrefix   = "LONGSHORE_DEMO_PREFIX"   // path under which the demo makes parameters
-	EnvBasePath     = "LONGSHORE_BASE_PATH"     // path before /v2, such as /prod; may be empty
 )
 
 // Settings are what the embedded broker is started with.

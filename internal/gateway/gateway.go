@@ -1,6 +1,7 @@
 // Package gateway turns events of API Gateway into requests of net/http and
 // the answers back. It owns what lies between the two: the escaping of paths,
-// the time at which the gateway received the request, and that no event, however
+// the part of a path that the gateway keeps to itself, the time at which it
+// received the request, and that no event, however
 // it looks, ends in a failed function, which platforms would take for a broker
 // that may have done anything.
 package gateway
@@ -21,6 +22,12 @@ import (
 	"github.com/longshore/longshore/internal/osb"
 )
 
+// BasePathVariable is the variable of a stage that says what clients put
+// before the broker's own paths, where neither the stage's name nor nothing at
+// all stands there: the path that a custom domain maps to the stage, or what a
+// proxy before it takes away. It begins with a slash and does not end with one.
+const BasePathVariable = "basePath"
+
 // A Handler answers events of a REST API's proxy integration. Its error is
 // always nil.
 type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
@@ -35,7 +42,8 @@ func New(next http.Handler, log *slog.Logger) Handler {
 				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
 			}
 		}()
-		path, ok := escaped(event.Path)
+		base, path := split(event)
+		path, ok := escaped(path)
 		if !ok {
 			return refuse(http.StatusBadRequest, "The path is not valid percent-encoded text."), nil
 		}
@@ -53,8 +61,33 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			log.Error("event could not be turned into a request")
 			return refuse(http.StatusBadRequest, "The request could not be read."), nil
 		}
+		for i, location := range response.MultiValueHeaders["Location"] {
+			if strings.HasPrefix(location, "/") {
+				response.MultiValueHeaders["Location"][i] = base + location // NFR-04
+			}
+		}
 		return response, nil
 	}
+}
+
+// split is what clients put before the paths that the broker sees, and the path
+// after it.
+func split(event events.APIGatewayProxyRequest) (base, path string) {
+	if base = strings.TrimRight(event.StageVariables[BasePathVariable], "/"); base != "" {
+		// A custom domain leaves it in the path, a proxy does not.
+		if rest, ok := strings.CutPrefix(event.Path, base); ok && (rest == "" || rest[0] == '/') {
+			return base, rest
+		}
+		return base, event.Path
+	}
+	// What the client sent ends with what the function is given.
+	if base, ok := strings.CutSuffix(event.RequestContext.Path, event.Path); ok {
+		return strings.TrimRight(base, "/"), event.Path
+	}
+	if stage := event.RequestContext.Stage; stage != "" {
+		base = "/" + stage
+	}
+	return base, event.Path
 }
 
 // escaped makes a path of an event fit for a URL. REST APIs hand paths over as

@@ -119,6 +119,54 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 	}
 }
 
+// NFR-04: what the broker says of its own paths holds for whoever asked.
+func TestLocationsAreBehindTheBasePath(t *testing.T) {
+	type context = events.APIGatewayProxyRequestContext
+	cases := map[string]struct {
+		reason         string
+		event          events.APIGatewayProxyRequest
+		path, location string // as the server sees it; as the client does
+	}{
+		"Stage": {"the gateway's own URL has the stage before the path",
+			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/prod/a"},
+		"Root": {"nor does the root confuse it",
+			events.APIGatewayProxyRequest{Path: "/", RequestContext: context{Stage: "prod", Path: "/prod/"}}, "/", "/prod/a"},
+		"CustomDomain": {"a domain of one's own has no stage in its paths",
+			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/v2/x"}}, "/v2/x", "/a"},
+		"Mapping": {"a mapped path stays in the event's",
+			events.APIGatewayProxyRequest{Path: "/broker/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"},
+				RequestContext: context{Stage: "prod", Path: "/broker/v2/x"}}, "/v2/x", "/broker/a"},
+		"MappingAlone": {"a mapped path, and nothing after it",
+			events.APIGatewayProxyRequest{Path: "/broker", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/", "/broker/a"},
+		"NotTheMapping": {"a path that only begins with the same letters",
+			events.APIGatewayProxyRequest{Path: "/brokers/v2", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/brokers/v2", "/broker/a"},
+		"Proxy": {"a proxy takes away more than the gateway knows of",
+			events.APIGatewayProxyRequest{Path: "/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/far/away/"},
+				RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/far/away/a"},
+		"Decoded": {"a path that the gateway decoded ends no longer as it was sent",
+			events.APIGatewayProxyRequest{Path: "/v2/x y", RequestContext: context{Stage: "prod", Path: "/prod/v2/x%20y"}}, "/v2/x%20y", "/prod/a"},
+		"Nothing": {"an event without a context", events.APIGatewayProxyRequest{Path: "/v2/x"}, "/v2/x", "/a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var path string
+			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				path = r.URL.EscapedPath()
+				w.Header().Set("Location", "/a")
+				_, _ = io.WriteString(w, "{}")
+			}), quiet())
+			tc.event.HTTPMethod = "GET"
+			response, err := h(t.Context(), tc.event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := response.MultiValueHeaders["Location"]; path != tc.path || len(got) != 1 || got[0] != tc.location {
+				t.Errorf("%s: path %q, Location %q; want %q, %q", tc.reason, path, got, tc.path, tc.location)
+			}
+		})
+	}
+}
+
 func FuzzPaths(f *testing.F) {
 	for _, p := range []string{"/v2/catalog", "/v2/%", "?", "#", "/a%2Fb", "\x00", "//", "/é"} {
 		f.Add(p, "GET", "{}")

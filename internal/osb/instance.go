@@ -132,7 +132,7 @@ func (s *Server) accepted(r broker.Result) response {
 	token := r.Token.String()
 	return response{
 		status: http.StatusAccepted,
-		header: http.Header{"Location": {s.location("operations", token)}, "Retry-After": {seconds(r.RetryAfter)}},
+		header: http.Header{"Location": {location("operations", token)}, "Retry-After": {seconds(r.RetryAfter)}},
 		body:   map[string]string{"operation": token},
 	}
 }

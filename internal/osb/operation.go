@@ -95,7 +95,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	case op.Kind.Deletes(): // nothing is left to redirect to (FAC-08)
 		return completed(done, "Deleted", http.StatusOK, http.Header{}), nil
 	default:
-		return completed(done, "Succeeded", http.StatusFound, http.Header{"Location": {s.resource(p.Token.Key)}}), nil
+		return completed(done, "Succeeded", http.StatusFound, http.Header{"Location": {resource(p.Token.Key)}}), nil
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *Server) pending(p broker.Poll, done condition) response {
 	return response{
 		status: http.StatusAccepted,
 		header: http.Header{
-			"Location": {s.location("operations", p.Token.String())}, "Retry-After": {seconds(p.RetryAfter)},
+			"Location": {location("operations", p.Token.String())}, "Retry-After": {seconds(p.RetryAfter)},
 		},
 		body: statusBody{Status: status{State: pendingStates[p.Operation.Kind], Conditions: []condition{done}}},
 	}

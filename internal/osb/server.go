@@ -67,9 +67,6 @@ type Options struct {
 	Now       func() time.Time
 	NewID     func() string // names an internal error in the answer and the log
 	Log       *slog.Logger
-	// BasePath stands before every path that the server gives out, such as
-	// the stage of an API gateway; empty, or with a leading slash only.
-	BasePath string
 }
 
 // A Server is the http.Handler of the broker.
@@ -238,10 +235,10 @@ func underV2(r *http.Request) bool {
 	return path == "/v2" || strings.HasPrefix(path, "/v2/")
 }
 
-// location is a path as clients see it.
-func (s *Server) location(segments ...string) string {
+// location is a path of the server. Whatever hides a part of the path from it,
+// such as a gateway's stage, puts that part before it on the way out.
+func location(segments ...string) string {
 	var b strings.Builder
-	b.WriteString(s.BasePath)
 	for _, segment := range segments {
 		b.WriteByte('/')
 		b.WriteString(url.PathEscape(segment))
@@ -250,9 +247,9 @@ func (s *Server) location(segments ...string) string {
 }
 
 // resource is the path of an instance or a binding.
-func (s *Server) resource(k lifecycle.Key) string {
+func resource(k lifecycle.Key) string {
 	if k.IsBinding() {
-		return s.location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)
+		return location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)
 	}
-	return s.location("v2", "service_instances", k.Instance)
+	return location("v2", "service_instances", k.Instance)
 }
