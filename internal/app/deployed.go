@@ -44,6 +44,10 @@ const (
 	// provisionerCall ends a call to the cloud, so that its result can be
 	// recorded before the provisioner's own time is up.
 	provisionerCall = 20 * time.Second
+	// sweepLimit ends a sweep while there is time to say what it did, and
+	// sweepLease is over only when whoever holds it is certainly dead.
+	sweepLimit = ReaperTimeout - 10*time.Second
+	sweepLease = ReaperTimeout + 30*time.Second
 )
 
 // A Deployed is what the three functions are made of on AWS.
@@ -203,7 +207,15 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 		return nil, err
 	}
 	engine := stepfunctions.New(d.Starter, d.Invoker, stepfunctions.Options{StateMachine: set[EnvStateMachine], Log: d.Log})
-	return reaper.New(reaper.Options{
-		Records: d.ledger(set[EnvTable]), Start: engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: d.Log,
-	}).Sweep, nil
+	sweeper := reaper.New(reaper.Options{
+		Records: d.ledger(set[EnvTable]), Start: engine.Start, Now: now, NewID: newID,
+		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
+	})
+	return func(ctx context.Context) (reaper.Report, error) {
+		ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+		defer cancel()
+		report, err := sweeper.Sweep(ctx)
+		logSweep(d.Log, report, err)
+		return report, err
+	}, nil
 }

@@ -175,13 +175,21 @@ func (e *Embedded) sweep(ctx context.Context) {
 		case <-tick.C:
 		}
 		report, err := e.reaper.Sweep(ctx)
-		if err != nil && ctx.Err() == nil {
-			e.log.Error("sweep met faults", "error", err)
+		if ctx.Err() != nil {
+			err = nil // it was told to end
 		}
-		if !report.Empty() {
-			e.log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
-				"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults)
-		}
+		logSweep(e.log, report, err)
+	}
+}
+
+// logSweep says what a sweep did, if it did anything.
+func logSweep(log *slog.Logger, report reaper.Report, err error) {
+	if err != nil {
+		log.Error("sweep met faults", "error", err)
+	}
+	if !report.Empty() {
+		log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
+			"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }
 

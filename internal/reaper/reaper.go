@@ -22,6 +22,7 @@ type Records interface {
 	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
+	SweepLease(ctx context.Context) (ledger.SweepLease, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -34,6 +35,10 @@ type Options struct {
 	NewID func() string // a new operation id
 	// OperationTimeout is the deadline of deletions that the reaper begins.
 	OperationTimeout time.Duration
+	// Lease keeps runs from overlapping, where there can be several: for so
+	// long, no other run changes anything. It is longer than a run can last.
+	// Zero is for a reaper that is alone.
+	Lease time.Duration
 	Log              *slog.Logger
 }
 
@@ -51,22 +56,35 @@ type Report struct {
 	Dropped   int // expired records
 	Lost      int // records that another writer changed first: next time
 	Faults    int // records that could not be dealt with
+	// Busy: another run was at work, and this one did nothing.
+	Busy bool
 }
 
 // Empty reports whether the sweep found nothing to do.
 func (r Report) Empty() bool { return r == Report{} }
 
 // Sweep deals with everything that is due. One record that cannot be dealt
-// with never stops the rest; the error joins what went wrong.
-func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
-	var report Report
+// with never stops the rest; the error joins what went wrong. A sweep that
+// finds nothing writes nothing.
+func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	var errs []error
 	now := r.Now()
+	var lease *ledger.SweepLease
 	for cursor := ""; ; {
 		found, next, err := r.Records.Due(ctx, now, cursor)
 		if err != nil {
 			errs = append(errs, err)
 			if len(found) == 0 && next == "" {
+				break
+			}
+		}
+		if len(found) > 0 && lease == nil {
+			if lease, err = r.takeTurn(ctx, now); err != nil {
+				errs = append(errs, err)
+				break
+			}
+			if lease == nil {
+				report.Busy = true
 				break
 			}
 		}
@@ -84,7 +102,46 @@ func (r *Reaper) Sweep(ctx context.Context) (Report, error) {
 			break
 		}
 	}
+	if lease != nil {
+		errs = append(errs, r.endTurn(ctx, *lease))
+	}
 	return report, errors.Join(append(errs, ctx.Err())...)
+}
+
+// takeTurn takes the lease, or gives nil if another run has it.
+func (r *Reaper) takeTurn(ctx context.Context, now time.Time) (*ledger.SweepLease, error) {
+	if r.Lease == 0 {
+		return &ledger.SweepLease{}, nil
+	}
+	lease, err := r.Records.SweepLease(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading who sweeps: %w", err)
+	}
+	if lease.Held(now) {
+		return nil, nil
+	}
+	lease.Holder, lease.Until = r.NewID(), now.Add(r.Lease)
+	err = r.Records.Commit(ctx, ledger.PutSweepLease(lease))
+	if errors.Is(err, ledger.ErrConflict) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the turn to sweep: %w", err)
+	}
+	lease.Version++
+	return &lease, nil
+}
+
+// endTurn gives the lease back. If that fails, it ends by itself.
+func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
+	if r.Lease == 0 {
+		return nil
+	}
+	lease.Until = time.Time{}
+	if err := r.Records.Commit(context.WithoutCancel(ctx), ledger.PutSweepLease(lease)); err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return fmt.Errorf("ending the turn to sweep: %w", err)
+	}
+	return nil
 }
 
 // Unsettled lists the executions of every operation that is in progress,
