@@ -102,7 +102,7 @@ destroy: functions $(CDK)/installed ## remove the stack, unless instances live (
 
 # EMULATOR is docker, ministack or external; unset it is docker where a Docker
 # daemon answers. An emulator runs functions as this machine does.
-localstack-deploy: ARCHITECTURE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+localstack-deploy localstack-test: ARCHITECTURE := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 
 .PHONY: localstack-up
 localstack-up: ## start an emulated AWS on this machine (EMULATOR, AUTH=true, LOCALSTACK_PORT)
@@ -118,7 +118,7 @@ localstack-env: ## print the command that exports where the deployed broker is (
 
 .PHONY: localstack-test
 localstack-test: ## test the broker that is deployed to the emulated AWS
-	@STACK=$(STACK) localstack/test.sh
+	@ARCHITECTURE=$(ARCHITECTURE) STACK=$(STACK) localstack/test.sh
 
 .PHONY: localstack-down
 localstack-down: ## end the emulated AWS, with all that it holds

@@ -4,9 +4,11 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-run=.localstack
+# Several can be up beside each other, each on a port of its own.
+port=${LOCALSTACK_PORT:-4566}
+run=.localstack/$port
 pid_file=$run/pid
-compose=(docker compose --file localstack/docker-compose.yml --project-name longshore)
+compose=(docker compose --file localstack/docker-compose.yml --project-name "longshore-$port")
 
 fail() {
   echo "localstack: $*" >&2
@@ -20,6 +22,7 @@ case ${EMULATOR:-} in
 esac
 
 if [ "$emulator" = external ]; then
+  run=.localstack/external
   endpoint=${AWS_ENDPOINT_URL:-}
   endpoint=${endpoint%/}
   [ -n "$endpoint" ] || fail "EMULATOR is external: say where it answers by AWS_ENDPOINT_URL"
@@ -27,7 +30,7 @@ if [ "$emulator" = external ]; then
     *amazonaws*) fail "AWS_ENDPOINT_URL is \"$endpoint\", which is AWS itself" ;;
   esac
 else
-  endpoint=http://127.0.0.1:${LOCALSTACK_PORT:-4566}
+  endpoint=http://127.0.0.1:$port
 fi
 
 # Whatever the caller's own account is, it has no part in this.

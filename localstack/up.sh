@@ -35,7 +35,7 @@ case $emulator in
     set -m
     env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$here" TMPDIR="$here/tmp" \
       STATE_DIR="$here/state" S3_DATA_DIR="$here/s3" \
-      BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="${LOCALSTACK_PORT:-4566}" \
+      BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" \
       AWS_ENDPOINT_URL="$endpoint" AWS_EC2_METADATA_DISABLED=true \
       AUTH="${AUTH:-false}" SFN_WAIT_SCALE="${SFN_WAIT_SCALE:-1}" \
       nohup "$ministack" </dev/null >"$run/log" 2>&1 &

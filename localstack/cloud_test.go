@@ -1,0 +1,173 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
+)
+
+// A cloud is the stack seen from the other side, where faults are made.
+type cloud struct {
+	lambda    *lambda.Client
+	sfn       *sfn.Client
+	ssm       *ssm.Client
+	endpoint  string
+	functions map[string]string // physical names, by the functions' folders
+	machine   string            // ARN
+}
+
+func newCloud(t *testing.T) *cloud {
+	t.Helper()
+	cfg := emulator.Config(t)
+	c := &cloud{
+		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg),
+		endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
+	}
+	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
+	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(), &cloudformation.DescribeStackResourcesInput{StackName: &stack})
+	if err != nil {
+		t.Fatalf("reading stack %q: %v", stack, err)
+	}
+	for _, r := range found.StackResources {
+		id := aws.ToString(r.PhysicalResourceId)
+		switch aws.ToString(r.ResourceType) {
+		case "AWS::Lambda::Function":
+			for _, name := range []string{"api", "provisioner", "reaper"} {
+				if strings.HasPrefix(strings.ToLower(*r.LogicalResourceId), name+"function") {
+					c.functions[name] = id
+				}
+			}
+		case "AWS::StepFunctions::StateMachine":
+			c.machine = id
+		}
+	}
+	if len(c.functions) != 3 || c.machine == "" {
+		t.Fatalf("stack %q has functions %v and state machine %q", stack, c.functions, c.machine)
+	}
+	return c
+}
+
+func (c *cloud) environment(t *testing.T, function string) map[string]string {
+	t.Helper()
+	out, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(c.functions[function])})
+	if err != nil {
+		t.Fatalf("reading function %q: %v", function, err)
+	}
+	return out.Environment.Variables
+}
+
+// with changes a function's settings, and gives what undoes that. A timeout of
+// zero leaves it as it is.
+func (c *cloud) with(t *testing.T, function string, timeout time.Duration, change map[string]string) (undo func()) {
+	t.Helper()
+	name := c.functions[function]
+	was, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &name})
+	if err != nil {
+		t.Fatalf("reading function %q: %v", function, err)
+	}
+	variables := maps.Clone(was.Environment.Variables)
+	maps.Copy(variables, change)
+	apply := func(ctx context.Context, variables map[string]string, seconds *int32) {
+		t.Helper()
+		_, err := c.lambda.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
+			FunctionName: &name, Environment: &types.Environment{Variables: variables}, Timeout: seconds,
+		})
+		if err == nil {
+			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx, &lambda.GetFunctionInput{FunctionName: &name}, time.Minute)
+		}
+		if err != nil {
+			t.Fatalf("changing function %q: %v", function, err)
+		}
+	}
+	seconds := was.Timeout
+	if timeout != 0 {
+		seconds = aws.Int32(int32(timeout / time.Second))
+	}
+	apply(t.Context(), variables, seconds)
+	undone := false
+	undo = func() {
+		if !undone {
+			undone = true
+			apply(context.WithoutCancel(t.Context()), was.Environment.Variables, was.Timeout)
+		}
+	}
+	t.Cleanup(undo)
+	return undo
+}
+
+// execution is the state of the execution that first drove an operation; empty
+// if there is none.
+func (c *cloud) execution(t *testing.T, operation string) string {
+	t.Helper()
+	out, err := c.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
+	if err != nil {
+		if strings.Contains(err.Error(), "ExecutionDoesNotExist") {
+			return ""
+		}
+		t.Fatalf("reading the execution of %q: %v", operation, err)
+	}
+	return string(out.Status)
+}
+
+func (c *cloud) executionARN(t *testing.T, operation string) string {
+	t.Helper()
+	token, err := lifecycle.ParseToken(operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + token.Operation + "-1"
+}
+
+// things are the names of all that exists for an instance and its bindings.
+func (c *cloud) things(t *testing.T, instance string) []string {
+	t.Helper()
+	store, err := parameters.New(c.ssm, c.environment(t, "provisioner")[app.EnvDemoPrefix])
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := demo.New(store, demo.Options{Now: time.Now})
+	var names []string
+	for cursor := ""; ; {
+		page, next, err := made.List(t.Context(), cursor)
+		if err != nil {
+			t.Fatalf("listing what exists: %v", err)
+		}
+		for _, h := range page {
+			if h.Tags.Instance == instance {
+				names = append(names, h.Name)
+			}
+		}
+		if cursor = next; cursor == "" {
+			return names
+		}
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, limit time.Duration, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !is(); time.Sleep(pollEvery) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not: %s", limit, what)
+		}
+	}
+}

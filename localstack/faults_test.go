@@ -1,0 +1,195 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+)
+
+// TestFaults breaks the deployed broker in the middle of its work. Each fault
+// is made while nothing else is; then, side by side, every operation has to
+// come to its end by what the broker does itself, its schedule included, with
+// one thing made, and no thing left after a deletion.
+func TestFaults(t *testing.T) {
+	faults := []struct {
+		name string
+		// inject makes an instance whose operation meets the fault.
+		inject func(t *testing.T, p platform, c *cloud, instance string) (operation string)
+	}{
+		{"StartFails", startFails},
+		{"KilledBetweenCallAndRecord", killed},
+		{"ExecutionAborted", aborted},
+		{"StepDeliveredTwice", deliveredTwice},
+		{"DeployInTheMiddle", deployed},
+	}
+	p, c := newPlatform(t), newCloud(t)
+	for _, f := range faults {
+		instance := id("i")
+		var operation string
+		injected := t.Run("Inject"+f.name, func(t *testing.T) { operation = f.inject(t, p, c, instance) })
+		if !injected || operation == "" {
+			continue // it has failed, or been skipped
+		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			path := instancePath(instance)
+			if state := p.settled(t, path, operation); state != "succeeded" {
+				t.Fatalf("the operation ended %q", state)
+			}
+			if names := c.things(t, instance); len(names) != 1 {
+				t.Errorf("there are %q, want one thing", names)
+			}
+			p.call(t, "GET", path, "", 200)
+			deleted := p.call(t, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation")
+			p.settled(t, path, deleted)
+			if names := c.things(t, instance); len(names) != 0 {
+				t.Errorf("left behind: %q", names)
+			}
+		})
+	}
+}
+
+// accepted orders an instance that takes a time.
+func accepted(t *testing.T, p platform, instance string, seconds float64) (operation string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%g}}`, service, planAsync, seconds)
+	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
+}
+
+// The intent is durable before the start: it is a 202 all the same, and the
+// rule has the reaper start it.
+func startFails(t *testing.T, p platform, c *cloud, instance string) string {
+	undo := c.with(t, "api", 0, map[string]string{app.EnvStateMachine: c.machine + "-is-not-there"})
+	operation := accepted(t, p, instance, 1)
+	undo()
+	if state := c.execution(t, operation); state != "" {
+		t.Errorf("the execution has started: it is %s", state)
+	}
+	return operation
+}
+
+// The provisioner makes the thing, and its time is over before it can say so.
+func killed(t *testing.T, p platform, c *cloud, instance string) string {
+	target, err := url.Parse(c.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("EMULATOR") == "docker" {
+		t.Skip("functions run in containers, from where this process cannot be reached")
+	}
+	// In front of what the provisioner calls: once a thing has been made,
+	// nothing is written any more.
+	var made atomic.Bool
+	var withheld atomic.Int32
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // it is signed
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		action := r.Header.Get("X-Amz-Target")
+		writes := strings.HasSuffix(action, ".PutItem") || strings.HasSuffix(action, ".TransactWriteItems")
+		if writes && made.Load() {
+			withheld.Add(1)
+			select { // until whoever waits is dead
+			case <-r.Context().Done():
+			case <-t.Context().Done():
+			}
+			return
+		}
+		forward.ServeHTTP(w, r)
+		if strings.HasSuffix(action, ".PutParameter") {
+			made.Store(true)
+		}
+	}))
+	t.Cleanup(front.Close)
+	undo := c.with(t, "provisioner", 4*time.Second, map[string]string{"AWS_ENDPOINT_URL_SSM": front.URL, "AWS_ENDPOINT_URL_DYNAMODB": front.URL})
+	operation := accepted(t, p, instance, 1)
+	eventually(t, "the provisioner has been killed, and the execution has ended", 90*time.Second, func() bool {
+		return c.execution(t, operation) == "FAILED"
+	})
+	if !made.Load() || withheld.Load() == 0 {
+		t.Errorf("it was killed too early: thing made: %v, records withheld: %d", made.Load(), withheld.Load())
+	}
+	undo()
+	if names := c.things(t, instance); len(names) != 1 {
+		t.Errorf("there are %q, want the one thing that nothing is recorded of", names)
+	}
+	return operation
+}
+
+// Somebody stops the execution by hand.
+func aborted(t *testing.T, p platform, c *cloud, instance string) string {
+	operation := accepted(t, p, instance, 45)
+	eventually(t, "the execution has begun", time.Minute, func() bool { return c.execution(t, operation) == "RUNNING" })
+	if _, err := c.sfn.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
+		t.Fatalf("stopping the execution: %v", err)
+	}
+	eventually(t, "the execution has ended", time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })
+	return operation
+}
+
+// AWS delivers at least once.
+func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string {
+	operation := accepted(t, p, instance, 3)
+	input, err := json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan error)
+	for range 3 {
+		go func() {
+			out, err := c.lambda.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(c.functions["provisioner"]), Payload: input})
+			if err == nil && out.FunctionError != nil {
+				err = fmt.Errorf("%s: %s", *out.FunctionError, out.Payload)
+			}
+			answers <- err
+		}()
+	}
+	for range 3 {
+		if err := <-answers; err != nil {
+			t.Errorf("a step that was delivered again: %v", err)
+		}
+	}
+	return operation
+}
+
+// The whole stack is deployed again, with another setting, and then with the
+// one that it had.
+func deployed(t *testing.T, p platform, c *cloud, instance string) string {
+	operation := accepted(t, p, instance, 12)
+	was := c.environment(t, "provisioner")[app.EnvDemoDelay]
+	other := "1100ms"
+	deploy(t, other)
+	if got := c.environment(t, "provisioner")[app.EnvDemoDelay]; got != other {
+		t.Errorf("the deployment changed nothing: the delay is %q, want %q", got, other)
+	}
+	deploy(t, was)
+	return operation
+}
+
+func deploy(t *testing.T, delay string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "./deploy.sh")
+	command.Env = append(os.Environ(), "LONGSHORE_DEMO_DELAY="+delay)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("deploying: %v\n%s", err, out)
+	}
+}

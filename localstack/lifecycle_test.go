@@ -1,0 +1,82 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	a := p.call(t, "GET", "/v2/catalog", "", 200)
+	if !strings.Contains(a.raw, service) || !strings.Contains(a.raw, planAsync) {
+		t.Errorf("the demo is not offered: %s", a.raw)
+	}
+	if kind := a.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		t.Errorf("content type %q", kind)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	for name, wrong := range map[string]platform{
+		"Password": {p.url, p.username, p.password + "x"},
+		"Username": {p.url, p.username + "x", p.password},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wrong.call(t, "GET", "/v2/catalog", "", 401)
+		})
+	}
+}
+
+// An instance that takes its time, from its order to its end.
+func TestAsynchronousLifecycle(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	path := instancePath(id("i"))
+	accepted := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 202)
+	operation := accepted.text("operation")
+	if operation == "" || !strings.HasSuffix(accepted.header.Get("Location"), "/operations/"+operation) {
+		t.Fatalf("no operation, or not where it is: %s, %v", accepted.raw, accepted.header)
+	}
+	if again := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 202); again.text("operation") != operation {
+		t.Errorf("the same request has begun another operation: %s", again.raw)
+	}
+	if state := p.settled(t, path, operation); state != "succeeded" {
+		t.Fatalf("provisioning ended %q", state)
+	}
+	p.call(t, "GET", path, "", 200)
+	p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 200)
+
+	binding := path + "/service_bindings/" + id("b")
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planAsync)
+	first := p.call(t, "PUT", binding, body, 201)
+	if again := p.call(t, "PUT", binding, body, 200); first.body["credentials"] == nil || first.raw != again.raw {
+		t.Errorf("the same binding has other credentials, or none")
+	}
+	p.call(t, "DELETE", binding+"?"+hints(planAsync), "", 200)
+	p.call(t, "DELETE", binding+"?"+hints(planAsync), "", 410)
+
+	deleted := p.call(t, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation")
+	if state := p.settled(t, path, deleted); state != "" && state != "succeeded" {
+		t.Fatalf("deprovisioning ended %q", state)
+	}
+	p.call(t, "GET", path, "", 404)
+	p.call(t, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 410)
+}
+
+// The function calls the provisioner itself and answers when it is done.
+func TestSynchronousLifecycle(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	path := instancePath(id("i"))
+	p.call(t, "PUT", path, provision(planSync), 201)
+	p.call(t, "PUT", path, provision(planSync), 200)
+	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	p.call(t, "DELETE", path+"?"+hints(planSync), "", 410)
+}

@@ -1,0 +1,135 @@
+//go:build deployed
+
+// Package localstack_test tests a broker that is deployed, by what a platform
+// sees of it: the real functions behind API Gateway, driven by Step Functions.
+// `make localstack-test` runs it; it needs BROKER_URL, BROKER_USERNAME and
+// BROKER_PASSWORD, and fails without them.
+package localstack_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The ids of the demo's offerings never change once published.
+const (
+	service   = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
+	planSync  = "d574c774-74a4-427c-9694-41484f478244"
+	planAsync = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
+
+	// settleLimit is generous: an execution that fails at its start waits for
+	// the reaper's next minute.
+	settleLimit = 3 * time.Minute
+	pollEvery   = 250 * time.Millisecond
+	callLimit   = 35 * time.Second // the gateway's own is 29 s
+)
+
+// A platform is a client of the broker.
+type platform struct{ url, username, password string }
+
+func newPlatform(t *testing.T) platform {
+	t.Helper()
+	p := platform{os.Getenv("BROKER_URL"), os.Getenv("BROKER_USERNAME"), os.Getenv("BROKER_PASSWORD")}
+	if p.url == "" || p.username == "" || p.password == "" {
+		t.Fatal("BROKER_URL, BROKER_USERNAME or BROKER_PASSWORD is not set: run make localstack-test")
+	}
+	return p
+}
+
+// id is one that no other test, nor an earlier run, has.
+func id(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:12]) }
+
+type answer struct {
+	status int
+	header http.Header
+	raw    string
+	body   map[string]any
+}
+
+func (a answer) text(name string) string {
+	s, _ := a.body[name].(string)
+	return s
+}
+
+// call sends a request whose path is escaped already. Every answer must be
+// JSON, an error with a description.
+func (p platform) call(t *testing.T, method, path, body string, want int) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(p.username, p.password)
+	request.Header.Set("X-Broker-API-Version", "2.17")
+	request.Header.Set("Content-Type", "application/json")
+	client := http.Client{Timeout: callLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	a := answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
+	if err := json.Unmarshal(raw, &a.body); err != nil {
+		t.Fatalf("%s %s: %d with %q, which is no JSON object", method, path, a.status, raw)
+	}
+	if a.status != want {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, a.status, a.raw, want)
+	}
+	if a.status >= 400 && a.status != http.StatusGone && a.text("description") == "" {
+		t.Errorf("%s %s: %d has no description: %s", method, path, a.status, a.raw)
+	}
+	return a
+}
+
+func instancePath(id string) string { return "/v2/service_instances/" + url.PathEscape(id) }
+
+func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
+
+func provision(plan string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan)
+}
+
+// settled polls the operation as a platform does; a deletion ends as gone.
+func (p platform) settled(t *testing.T, path, operation string) string {
+	t.Helper()
+	for deadline := time.Now().Add(settleLimit); time.Now().Before(deadline); time.Sleep(pollEvery) {
+		a := p.poll(t, path+"/last_operation?"+url.Values{"operation": {operation}}.Encode())
+		if state := a.text("state"); a.status == http.StatusGone || state != "in progress" {
+			return state
+		}
+	}
+	t.Fatalf("operation %q of %s has not settled within %v", operation, path, settleLimit)
+	return ""
+}
+
+func (p platform) poll(t *testing.T, path string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(p.username, p.password)
+	request.Header.Set("X-Broker-API-Version", "2.17")
+	response, err := (&http.Client{Timeout: callLimit}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	a := answer{status: response.StatusCode}
+	if err := json.NewDecoder(response.Body).Decode(&a.body); err != nil || a.status != http.StatusOK && a.status != http.StatusGone {
+		t.Fatalf("GET %s: %d %v", path, a.status, err)
+	}
+	return a
+}
