@@ -34,8 +34,12 @@ run: build ## run the broker on this machine, no cloud account needed
 	bin/longshore serve --listen $(LISTEN) --data $(DATA)
 
 .PHONY: test
-test: lint validate emulator ## everything: format, vet, linter, all tests with the race detector
-	$(GO) test -race -timeout 10m ./...
+test: lint validate emulator functions $(CDK)/installed ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
+	@localstack/beside.sh $(GO) test -race -timeout 15m ./...
+
+.PHONY: test-deployed
+test-deployed: functions $(CDK)/installed ## the tests of the deployed broker alone, on an emulated AWS of their own
+	@localstack/suite.sh
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -47,6 +51,7 @@ check: format vet ## the inner loop: format, vet, the fast tests
 .PHONY: lint
 lint: format vet $(STATICCHECK) ## format, vet, linter
 	$(STATICCHECK) ./...
+	$(STATICCHECK) -tags deployed ./localstack
 
 .PHONY: format
 format:
@@ -55,6 +60,7 @@ format:
 .PHONY: vet
 vet:
 	$(GO) vet ./...
+	$(GO) vet -tags deployed ./localstack
 
 .PHONY: validate
 validate: build ## check the shipped offering files
@@ -126,7 +132,7 @@ localstack-down: ## end the emulated AWS, with all that it holds
 
 .PHONY: clean
 clean: ## remove what was built; the data folder stays
-	rm -rf bin $(TOOLS)
+	rm -rf bin dist cdk.out $(TOOLS)
 
 $(STATICCHECK):
 	mkdir -p $(TOOLS)

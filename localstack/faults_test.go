@@ -34,9 +34,9 @@ func TestFaults(t *testing.T) {
 		// inject makes an instance whose operation meets the fault.
 		inject func(t *testing.T, p platform, c *cloud, instance string) (operation string)
 	}{
-		{"StartFails", startFails},
+		{"ExecutionAborted", aborted}, // it takes longest to be noticed
 		{"KilledBetweenCallAndRecord", killed},
-		{"ExecutionAborted", aborted},
+		{"StartFails", startFails},
 		{"StepDeliveredTwice", deliveredTwice},
 		{"DeployInTheMiddle", deployed},
 	}

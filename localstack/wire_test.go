@@ -3,9 +3,97 @@
 package localstack_test
 
 import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
+
+// Requests that no client library would send.
+func TestOddRequests(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	cases := map[string]struct {
+		reason, method, path string
+		want                 []int // more than one where a gateway may answer by itself
+	}{
+		"BadEscape":     {"a path that is no text", "GET", "/v2/service_instances/%zz", []int{400, 404}},
+		"CutEscape":     {"the same, at its end", "GET", "/v2/service_instances/a%4", []int{400, 404}},
+		"BarePercent":   {"a percent sign alone", "GET", "/v2/service_instances/100%", []int{400, 404}},
+		"Control":       {"a control character", "GET", "/v2/service_instances/a%0Ab", []int{400, 404}},
+		"Null":          {"a null character", "GET", "/v2/service_instances/a%00b", []int{400, 404}},
+		"NotUTF8":       {"bytes that are no text", "GET", "/v2/service_instances/%ff%fe", []int{400, 404}},
+		"Question":      {"a path of which only a query follows", "GET", "/v2/service_instances/?", []int{400, 404}},
+		"EncodedQuery":  {"an encoded question mark begins no query", "DELETE", "/v2/service_instances/a%3Fservice_id=x", []int{400}},
+		"EncodedHash":   {"nor an encoded number sign a fragment", "GET", "/v2/service_instances/a%23b", []int{404}},
+		"EncodedSlash":  {"an encoded slash divides nothing", "GET", "/v2%2Fcatalog", []int{200, 404}}, // 200 where it arrives decoded
+		"DoubleSlash":   {"an empty segment", "GET", "//v2/catalog", []int{200, 404}},                  // LocalStack makes one slash of two
+		"Dots":          {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
+		"LongPath":      {"a path of 4000 characters", "GET", "/v2/service_instances/" + strings.Repeat("a", 4000), []int{400, 404}},
+		"UnknownRoute":  {"a path that the API does not have", "GET", "/v2/nothing", []int{404}},
+		"UnknownMethod": {"a method that HTTP does not have", "BREW", "/v2/catalog", []int{400, 403, 404, 405, 501}},
+		"Post":          {"a method that the path does not have", "POST", "/v2/catalog", []int{405}},
+		"Options":       {"what a browser would ask", "OPTIONS", "/v2/catalog", []int{405}},
+		"Head":          {"a catalog without its body", "HEAD", "/v2/catalog", []int{200, 405}},
+		"HeadNothing":   {"nothing without its body", "HEAD", "/v2/service_instances/none", []int{404, 405}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, kind, body := p.raw(t, tc.method, tc.path)
+			ok := false
+			for _, want := range tc.want {
+				ok = ok || status == want
+			}
+			if !ok {
+				t.Errorf("%s: %d %.200q, want one of %d", tc.reason, status, body, tc.want)
+			}
+			var object map[string]any
+			if tc.method != "HEAD" && (json.Unmarshal(body, &object) != nil || object == nil) {
+				t.Errorf("%s: %d with %.200q of %s, which is no JSON object", tc.reason, status, body, kind)
+			}
+		})
+	}
+}
+
+// raw sends a request as it stands, on a connection of its own.
+func (p platform) raw(t *testing.T, method, path string) (status int, kind string, body []byte) {
+	t.Helper()
+	base, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base.Scheme != "http" {
+		t.Fatalf("%s: requests are written to plain connections, as emulators have them", p.url)
+	}
+	conn, err := net.DialTimeout("tcp", base.Host, callLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(callLimit))
+	login := base64.StdEncoding.EncodeToString([]byte(p.username + ":" + p.password))
+	if _, err := fmt.Fprintf(conn, "%s %s%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nX-Broker-API-Version: 2.17\r\nConnection: close\r\n\r\n",
+		method, base.Path, path, base.Host, login); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err = io.ReadAll(response.Body); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return response.StatusCode, response.Header.Get("Content-Type"), body
+}
 
 // Whatever is asked for, the answer is JSON, and never a 5xx.
 func TestNothingThere(t *testing.T) {

@@ -39,7 +39,7 @@ type Options struct {
 	// long, no other run changes anything. It is longer than a run can last.
 	// Zero is for a reaper that is alone.
 	Lease time.Duration
-	Log              *slog.Logger
+	Log   *slog.Logger
 }
 
 // A Reaper sweeps. It has no state of its own.
