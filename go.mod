@@ -18,6 +18,7 @@ require (
 	github.com/aws/jsii-runtime-go v1.133.0
 	github.com/aws/smithy-go v1.26.0
 	github.com/awslabs/aws-lambda-go-api-proxy v0.16.2
+	github.com/cdklabs/cdk-nag-go/cdknag/v2 v2.38.2
 	github.com/google/go-cmp v0.7.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	go.etcd.io/bbolt v1.4.3

@@ -82,9 +82,32 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 			Templates: &map[string]*string{"application/json": jsii.String(r.body())},
 		})
 	}
+	exceptOfAPI(rest)
 	stack := awscdk.Stack_Of(scope)
 	host := awscdk.Fn_Join(jsii.String("."), &[]*string{rest.RestApiId(), jsii.String("execute-api"), stack.Region(), stack.UrlSuffix()})
 	return &API{REST: rest, URL: awscdk.Fn_Join(jsii.String(""), &[]*string{jsii.String("https://"), host, jsii.String("/" + Stage)})}
+}
+
+// exceptOfAPI says why the gateway decides, records and inspects nothing.
+func exceptOfAPI(rest awsapigateway.RestApi) {
+	const logs = "Logs of the gateway need a role for CloudWatch that belongs to the whole account and its region, " +
+		"which a stack must neither set for the account's other APIs nor take away when it goes. "
+	except(rest, exception{rule: "AwsSolutions-APIG2", reason: "The function checks requests: what the specification wants answered to " +
+		"a bad one depends on the API version and the offering, and is no model of the gateway."})
+	except(rest.DeploymentStage(),
+		exception{rule: "AwsSolutions-APIG1", reason: logs + "The function logs each request, with ids and without secrets."},
+		exception{rule: "AwsSolutions-APIG3", reason: "A web ACL costs money while nothing is asked. The stage is throttled, every " +
+			"request needs the platform's password, and an operator may put an ACL of the account before the stage."},
+		exception{rule: "AwsSolutions-APIG6", reason: logs + "What the gateway would log of an execution may hold secrets."},
+	)
+	for _, method := range *rest.Methods() {
+		except(method,
+			exception{rule: "AwsSolutions-APIG4", reason: "Platforms log in by HTTP basic authentication, which the specification asks for " +
+				"and the function checks, in constant time, before anything else."},
+			exception{rule: "AwsSolutions-COG4", reason: "Platforms log in by HTTP basic authentication; they are no users of a Cognito pool " +
+				"and have no tokens of one."},
+		)
+	}
 }
 
 // A refusal is what the gateway answers by itself, before the function is

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"debug/elf"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,32 +21,73 @@ import (
 // dist stands in for the built functions.
 var dist string
 
+// within is set in the process that the tests run in.
+const within = "LONGSHORE_TESTS_OF_INFRA"
+
+// The tests run in a process of their own. What jsii reads of the environment it
+// has read before TestMain begins; and jsii.Close, once Node.js has been
+// started, races with a goroutine of jsii that ends it as well. Within, it is
+// not called: Node.js ends with the process that it reads from, and what is
+// left in the temporary folder goes together with the folder.
 func TestMain(m *testing.M) {
-	// The runtime says on each start that a version of Node.js is old.
-	_ = os.Setenv("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "1")
-	os.Exit(func() int {
-		defer jsii.Close()
-		var err error
-		if dist, err = os.MkdirTemp("", "longshore-infra-"); err != nil {
+	if os.Getenv(within) == "" {
+		code, err := runWithin()
+		jsii.Close() // which was not started
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			return 1
+			code = 1
 		}
-		defer func() { _ = os.RemoveAll(dist) }()
-		for _, name := range functionNames {
-			if err := writeProgram(filepath.Join(dist, name), 183); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
-			}
+		os.Exit(code)
+	}
+	var err error
+	if dist, err = os.MkdirTemp("", "dist-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for _, name := range functionNames {
+		if err := writeProgram(filepath.Join(dist, name), byte(elf.EM_AARCH64)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
-		return m.Run()
-	}())
+	}
+	os.Exit(m.Run())
 }
+
+// runWithin gives the exit code of the tests.
+func runWithin() (code int, err error) {
+	dir, err := os.MkdirTemp("", "longshore-infra-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	tests := exec.Command(program, os.Args[1:]...)
+	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// That one of these versions of Node.js is old is for whoever deploys.
+	tests.Env = append(os.Environ(), within+"=1", "TMPDIR="+dir, "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20,22,24")
+	var failed *exec.ExitError
+	if err := tests.Run(); errors.As(err, &failed) && failed.Exited() {
+		return failed.ExitCode(), nil
+	} else if err != nil {
+		return 1, fmt.Errorf("running the tests: %w", err)
+	}
+	return 0, nil
+}
+
+// notELF stands for no machine: what is written is a program of another system.
+const notELF byte = 255
 
 // writeProgram makes the least that is an ELF program for a machine.
 func writeProgram(dir string, machine byte) error {
 	header := make([]byte, 64)
 	copy(header, "\x7fELF\x02\x01\x01") // 64 bits, little-endian
 	header[16], header[18], header[20] = 2, machine, 1
+	if machine == notELF {
+		copy(header, "\xcf\xfa\xed\xfe")
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -59,6 +103,7 @@ type template struct {
 type resource struct {
 	Type                                string
 	Properties                          map[string]any
+	DependsOn                           []string
 	DeletionPolicy, UpdateReplacePolicy string
 }
 
@@ -85,17 +130,20 @@ func synthesized(context map[string]any) (template, error) {
 	return out, json.Unmarshal(text, &out)
 }
 
+// choices are a deployment for which everything is chosen otherwise.
+var choices = map[string]any{
+	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextLogDays: "7",
+	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextCLICredentials: "true",
+	FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
+}
+
 // The variants are made once each: it takes seconds.
 var (
 	usual  = sync.OnceValues(func() (template, error) { return synthesized(nil) })
-	chosen = sync.OnceValues(func() (template, error) {
-		return synthesized(map[string]any{
-			ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextLogDays: "7",
-			ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextCLICredentials: "true",
-			FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
-		})
-	})
+	chosen = sync.OnceValues(func() (template, error) { return synthesized(choices) })
 )
+
+var variants = map[string]func() (template, error){"Usual": usual, "Chosen": chosen}
 
 func must(t *testing.T, variant func() (template, error)) template {
 	t.Helper()
@@ -118,8 +166,14 @@ func (t template) of(kind string) []string {
 	return ids
 }
 
-// one is the only resource of a type whose id begins so.
+// one is the properties of the only resource of a type whose id begins so.
 func (t template) one(tb testing.TB, kind, prefix string) map[string]any {
+	tb.Helper()
+	return t.Resources[t.id(tb, kind, prefix)].Properties
+}
+
+// id is the id of the only resource of a type that begins so.
+func (t template) id(tb testing.TB, kind, prefix string) string {
 	tb.Helper()
 	var found []string
 	for _, id := range t.of(kind) {
@@ -130,7 +184,7 @@ func (t template) one(tb testing.TB, kind, prefix string) map[string]any {
 	if len(found) != 1 {
 		tb.Fatalf("resources of type %q that begin with %q: %q, want one", kind, prefix, found)
 	}
-	return t.Resources[found[0]].Properties
+	return found[0]
 }
 
 // at goes down into what JSON gave; a member that is absent is nil.

@@ -38,6 +38,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		},
 		Grants: grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
 	})
+	demo.Except(provisioner.Role())
 	workflow := NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: provisioner})
 	front := factory.New(stack, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,

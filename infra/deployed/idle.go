@@ -43,7 +43,7 @@ func idle(ctx context.Context, client Tables, table string, out io.Writer) error
 			_, _ = fmt.Fprintf(out, "  and %d more\n", len(live)-shown)
 			break
 		}
-		_, _ = fmt.Fprintf(out, "  %s of platform %s: %s\n", i.Key.Instance, i.Key.Platform, i.State)
+		_, _ = fmt.Fprintf(out, "  %q of platform %q: %s\n", i.Key.Instance, i.Key.Platform, i.State)
 	}
 	return fmt.Errorf("%d instances live: have the platform delete them first", len(live))
 }

@@ -6,12 +6,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -41,16 +41,29 @@ func main() {
 	}
 }
 
+// A misuse is a command line that asks nothing. It comes with how to ask.
+type misuse string
+
+func (m misuse) Error() string { return string(m) + "\n\n" + strings.TrimSpace(usage) }
+
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say what to ask\n\n" + usage)
+		return misuse("say what to ask")
+	}
+	if args[0] != "idle" && args[0] != "env" {
+		return misuse(fmt.Sprintf("unknown question %q", args[0]))
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	name := flags.String("stack", "", "")
 	url := flags.String("url", "", "")
-	if err := flags.Parse(args[1:]); err != nil || flags.NArg() > 0 || *name == "" {
-		return errors.Join(err, errors.New("--stack NAME is needed\n\n"+usage))
+	switch err := flags.Parse(args[1:]); {
+	case err != nil:
+		return misuse(err.Error())
+	case flags.NArg() > 0:
+		return misuse(fmt.Sprintf("%q is too much", flags.Args()))
+	case *name == "":
+		return misuse("--stack NAME is needed")
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -60,12 +73,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	switch args[0] {
-	case "idle":
+	if args[0] == "idle" {
 		return idle(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table], out)
-	case "env":
-		return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
-	default:
-		return fmt.Errorf("unknown question %q\n\n%s", args[0], usage)
 	}
+	return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
 }

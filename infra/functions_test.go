@@ -1,0 +1,230 @@
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// functions are the properties of each function, by its name.
+func functions(t *testing.T, made template) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{
+		FunctionAPI:         made.one(t, "AWS::Lambda::Function", "ApiFunction"),
+		FunctionProvisioner: made.one(t, "AWS::Lambda::Function", "ProvisionerFunction"),
+		FunctionReaper:      made.one(t, "AWS::Lambda::Function", "ReaperFunction"),
+	}
+	if ids := made.of("AWS::Lambda::Function"); len(ids) != len(out) {
+		t.Errorf("functions %q, want %d", ids, len(out))
+	}
+	return out
+}
+
+func TestFunctionsAreMadeInOneWay(t *testing.T) {
+	tests := map[string]struct {
+		reason       string
+		variant      func() (template, error)
+		architecture string
+		logDays      float64
+	}{
+		"Usual":  {"ARM costs less", usual, "arm64", 30},
+		"Chosen": {"emulators run what their machine runs", chosen, "x86_64", 7},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			made := must(t, test.variant)
+			for function, p := range functions(t, made) {
+				id := strings.ToUpper(function[:1]) + function[1:] + "Function"
+				got := map[string]any{
+					"Architectures": plain(p["Architectures"]), "Handler": p["Handler"], "Role": plain(p["Role"]), "Runtime": p["Runtime"],
+					"LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " + plain(at(p, "LoggingConfig", "LogGroup")),
+				}
+				if d := cmp.Diff(map[string]any{
+					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>", "Runtime": "provided.al2023",
+					"LoggingConfig": "JSON to <" + id + "Log>",
+				}, got); d != "" {
+					t.Errorf("%s: function %q (-want +got):\n%s", test.reason, function, d)
+				}
+				// Nothing else is there that a function could keep or be reached by.
+				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "DeadLetterConfig", "TracingConfig", "FunctionName"} {
+					if p[name] != nil {
+						t.Errorf("function %q has %s: %s", function, name, plain(p[name]))
+					}
+				}
+			}
+			logs := made.of("AWS::Logs::LogGroup")
+			if len(logs) != len(functionNames) {
+				t.Errorf("logs %q, want one for each function", logs)
+			}
+			for _, id := range logs {
+				if r := made.Resources[id]; r.Properties["RetentionInDays"] != test.logDays || r.DeletionPolicy != "Delete" || r.UpdateReplacePolicy != "Delete" {
+					t.Errorf("log %q: %v days, %s, %s", id, r.Properties["RetentionInDays"], r.DeletionPolicy, r.UpdateReplacePolicy)
+				}
+			}
+		})
+	}
+}
+
+func TestTimeAndMemory(t *testing.T) {
+	tests := map[string]struct {
+		reason       string
+		seconds, mem float64
+	}{
+		FunctionAPI:         {"the platform waits for it", app.APITimeout.Seconds(), 512},
+		FunctionProvisioner: {"it mostly waits for AWS", app.ProvisionerTimeout.Seconds(), 256},
+		FunctionReaper:      {"nobody waits for it", app.ReaperTimeout.Seconds(), 256},
+	}
+	all := functions(t, must(t, usual))
+	for name, test := range tests {
+		if p := all[name]; p["Timeout"] != test.seconds || p["MemorySize"] != test.mem {
+			t.Errorf("function %q: %v s, %v MB, want %v s, %v MB: %s", name, p["Timeout"], p["MemorySize"], test.seconds, test.mem, test.reason)
+		}
+	}
+	if gateway := 29.0; all[FunctionAPI]["Timeout"].(float64) >= gateway {
+		t.Errorf("the API takes %v s, but the gateway answers after %v s in its place", all[FunctionAPI]["Timeout"], gateway)
+	}
+	if step := stepLimit.Seconds(); all[FunctionProvisioner]["Timeout"].(float64) >= step {
+		t.Errorf("a step takes %v s, but the state machine gives it up after %v s", all[FunctionProvisioner]["Timeout"], step)
+	}
+}
+
+// A new account has so little concurrency that nothing can be reserved.
+func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
+	want := map[string]map[string]any{
+		"Usual":  {FunctionAPI: nil, FunctionProvisioner: nil, FunctionReaper: nil},
+		"Chosen": {FunctionAPI: 20.0, FunctionProvisioner: nil, FunctionReaper: 1.0},
+	}
+	for name, variant := range variants {
+		got := map[string]any{}
+		for function, p := range functions(t, must(t, variant)) {
+			got[function] = p["ReservedConcurrentExecutions"]
+		}
+		if d := cmp.Diff(want[name], got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// What is in the environment can be read by whoever may look at a function:
+// these say where things are, and none of them is secret.
+func TestEnvironment(t *testing.T) {
+	const account, key, table, machine = "<AWS::AccountId>", "<StateKey.Arn>", "<StateTable>", "<WorkflowStateMachine>"
+	tests := map[string]struct {
+		reason   string
+		variant  func() (template, error)
+		function string
+		want     map[string]string
+	}{
+		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
+			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
+		}},
+		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
+			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+		}},
+		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
+			envAccount: account, app.EnvTable: table, app.EnvStateMachine: machine,
+		}},
+		"ChosenAPI": {"nothing of it is chosen", chosen, FunctionAPI, map[string]string{
+			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
+		}},
+		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
+			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+		}},
+		"ChosenReaper": {"nothing of it is chosen", chosen, FunctionReaper, map[string]string{
+			envAccount: account, app.EnvTable: table, app.EnvStateMachine: machine,
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for variable, value := range asMap(at(functions(t, must(t, test.variant))[test.function], "Environment", "Variables")) {
+				got[variable] = plain(value)
+			}
+			delete(got, "LONGSHORE_BASE_PATH")
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, d)
+			}
+		})
+	}
+}
+
+func TestCheckCode(t *testing.T) {
+	const arm, intel = byte(elf.EM_AARCH64), byte(elf.EM_X86_64)
+	all := func(machine byte) map[string]byte {
+		return map[string]byte{FunctionAPI: machine, FunctionProvisioner: machine, FunctionReaper: machine}
+	}
+	but := func(programs map[string]byte, name string, machine byte) map[string]byte {
+		programs = maps.Clone(programs)
+		if programs[name] = machine; machine == 0 {
+			delete(programs, name)
+		}
+		return programs
+	}
+	tests := map[string]struct {
+		reason       string
+		programs     map[string]byte
+		architecture string
+		want         []string // what the error names; nil for none
+		missing      bool
+	}{
+		"ARM":     {"what was built for ARM runs there", all(arm), ARM64, nil, false},
+		"Intel":   {"and what was built for Intel", all(intel), X8664, nil, false},
+		"Nothing": {"all that are missing are named", nil, ARM64, []string{`"api"`, `"provisioner"`, `"reaper"`, "make functions ARCHITECTURE=arm64"}, true},
+		"One": {
+			"one is enough to be refused, and the others are not blamed", but(all(intel), FunctionReaper, 0), X8664,
+			[]string{`"reaper"`, "make functions ARCHITECTURE=x86_64"}, true,
+		},
+		"Other": {
+			"all that were built for another architecture are named", all(intel), ARM64,
+			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false,
+		},
+		"OtherWay":  {"and the other way round", all(arm), X8664, []string{`"api"`, `"provisioner"`, `"reaper"`, "EM_AARCH64", "make functions ARCHITECTURE=x86_64"}, false},
+		"NotLinux":  {"a program for another system is no program", but(all(arm), FunctionAPI, notELF), ARM64, []string{`"api"`, "make functions ARCHITECTURE=arm64"}, false},
+		"MixedUp":   {"a half-finished build is found", but(all(arm), FunctionProvisioner, intel), ARM64, []string{`"provisioner"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false},
+		"TwoFaults": {"both are said at once", but(but(all(arm), FunctionProvisioner, intel), FunctionAPI, 0), ARM64, []string{`"api"`, `"provisioner"`, "make functions"}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			code := t.TempDir()
+			for function, machine := range test.programs {
+				if err := writeProgram(filepath.Join(code, function), machine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := CheckCode(code, test.architecture)
+			if test.want == nil {
+				if err != nil {
+					t.Errorf("%s: %v", test.reason, err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatalf("%s: there is no error", test.reason)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %q is not in the error:\n%v", test.reason, want, err)
+				}
+			}
+			for _, function := range functionNames {
+				if named := `"` + function + `"`; !slices.Contains(test.want, named) && strings.Contains(err.Error(), named) {
+					t.Errorf("%s: %s is blamed:\n%v", test.reason, named, err)
+				}
+			}
+			if got := errors.Is(err, fs.ErrNotExist); got != test.missing {
+				t.Errorf("%s: the error says that a file is missing: %v, want %v:\n%v", test.reason, got, test.missing, err)
+			}
+		})
+	}
+}

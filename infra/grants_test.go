@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A grant is one action on one resource.
+type grant struct{ action, resource, condition string }
+
+func (g grant) String() string {
+	if g.condition != "" {
+		return g.action + " on " + g.resource + " if " + g.condition
+	}
+	return g.action + " on " + g.resource
+}
+
+func (g grant) service() string {
+	service, _, _ := strings.Cut(g.action, ":")
+	return service
+}
+
+// list is a value that CloudFormation lets stand alone.
+func list(value any) []any {
+	if values, ok := value.([]any); ok {
+		return values
+	}
+	return []any{value}
+}
+
+// grantsOf is all that a role may do.
+func grantsOf(t *testing.T, made template, role string) []grant {
+	t.Helper()
+	var out []grant
+	for _, p := range list(made.one(t, "AWS::IAM::Role", role)["Policies"]) {
+		for _, s := range list(at(p, "PolicyDocument", "Statement")) {
+			members := s.(map[string]any)
+			for _, name := range []string{"NotAction", "NotResource", "NotPrincipal"} {
+				if members[name] != nil {
+					t.Fatalf("role %q has a statement with %s, which this test cannot read", role, name)
+				}
+			}
+			if members["Effect"] != "Allow" {
+				t.Fatalf("role %q has a statement that does not allow: %s", role, plain(s))
+			}
+			var condition []string
+			for operator, keys := range asMap(members["Condition"]) {
+				for key, value := range asMap(keys) {
+					condition = append(condition, fmt.Sprintf("%s %s %s", key, operator, plain(value)))
+				}
+			}
+			slices.Sort(condition)
+			for _, action := range list(members["Action"]) {
+				for _, resource := range list(members["Resource"]) {
+					out = append(out, grant{action.(string), plain(resource), strings.Join(condition, " and ")})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func asMap(value any) map[string]any {
+	members, _ := value.(map[string]any)
+	return members
+}
+
+// The resources that grants are for.
+const (
+	theTable        = "<StateTable.Arn>"
+	theIndex        = "<StateTable.Arn>/index/due"
+	theKey          = "<StateKey.Arn>"
+	theSecret       = "<SecretsPlatform.Id>"
+	theStateMachine = "<WorkflowStateMachine>"
+	theProvisioner  = "<ProvisionerFunction.Arn>"
+	theThings       = "arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter/longshore/Longshore/demo"
+
+	throughTable = "kms:ViaService StringEquals dynamodb.<AWS::Region>.<AWS::URLSuffix>"
+)
+
+// records is what reading and committing needs, of the table and of its key.
+var records = []string{
+	"dynamodb:ConditionCheckItem on " + theTable,
+	"dynamodb:GetItem on " + theTable,
+	"dynamodb:PutItem on " + theTable,
+	"kms:Decrypt on " + theKey + " if " + throughTable,
+	"kms:DescribeKey on " + theKey + " if " + throughTable,
+	"kms:Encrypt on " + theKey + " if " + throughTable,
+	"kms:GenerateDataKey on " + theKey + " if " + throughTable,
+	"kms:GenerateDataKeyWithoutPlaintext on " + theKey + " if " + throughTable,
+	"kms:ReEncryptFrom on " + theKey + " if " + throughTable,
+	"kms:ReEncryptTo on " + theKey + " if " + throughTable,
+}
+
+func TestRolesMayDoOnlyThis(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		want   []string
+	}{
+		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, []string{
+			"logs:CreateLogStream on <ApiFunctionLog.Arn>",
+			"logs:PutLogEvents on <ApiFunctionLog.Arn>",
+			"kms:Decrypt on " + theKey,
+			"kms:GenerateDataKey on " + theKey,
+			"secretsmanager:GetSecretValue on " + theSecret,
+			"states:StartExecution on " + theStateMachine,
+			"lambda:InvokeFunction on " + theProvisioner,
+		})},
+		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, []string{
+			"logs:CreateLogStream on <ProvisionerFunctionLog.Arn>",
+			"logs:PutLogEvents on <ProvisionerFunctionLog.Arn>",
+			"kms:Decrypt on " + theKey,
+			"kms:GenerateDataKey on " + theKey,
+			"dynamodb:Query on " + theTable,
+			"dynamodb:DeleteItem on " + theTable,
+			"ssm:AddTagsToResource on " + theThings + "/*",
+			"ssm:DeleteParameter on " + theThings + "/*",
+			"ssm:GetParameter on " + theThings + "/*",
+			"ssm:PutParameter on " + theThings + "/*",
+			"ssm:GetParametersByPath on " + theThings,
+		})},
+		"ReaperFunctionRole": {"it looks for what is due and has it driven", slices.Concat(records, []string{
+			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
+			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
+			"dynamodb:Query on " + theIndex,
+			"dynamodb:BatchGetItem on " + theTable,
+			"dynamodb:DeleteItem on " + theTable,
+			"states:StartExecution on " + theStateMachine,
+		})},
+		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
+	}
+	made := must(t, usual)
+	if roles := made.of("AWS::IAM::Role"); len(roles) != len(tests) {
+		t.Errorf("roles %q, want %d", roles, len(tests))
+	}
+	for role, test := range tests {
+		t.Run(role, func(t *testing.T) {
+			var got []string
+			for _, g := range grantsOf(t, made, role) {
+				got = append(got, g.String())
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)), got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, d)
+			}
+		})
+	}
+}
+
+// The table above says what roles may do. This says what they may never do,
+// whatever is added to it.
+func TestRolesMayNeverDoThis(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		roles  []string // by the beginning of their ids; all if there are none
+		never  func(g grant) bool
+	}{
+		"AnyAction": {"what an action is must be said", nil, func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
+		"Anything":  {"what it is done to must be said", nil, func(g grant) bool { return g.resource == "*" || strings.HasPrefix(g.resource, "*") }},
+		"Wildcards": {"names that are made while running lie under the demo's path, all others are known", nil, func(g grant) bool {
+			return strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" && g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
+		}},
+		"IAM": {"nobody makes principals", nil, func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
+		"KeyOwnership": {"who may use the key is not theirs to say", nil, func(g grant) bool {
+			return g.service() == "kms" && (strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") || strings.Contains(g.action, "Delet"))
+		}},
+		"WholeTable": {"nobody reads or changes the table as a whole", nil, func(g grant) bool {
+			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") || strings.HasPrefix(g.action, "dynamodb:Partiql")
+		}},
+		"KeyByItself": {
+			"without secrets to open, the key works through the table only", []string{"ReaperFunctionRole", "WorkflowRole"},
+			func(g grant) bool { return g.service() == "kms" && g.condition != throughTable },
+		},
+		"Credential": {
+			"the platform's password is the API's alone", []string{"ProvisionerFunctionRole", "ReaperFunctionRole", "WorkflowRole"},
+			func(g grant) bool { return g.service() == "secretsmanager" || strings.Contains(g.resource, "Secret") },
+		},
+		"APIMakesNothing": {
+			"who answers the platform touches nothing that providers make", []string{"ApiFunctionRole"},
+			func(g grant) bool {
+				return slices.Contains([]string{"cloudformation", "ssm", "s3", "ec2"}, g.service())
+			},
+		},
+		"APIRemovesNothing": {
+			"it neither removes records nor lists them", []string{"ApiFunctionRole"},
+			func(g grant) bool {
+				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchWriteItem", "dynamodb:UpdateItem"}, g.action)
+			},
+		},
+		"ReaperMakesNothing": {
+			"the reaper only has things driven", []string{"ReaperFunctionRole"},
+			func(g grant) bool {
+				return !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
+			},
+		},
+		"ProvisionerStartsNothing": {
+			"a step does not know what drives it", []string{"ProvisionerFunctionRole"},
+			func(g grant) bool { return g.service() == "states" || g.service() == "lambda" },
+		},
+		"WorkflowOnlyCalls": {
+			"the state machine holds no right but to call the provisioner", []string{"WorkflowRole"},
+			func(g grant) bool { return g.action != "lambda:InvokeFunction" || g.resource != theProvisioner },
+		},
+	}
+	for variant, make := range variants {
+		made := must(t, make)
+		for name, test := range tests {
+			t.Run(variant+"/"+name, func(t *testing.T) {
+				roles := test.roles
+				if roles == nil {
+					roles = made.of("AWS::IAM::Role")
+				}
+				for _, role := range roles {
+					for _, g := range grantsOf(t, made, role) {
+						if test.never(g) {
+							t.Errorf("%s: role %q may do %s", test.reason, role, g)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// What a role may do stands in it and nowhere else.
+func TestRolesHaveNothingBeside(t *testing.T) {
+	made := must(t, usual)
+	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::IAM::Group", "AWS::ApiGateway::Account"} {
+		if ids := made.of(kind); len(ids) > 0 {
+			t.Errorf("there are resources of type %q: %q", kind, ids)
+		}
+	}
+	for _, id := range made.of("AWS::IAM::Role") {
+		var members []string
+		for name := range made.Resources[id].Properties {
+			members = append(members, name)
+		}
+		slices.Sort(members)
+		if d := cmp.Diff([]string{"AssumeRolePolicyDocument", "Description", "Policies"}, members); d != "" {
+			t.Errorf("role %q is said by (-want +got):\n%s", id, d)
+		}
+	}
+}
+
+// Whose role it is, and who may call which function.
+func TestWhoMayAct(t *testing.T) {
+	made := must(t, usual)
+	trust := map[string]string{}
+	for _, id := range made.of("AWS::IAM::Role") {
+		for _, s := range list(at(made.Resources[id].Properties, "AssumeRolePolicyDocument", "Statement")) {
+			trust[unhashed(id)] += strings.TrimSpace(fmt.Sprintf("%v %v %s", at(s, "Action"), plain(at(s, "Principal")), plain(at(s, "Condition", "StringEquals", "aws:SourceAccount"))))
+		}
+	}
+	lambda := `sts:AssumeRole {"Service":"lambda.amazonaws.com"}`
+	if d := cmp.Diff(map[string]string{
+		"ApiFunctionRole": lambda, "ProvisionerFunctionRole": lambda, "ReaperFunctionRole": lambda,
+		// Otherwise a state machine of another account could be given it.
+		"WorkflowRole": `sts:AssumeRole {"Service":"states.amazonaws.com"} <AWS::AccountId>`,
+	}, trust); d != "" {
+		t.Errorf("who takes which role (-want +got):\n%s", d)
+	}
+
+	var calls []string
+	for _, id := range made.of("AWS::Lambda::Permission") {
+		p := made.Resources[id].Properties
+		calls = append(calls, fmt.Sprintf("%s by %s of %s", plain(p["FunctionName"]), plain(p["Principal"]), plain(p["SourceArn"])))
+		if p["Action"] != "lambda:InvokeFunction" {
+			t.Errorf("permission %q is for %v", id, p["Action"])
+		}
+	}
+	slices.Sort(calls)
+	gateway := "<ApiFunction.Arn> by apigateway.amazonaws.com of arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<APIREST>/<APIRESTDeploymentStageprod>/*/"
+	// The provisioner is called by who has the right in its own role.
+	if d := cmp.Diff([]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"}, calls); d != "" {
+		t.Errorf("who calls which function (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+// inspected makes a stack and has cdk-nag look at all of it.
+func inspected(t *testing.T, context map[string]any, props cdknag.NagPackProps) awscdk.Stack {
+	t.Helper()
+	stack, err := build(context)
+	if err != nil {
+		t.Fatalf("making the stack: %v", err)
+	}
+	props.Reports = jsii.Bool(false)
+	awscdk.Aspects_Of(stack).Add(cdknag.NewAwsSolutionsChecks(&props), nil)
+	return stack
+}
+
+// ruled is how cdk-nag begins: a rule and, of some rules, the finding.
+var ruled = regexp.MustCompile(`^(AwsSolutions-[A-Z0-9]+(\[.*?\])?): `)
+
+// findings are what is wrong, as "path rule" or "path rule[finding]", in
+// order. What is not of a rule, such as that one could not be checked, is
+// given as it is.
+func findings(t *testing.T, stack awscdk.Stack) []string {
+	t.Helper()
+	said, every, whatever := assertions.Annotations_FromStack(stack), jsii.String("*"), assertions.Match_AnyValue()
+	// The type that CDK gives them is deprecated, its JSON is not.
+	text, err := json.Marshal(slices.Concat(*said.FindError(every, whatever), *said.FindWarning(every, whatever)))
+	if err != nil {
+		t.Fatalf("encoding the messages: %v", err)
+	}
+	var messages []struct {
+		ID    string
+		Entry struct{ Data any }
+	}
+	if err := json.Unmarshal(text, &messages); err != nil {
+		t.Fatalf("decoding the messages: %v", err)
+	}
+	var out []string
+	for _, m := range messages {
+		what := fmt.Sprint(m.Entry.Data)
+		if rule := ruled.FindStringSubmatch(what); rule != nil {
+			what = rule[1]
+		}
+		out = append(out, m.ID+" "+what)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// exceptions are what resources say they break on purpose, in the same form.
+func exceptions(t *testing.T, stack awscdk.Stack) []string {
+	t.Helper()
+	var out []string
+	for _, c := range *stack.Node().FindAll(constructs.ConstructOrder_PREORDER) {
+		resource, ok := c.(awscdk.CfnResource)
+		if !ok {
+			continue
+		}
+		rules, _ := at(resource.GetMetadata(jsii.String("cdk_nag")), "rules_to_suppress").([]any)
+		for _, r := range rules {
+			rule := "/" + *resource.Node().Path() + " " + fmt.Sprint(at(r, "id"))
+			if reason, _ := at(r, "reason").(string); len(reason) < 60 {
+				t.Errorf("%s: %q is no reason", rule, reason)
+			}
+			among, _ := at(r, "applies_to").([]any)
+			for _, finding := range among {
+				out = append(out, fmt.Sprintf("%s[%v]", rule, finding))
+			}
+			if len(among) == 0 {
+				out = append(out, rule)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// What cdk-nag finds without the exceptions are the exceptions: nothing is left
+// that has none, and none is left of what was mended.
+func TestEveryFindingIsAnException(t *testing.T) {
+	for name, context := range map[string]map[string]any{"Usual": nil, "Chosen": choices} {
+		t.Run(name, func(t *testing.T) {
+			raw := inspected(t, context, cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(jsii.String("to see all"))})
+			found := findings(t, raw)
+			if len(found) == 0 {
+				t.Fatal("cdk-nag finds nothing at all: it has not looked")
+			}
+			if d := cmp.Diff(exceptions(t, raw), found); d != "" {
+				t.Errorf("-exceptions that are not needed +findings without an exception:\n%s", d)
+			}
+			// cdk-nag itself reads them as we do.
+			if left := findings(t, inspected(t, context, cdknag.NagPackProps{})); len(left) > 0 {
+				t.Errorf("findings: %q", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func settingsOf(context map[string]any) (Settings, error) {
+	return ReadSettings(func(name string) any { return context[name] })
+}
+
+func TestReadSettings(t *testing.T) {
+	usual := func() Settings {
+		return Settings{
+			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100,
+			Concurrency: map[string]int{}, Code: "../dist",
+		}
+	}
+	with := func(change func(s *Settings)) Settings {
+		s := usual()
+		change(&s)
+		return s
+	}
+	tests := map[string]struct {
+		reason  string
+		context map[string]any
+		want    Settings
+	}{
+		"Nothing": {"everything has a default", nil, usual()},
+		"Everything": {"the command line gives text", map[string]any{
+			"stack": "Other-2", "architecture": "x86_64", "demo-delay": "1m30s", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
+			"cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
+		}, Settings{
+			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, ThrottleRate: 1, ThrottleBurst: 2000,
+			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
+		}},
+		"Typed":   {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true}, with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
+		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"}, with(func(s *Settings) { s.DemoDelay = "0s" })},
+		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false"}, usual()},
+		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)}, with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},
+		"Other":   {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual()},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := settingsOf(test.context)
+			if d := cmp.Diff(test.want, got); err != nil || d != "" {
+				t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
+			}
+		})
+	}
+}
+
+func TestEveryBadSettingIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		reason  string
+		context map[string]any
+		want    []string // one line for each that is wrong, in any order
+	}{
+		"Stack":       {"CloudFormation takes no such name", map[string]any{"stack": "my_stack"}, []string{`context stack is "my_stack": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+		"StackDigit":  {"nor one that begins so", map[string]any{"stack": "1st"}, []string{`context stack is "1st": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+		"StackNone":   {"empty is not unset", map[string]any{"stack": ""}, []string{`context stack is "": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+		"StackLong":   {"every name is made of it", map[string]any{"stack": strings.Repeat("a", 65)}, []string{`context stack is "` + strings.Repeat("a", 65) + `": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+		"StackLines":  {"a line's end is no letter", map[string]any{"stack": "a\n"}, []string{`context stack is "a\n": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+		"Machine":     {"Lambda names it otherwise", map[string]any{"architecture": "amd64"}, []string{`context architecture is "amd64": give arm64 or x86_64`}},
+		"Delay":       {"a number says no unit", map[string]any{"demo-delay": "3"}, []string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
+		"DelayBefore": {"time does not go back", map[string]any{"demo-delay": "-1s"}, []string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
+		"Days":        {"CloudWatch keeps logs for some numbers of days only", map[string]any{"log-days": "31"}, []string{`context log-days is "31": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`}},
+		"DaysWords":   {"a number is a number", map[string]any{"log-days": "month"}, []string{`context log-days is "month": give a whole number from 1`}},
+		"DaysHalf":    {"and a whole one", map[string]any{"log-days": 1.5}, []string{`context log-days is "1.5": give a whole number from 1`}},
+		"Rate":        {"a rate of none would serve nobody", map[string]any{"throttle-rate": "0"}, []string{`context throttle-rate is "0": give a whole number from 1`}},
+		"Burst":       {"nor would less", map[string]any{"throttle-burst": "-1"}, []string{`context throttle-burst is "-1": give a whole number from 1`}},
+		"Flag":        {"yes is no truth", map[string]any{"cli-credentials": "yes"}, []string{`context cli-credentials is "yes": give true or false`}},
+		"Reserved":    {"each function's number is checked", map[string]any{"api-concurrency": "-1"}, []string{`context api-concurrency is "-1": give a whole number from 0`}},
+		"ReservedBy":  {"of each", map[string]any{"provisioner-concurrency": "x"}, []string{`context provisioner-concurrency is "x": give a whole number from 0`}},
+		"ReservedOf":  {"function", map[string]any{"reaper-concurrency": ""}, []string{`context reaper-concurrency is "": give a whole number from 0`}},
+		"Several": {"nobody wants to be told one by one", map[string]any{
+			"stack": "-", "architecture": "", "demo-delay": "x", "log-days": "2", "throttle-rate": "x", "throttle-burst": "x", "cli-credentials": "", "reaper-concurrency": "x",
+		}, []string{
+			`context stack is "-": give a name of up to 64 letters, digits and hyphens that begins with a letter`,
+			`context architecture is "": give arm64 or x86_64`,
+			`context demo-delay: LONGSHORE_DEMO_DELAY "x" is not a duration from 0s to 24h: give one such as 3s or 500ms`,
+			`context log-days is "2": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`,
+			`context throttle-rate is "x": give a whole number from 1`,
+			`context throttle-burst is "x": give a whole number from 1`,
+			`context cli-credentials is "": give true or false`,
+			`context reaper-concurrency is "x": give a whole number from 0`,
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := settingsOf(test.context)
+			if err == nil {
+				t.Fatalf("%s: there is no error", test.reason)
+			}
+			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)), slices.Sorted(strings.SplitSeq(err.Error(), "\n"))); d != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, d)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/infra/outputs"
+)
+
+func TestOutputs(t *testing.T) {
+	made := must(t, usual)
+	got := map[string]string{}
+	for name, o := range made.Outputs {
+		got[name] = plain(o.Value)
+	}
+	url := got[outputs.URL]
+	if !strings.HasPrefix(url, "https://<APIREST>.execute-api.<AWS::Region>.<AWS::URLSuffix>/") || strings.HasSuffix(url, "/") {
+		t.Errorf("the URL is %q", url)
+	}
+	delete(got, outputs.URL)
+	delete(got, outputs.Register) // of what follows
+	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>"}, got); d != "" {
+		t.Errorf("outputs (-want +got):\n%s", d)
+	}
+}
+
+// The command is run as an operator would, with commands in the place of those
+// that it calls.
+func TestTheRegisterCommand(t *testing.T) {
+	made := must(t, usual)
+	value := func(name string) string {
+		return strings.NewReplacer("<AWS::Region>", "eu-central-1", "<AWS::URLSuffix>", "amazonaws.com", "<APIREST>", "abc123",
+			"<SecretsPlatform.Id>", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:Platform-AbC").Replace(plain(made.Outputs[name].Value))
+	}
+	const stubs = `
+cf() { printf 'cf'; printf ' [%s]' "$@"; echo; }
+aws() { [ "$*" = "$WANT" ] || { echo "aws $*" >&2; exit 1; }; echo '{"username":"broker","password":"Pass word"}'; }
+jq() { [ "$*" = "-r .password" ] || exit 1; sed 's/.*"password":"\(.*\)".*/\1/'; }
+`
+	command := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+stubs+value(outputs.Register))
+	command.Env = []string{"PATH=/usr/bin:/bin", "WANT=secretsmanager get-secret-value --region eu-central-1" +
+		" --secret-id " + value(outputs.Secret) + " --query SecretString --output text"}
+	out, err := command.CombinedOutput()
+	want := "cf [create-service-broker] [longshore] [broker] [Pass word] [" + value(outputs.URL) + "]\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v: got %s want %s", err, out, want)
+	}
+}

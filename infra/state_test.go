@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+)
+
+// A listener answers DynamoDB's calls as if all were well, and keeps what it
+// was asked.
+type listener struct{ asked map[string]map[string]any }
+
+func (l *listener) Do(r *http.Request) (*http.Response, error) {
+	_, call, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return nil, err
+	}
+	l.asked[call] = body
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(bytes.NewBufferString(`{"Table":{"TableStatus":"ACTIVE"}}`)), Request: r,
+	}, nil
+}
+
+// tested is the table that the store's own tests run on, as CloudFormation
+// would describe it.
+func tested(t *testing.T) map[string]any {
+	t.Helper()
+	heard := &listener{asked: map[string]map[string]any{}}
+	client := dynamodb.New(dynamodb.Options{Region: "eu-central-1", HTTPClient: heard, Credentials: aws.AnonymousCredentials{}})
+	if err := dynamotest.CreateTable(t.Context(), client, "table"); err != nil {
+		t.Fatalf("creating the table: %v", err)
+	}
+	table := heard.asked["CreateTable"]
+	delete(table, "TableName")
+	table["TimeToLiveSpecification"] = heard.asked["UpdateTimeToLive"]["TimeToLiveSpecification"]
+	return table
+}
+
+// byName puts attributes in order: they are a set.
+func byName(attributes any) any {
+	list, _ := attributes.([]any)
+	slices.SortFunc(list, func(a, b any) int {
+		return strings.Compare(plain(at(a, "AttributeName")), plain(at(b, "AttributeName")))
+	})
+	return list
+}
+
+// The deployed table is the one that the store was tested on, and beyond that
+// only safer.
+func TestTheTableIsTheStores(t *testing.T) {
+	deployed, want := must(t, usual).one(t, "AWS::DynamoDB::Table", "State"), tested(t)
+	got := map[string]any{}
+	for name, value := range deployed {
+		switch name {
+		case "DeletionProtectionEnabled", "PointInTimeRecoverySpecification", "SSESpecification": // of what follows
+		default:
+			got[name] = value
+		}
+	}
+	for _, table := range []map[string]any{want, got} {
+		table["AttributeDefinitions"] = byName(table["AttributeDefinitions"])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("table: -tested +deployed:\n%s", d)
+	}
+	// What was compared is what the store's constants say.
+	index := at(deployed["GlobalSecondaryIndexes"].([]any)[0], "Projection", "ProjectionType")
+	if expires := at(deployed, "TimeToLiveSpecification", "AttributeName"); index != "KEYS_ONLY" || expires != dynamo.AttributeExpires {
+		t.Errorf("the index holds %v and records expire by %v", index, expires)
+	}
+}
+
+func TestWhatIsKeptIsSafe(t *testing.T) {
+	for name, variant := range variants {
+		t.Run(name, func(t *testing.T) {
+			made := must(t, variant)
+			table, key := made.one(t, "AWS::DynamoDB::Table", ""), made.one(t, "AWS::KMS::Key", "")
+			tests := map[string]struct {
+				reason    string
+				got, want any
+			}{
+				"Protection": {"nobody deletes the table by mistake", table["DeletionProtectionEnabled"], true},
+				"Recovery":   {"a mistake in it can be undone", at(table, "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"), true},
+				"Encryption": {
+					"it cannot be read without the key", plain(table["SSESpecification"]),
+					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") + `","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`,
+				},
+				"Rotation": {"the key does not serve for ever", key["EnableKeyRotation"], true},
+				"Window":   {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
+				"Name":     {"a table that is kept is in nobody's way", table["TableName"], nil},
+			}
+			for name, test := range tests {
+				if d := cmp.Diff(test.want, test.got); d != "" {
+					t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, d)
+				}
+			}
+		})
+	}
+}
+
+// A platform goes on asking for what was made with a broker that was taken
+// away, and what is replaced is not to be lost. Logs are, and what a new stack
+// makes anew.
+func TestOnlyStateOutlivesTheStack(t *testing.T) {
+	made := must(t, usual)
+	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", "")}
+	for id, r := range made.Resources {
+		want := "Retain"
+		if !slices.Contains(kept, id) {
+			want = "Delete"
+		}
+		for _, policy := range []string{r.DeletionPolicy, r.UpdateReplacePolicy} {
+			if policy == "" {
+				policy = "Delete" // what it is unless it is set
+			}
+			if policy != want {
+				t.Errorf("resource %q: deletion policy %q, replacement policy %q, want %q", id, r.DeletionPolicy, r.UpdateReplacePolicy, want)
+			}
+		}
+	}
+}
+
+// Who may use the key is said by roles alone, and Secrets Manager has no more
+// than the account that it works for.
+func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
+	key := must(t, usual).one(t, "AWS::KMS::Key", "")
+	for _, s := range at(key, "KeyPolicy", "Statement").([]any) {
+		if who := plain(at(s, "Principal", "AWS")); at(s, "Effect") != "Allow" || who != "arn:<AWS::Partition>:iam::<AWS::AccountId>:root" {
+			t.Errorf("the key's policy has a statement for %s: %s", who, plain(s))
+		}
+	}
+}
