@@ -62,11 +62,14 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 		},
 	})
 	if props.BasePath != "" {
-		before, after, ok := strings.Cut(props.BasePath, apiPlace)
-		value := &before
-		if ok {
-			value = awscdk.Fn_Join(jsii.String(""), &[]*string{&before, rest.RestApiId(), &after})
+		var parts []*string
+		for i, part := range strings.Split(props.BasePath, apiPlace) {
+			if i > 0 {
+				parts = append(parts, rest.RestApiId())
+			}
+			parts = append(parts, &part)
 		}
+		value := awscdk.Fn_Join(jsii.String(""), &parts)
 		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{gateway.BasePathVariable: value})
 	}
 	// Its own output says the same as ours, with a slash at the end.

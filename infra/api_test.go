@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/gateway"
 )
 
 func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
@@ -72,6 +74,27 @@ func TestTheStageIsThrottledAndSaysNothing(t *testing.T) {
 		}
 		if stage["TracingEnabled"] != false || stage["AccessLogSetting"] != nil || stage["CacheClusterEnabled"] != nil {
 			t.Errorf("%s: the stage traces, logs or caches: %s", name, plain(stage))
+		}
+	}
+}
+
+// NFR-04. The gateway's own URL needs no word; the function reads the rest.
+func TestTheStageSaysWhatStandsBeforeThePaths(t *testing.T) {
+	if got := must(t, usual).one(t, "AWS::ApiGateway::Stage", "")["Variables"]; got != nil {
+		t.Errorf("variables %s, want none", plain(got))
+	}
+	for path, want := range map[string]string{
+		"/broker":                 "/broker",
+		"/restapis/{api}/prod/_x": "/restapis/<APIREST>/prod/_x",
+		"/{api}/{api}":            "/<APIREST>/<APIREST>",
+	} {
+		made, err := synthesized(map[string]any{ContextBasePath: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := made.one(t, "AWS::ApiGateway::Stage", "")
+		if got := plain(at(stage, "Variables", gateway.BasePathVariable)); got != want {
+			t.Errorf("%s: the variable is %q, want %q", path, got, want)
 		}
 	}
 }

@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 base=$(base_path)
 cdk=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
 [ -x "$cdk" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
-export CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1
+export CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20,22,24
 
 # An emulator that enforces IAM knows no more than the caller's own rights.
 context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true
