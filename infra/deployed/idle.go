@@ -45,7 +45,7 @@ func idle(ctx context.Context, client Tables, table string, out io.Writer) error
 		}
 		_, _ = fmt.Fprintf(out, "  %q of platform %q: %s\n", i.Key.Instance, i.Key.Platform, i.State)
 	}
-	return fmt.Errorf("%d instances live: have the platform delete them first", len(live))
+	return fmt.Errorf("instances that live: %d; have the platform delete them first", len(live))
 }
 
 // Live reads the whole table for the instances of which something may exist:

@@ -126,16 +126,16 @@ func TestIdle(t *testing.T) {
 		}}, "no instance lives\n", ""},
 		"One": {
 			"one is enough", table{items: append(many(2, lifecycle.Deleted), record("live", lifecycle.Ready))},
-			"  \"live\" of platform \"cf\": ready\n", "1 instances live: have the platform delete them first",
+			"  \"live\" of platform \"cf\": ready\n", "instances that live: 1; have the platform delete them first",
 		},
 		"Control": {
 			"an id is the platform's: it draws nothing on the screen", table{items: []item{record("a\x1b[2J\nno instance lives", lifecycle.Ready)}},
-			"  \"a\\x1b[2J\\nno instance lives\" of platform \"cf\": ready\n", "1 instances live",
+			"  \"a\\x1b[2J\\nno instance lives\" of platform \"cf\": ready\n", "instances that live: 1",
 		},
-		"Later":   {"it stands on another page than the first", table{items: append(many(5, lifecycle.Deleted), record("live", lifecycle.Ready)), page: 2}, "  \"live\" of platform \"cf\": ready\n", "1 instances live"},
-		"Between": {"a page may be empty and not be the last", table{items: append([]item{with(record("b", lifecycle.Ready), dynamo.AttributeSort, text("POINTER"))}, record("live", lifecycle.Ready)), page: 1}, "  \"live\" of platform \"cf\": ready\n", "1 instances live"},
-		"Exact":   {"as many as are shown need no more", table{items: many(shown, lifecycle.Ready)}, lines(shown), "20 instances live"},
-		"Many":    {"a screen is not flooded, and all are counted", table{items: many(shown+25, lifecycle.Ready), page: 7}, lines(shown) + "  and 25 more\n", "45 instances live"},
+		"Later":   {"it stands on another page than the first", table{items: append(many(5, lifecycle.Deleted), record("live", lifecycle.Ready)), page: 2}, "  \"live\" of platform \"cf\": ready\n", "instances that live: 1"},
+		"Between": {"a page may be empty and not be the last", table{items: append([]item{with(record("b", lifecycle.Ready), dynamo.AttributeSort, text("POINTER"))}, record("live", lifecycle.Ready)), page: 1}, "  \"live\" of platform \"cf\": ready\n", "instances that live: 1"},
+		"Exact":   {"as many as are shown need no more", table{items: many(shown, lifecycle.Ready)}, lines(shown), "instances that live: 20"},
+		"Many":    {"a screen is not flooded, and all are counted", table{items: many(shown+25, lifecycle.Ready), page: 7}, lines(shown) + "  and 25 more\n", "instances that live: 45"},
 		"Unread":  {"who has not read all knows nothing", table{items: many(3, lifecycle.Deleted), page: 1, fail: denied}, "", `whether instances live cannot be told: reading table "records": AccessDeniedException`},
 		"Broken": {
 			"what cannot be read may live", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeBody, bytesOf(`{"state":`))}},
@@ -144,8 +144,8 @@ func TestIdle(t *testing.T) {
 		"NoBody":      {"so may what says nothing", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeBody, nil)}}, "", "cannot be told: a record is damaged: it has no partition, or no body"},
 		"TextBody":    {"or says it otherwise", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeBody, text("{}"))}}, "", "cannot be told: a record is damaged: it has no partition, or no body"},
 		"NoPartition": {"or belongs to nobody", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributePartition, nil)}}, "", "cannot be told: a record is damaged: it has no partition, or no body"},
-		"Stateless":   {"a record without a state is of something", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeBody, bytesOf(`{"platform":"cf","instance":"i"}`))}}, "  \"i\" of platform \"cf\": \n", "1 instances live"},
-		"NewState":    {"what a newer program calls it is not deleted", table{items: []item{record("i", "resting")}}, "  \"i\" of platform \"cf\": resting\n", "1 instances live"},
+		"Stateless":   {"a record without a state is of something", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeBody, bytesOf(`{"platform":"cf","instance":"i"}`))}}, "  \"i\" of platform \"cf\": \n", "instances that live: 1"},
+		"NewState":    {"what a newer program calls it is not deleted", table{items: []item{record("i", "resting")}}, "  \"i\" of platform \"cf\": resting\n", "instances that live: 1"},
 		"NewSchema": {
 			"another encoding may mean another thing", table{items: []item{with(record("i", lifecycle.Deleted), dynamo.AttributeSchema, number("2"))}},
 			"", `record "I#cf#i" is of another encoding than this program reads: run the version that was deployed`,
@@ -158,7 +158,7 @@ func TestIdle(t *testing.T) {
 			continue
 		}
 		name := strings.ReplaceAll(string(state), " ", "")
-		tests[strings.ToUpper(name[:1])+name[1:]] = test{"something of it may exist", table{items: []item{record("i", state)}}, fmt.Sprintf("  \"i\" of platform \"cf\": %s\n", state), "1 instances live"}
+		tests[strings.ToUpper(name[:1])+name[1:]] = test{"something of it may exist", table{items: []item{record("i", state)}}, fmt.Sprintf("  \"i\" of platform \"cf\": %s\n", state), "instances that live: 1"}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestIdleReadsWhatTheBrokerWrites(t *testing.T) {
 		ledger.PutPast(&lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "past"}, Expires: now}),
 	)
 	live, _, err := ask()
-	if d := cmp.Diff(want, live); d != "" || err == nil || !strings.HasPrefix(err.Error(), "5 instances live") {
+	if d := cmp.Diff(want, live); d != "" || err == nil || !strings.HasPrefix(err.Error(), "instances that live: 5") {
 		t.Errorf("five were made: %v (-want +got):\n%s", err, d)
 	}
 
