@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -22,6 +23,10 @@ type BindRequest struct {
 	AppGUID               string // from either place (BIND-08); empty for a service key
 	Route                 string
 	Context, Parameters   json.RawMessage
+	// Predecessor is the binding that this one succeeds, with credentials of
+	// its own; empty for a first one. With it, all but Context may be left out,
+	// and what is there is the predecessor's (ROT-01, ROT-02).
+	Predecessor string
 }
 
 func (q BindRequest) key() lifecycle.Key {
@@ -51,7 +56,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		}
 		answer, err := r.OnBind(same, q.Received)
 		if err != nil {
-			if _, _, unknown := b.knownPlan(q.ServiceID, q.PlanID); !same && r.ServiceID != "" && unknown != nil {
+			if unknown := b.unknownPlan(q); !same && r.ServiceID != "" && unknown != nil {
 				return BindResult{}, unknown // CLI-07: 400 comes before 409
 			}
 			return BindResult{}, err
@@ -75,12 +80,36 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 	})
 }
 
+// unknownPlan refuses ids that the catalog does not know; a rotation may leave
+// them out.
+func (b *Broker) unknownPlan(q BindRequest) error {
+	if q.Predecessor != "" && (q.ServiceID == "" || q.PlanID == "") {
+		return nil
+	}
+	_, _, err := b.knownPlan(q.ServiceID, q.PlanID)
+	return err
+}
+
 func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Binding, q BindRequest) (bool, error) {
-	if r.ServiceID != q.ServiceID || r.PlanID != q.PlanID || r.AppGUID != q.AppGUID || r.Route != q.Route {
+	if r.Predecessor != q.Predecessor || !q.takenOver(r) {
 		return false, nil
+	}
+	if q.Predecessor != "" && q.Parameters == nil {
+		return true, nil
 	}
 	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)
 	return lifecycle.SameParameters(parameters, q.Parameters), err
+}
+
+// takenOver reports whether the request names what the binding has, or, of a
+// rotation, leaves it out.
+func (q BindRequest) takenOver(r lifecycle.Binding) bool {
+	for _, m := range [][2]string{{q.ServiceID, r.ServiceID}, {q.PlanID, r.PlanID}, {q.AppGUID, r.AppGUID}, {q.Route, r.Route}} {
+		if m[0] != m[1] && (q.Predecessor == "" || m[0] != "") {
+			return false
+		}
+	}
+	return true
 }
 
 // beginBind checks in the order of checklist section 0, steps 8 to 12, then
@@ -95,6 +124,12 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	standing := i.OnBind()
 	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
 		return r, false, standing
+	}
+	var predecessor lifecycle.Binding
+	if q.Predecessor != "" {
+		if predecessor, err = b.succeeded(ctx, i, &q, now); err != nil {
+			return r, false, err
+		}
 	}
 	plan, err := b.bindable(i, q)
 	if err != nil {
@@ -122,6 +157,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	fresh := lifecycle.Binding{
 		InstanceIncarnation: i.Incarnation, Provider: i.Provider,
 		ServiceID: q.ServiceID, PlanID: q.PlanID, AppGUID: q.AppGUID, Route: q.Route, Context: q.Context,
+		Predecessor: q.Predecessor,
 	}
 	if fresh.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
 		return r, false, err
@@ -133,7 +169,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if err != nil {
 		return r, false, err
 	}
-	err = b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPointer(pointer), ledger.PutPast(past))
+	err = b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.CheckBinding(predecessor), ledger.PutPointer(pointer), ledger.PutPast(past))
 	if err != nil {
 		return r, false, err
 	}
@@ -163,7 +199,50 @@ func (b *Broker) bindable(i lifecycle.Instance, q BindRequest) (catalog.Plan, er
 	if q.Route != "" && !slices.Contains(offering.Requires, "route_forwarding") {
 		return plan, lifecycle.Refuse(lifecycle.BadRequest, "This service cannot be bound to a route.")
 	}
+	if q.Predecessor != "" {
+		if plan.BindingRotatable == nil || !*plan.BindingRotatable { // ROT-05
+			return plan, lifecycle.Refuse(lifecycle.BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
+		}
+		return plan, nil // its parameters were accepted once
+	}
 	return plan, checked(b.Catalog.CheckBind(a.ServiceID, a.PlanID, q.Parameters))
+}
+
+// succeeded reads the predecessor that a rotation names, and completes the
+// request with what is taken over from it.
+func (b *Broker) succeeded(ctx context.Context, i lifecycle.Instance, q *BindRequest, now time.Time) (lifecycle.Binding, error) {
+	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.Predecessor}
+	p, err := b.Records.Binding(ctx, key, now)
+	if err != nil {
+		return p, err
+	}
+	if err := p.OnSucceed(i.Incarnation); err != nil {
+		return p, err
+	}
+	grant, err := b.grant(ctx, p)
+	if err != nil {
+		return p, err
+	}
+	if !grant.ExpiresAt.IsZero() && !now.Before(grant.ExpiresAt) {
+		return p, lifecycle.Refuse(lifecycle.BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
+	}
+	parameters, err := b.open(ctx, p.Key, vault.Parameters, p.Parameters)
+	if err != nil {
+		return p, err
+	}
+	if q.AppGUID != "" && q.AppGUID != p.AppGUID || q.Route != "" && q.Route != p.Route ||
+		q.Parameters != nil && !lifecycle.SameParameters(parameters, q.Parameters) {
+		return p, lifecycle.Refuse(lifecycle.BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
+	}
+	// The plan is the instance's, which may have changed since.
+	if q.ServiceID == "" {
+		q.ServiceID = i.Attributes.ServiceID
+	}
+	if q.PlanID == "" {
+		q.PlanID = i.Attributes.PlanID
+	}
+	q.AppGUID, q.Route, q.Parameters = p.AppGUID, p.Route, parameters
+	return p, nil
 }
 
 func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Grant, error) {
@@ -185,7 +264,7 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 	case errors.Is(err, errTooSlow) && asynchronously(q.Caller):
 		return BindResult{Result: b.accepted(r.Course)}, nil
 	case errors.Is(err, errTooSlow):
-		if err := b.undo(ctx, q.Caller, r.Course); err != nil {
+		if err := b.undo(ctx, q.Caller, r.Course.Token()); err != nil {
 			b.Log.Error("a bind that took too long could not be turned into a deletion", "instance", r.Key.Instance, "binding", r.Key.Binding, "error", err)
 		}
 		return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")

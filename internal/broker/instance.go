@@ -123,50 +123,57 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 	if q.AcceptsIncomplete {
 		return b.accepted(i.Course), nil
 	}
-	if err := b.undo(ctx, q.Caller, i.Course); err != nil {
+	if err := b.undo(ctx, q.Caller, i.Course.Token()); err != nil {
 		b.Log.Error("a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
 	}
 	return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
 }
 
-// undo turns an operation that creates into a deletion, unless it has settled
-// or been overtaken meanwhile.
-func (b *Broker) undo(ctx context.Context, c Caller, slow lifecycle.Course) error {
-	_, err := decide(ctx, func(ctx context.Context) (struct{}, error) {
-		var begun lifecycle.Course
-		var changes []ledger.Change
+// undo turns a creation that took too long into a deletion, unless it has
+// settled or been overtaken meanwhile.
+func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
+	_, err := decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
 		// The deletion is asked for now, not when the slow request arrived.
-		now := b.Now()
-		start := b.start(c, catalog.Plan{}, now, false)
-		start.Received = now
-		if slow.IsBinding() {
-			r, err := b.Records.Binding(ctx, slow.Key, now)
-			if err != nil || !r.Current(slow.Operation.ID, slow.Operation.Attempt) {
-				return struct{}{}, err
-			}
-			next, past, err := r.BeginUnbind(start)
-			if err != nil {
-				return struct{}{}, err
-			}
-			begun, changes = next.Course, []ledger.Change{ledger.PutBinding(next), ledger.PutPast(past)}
-		} else {
-			r, err := b.Records.Instance(ctx, slow.Key, now)
-			if err != nil || !r.Current(slow.Operation.ID, slow.Operation.Attempt) {
-				return struct{}{}, err
-			}
-			next, past, err := r.BeginDeprovision(start)
-			if err != nil {
-				return struct{}{}, err
-			}
-			begun, changes = next.Course, []ledger.Change{ledger.PutInstance(next), ledger.PutPast(past)}
-		}
-		if err := b.Records.Commit(ctx, changes...); err != nil {
-			return struct{}{}, err
-		}
-		b.launch(ctx, begun)
-		return struct{}{}, nil
+		c.Received = b.Now()
+		return b.overtake(ctx, c, t)
 	})
 	return err
+}
+
+// overtake begins the deletion of what an operation is about to create. The
+// course is the record's as it stands then: if the operation is no longer the
+// current one, nothing has been begun.
+func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Course, error) {
+	now := b.Now()
+	start := b.start(c, catalog.Plan{}, now, false)
+	var begun lifecycle.Course
+	var changes []ledger.Change
+	if t.Key.IsBinding() {
+		r, err := b.Records.Binding(ctx, t.Key, now)
+		if err != nil || !r.Runs(t) {
+			return r.Course, err
+		}
+		next, past, err := r.BeginUnbind(start)
+		if err != nil {
+			return r.Course, err
+		}
+		begun, changes = next.Course, []ledger.Change{ledger.PutBinding(next), ledger.PutPast(past)}
+	} else {
+		r, err := b.Records.Instance(ctx, t.Key, now)
+		if err != nil || !r.Runs(t) {
+			return r.Course, err
+		}
+		next, past, err := r.BeginDeprovision(start)
+		if err != nil {
+			return r.Course, err
+		}
+		begun, changes = next.Course, []ledger.Change{ledger.PutInstance(next), ledger.PutPast(past)}
+	}
+	if err := b.Records.Commit(ctx, changes...); err != nil {
+		return begun, err
+	}
+	b.launch(ctx, begun)
+	return begun, nil
 }
 
 // A DeleteRequest is a DELETE of an instance or a binding. The service and

@@ -63,6 +63,47 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	return b.poll(t.Key, op), nil
 }
 
+// Cancel turns a creation that is in progress into a deletion, as a DELETE of
+// the thing itself does (FAC-10), and gives the operation as it is then: it has
+// failed, cancelled. Deletion is the operation that removes what was made so
+// far, nil once that is done. What is finished, and what is no creation, is
+// left as it is.
+func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled Poll, deletion *Poll, err error) {
+	t, err := lifecycle.ParseToken(token)
+	if err != nil || t.Key.Platform != c.Platform {
+		return Poll{}, nil, errNoOperation
+	}
+	course, err := decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
+		op, err := b.operation(ctx, t)
+		switch {
+		case err != nil:
+			return lifecycle.Course{}, err
+		case op.Cancelled: // a repetition
+			return b.course(ctx, t.Key)
+		case op.Phase != lifecycle.InProgress:
+			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
+		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
+			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
+		}
+		return b.overtake(ctx, c, t)
+	})
+	if err != nil {
+		return Poll{}, nil, err
+	}
+	op, err := b.operationIn(ctx, course, t)
+	if err != nil {
+		return Poll{}, nil, err
+	}
+	if !op.Cancelled { // it has settled in between
+		return Poll{}, nil, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
+	}
+	if course.InProgress() && course.Operation.Kind.Deletes() {
+		p := b.poll(t.Key, *course.Operation)
+		deletion = &p
+	}
+	return b.poll(t.Key, op), deletion, nil
+}
+
 func (b *Broker) poll(key lifecycle.Key, op lifecycle.Operation) Poll {
 	p := Poll{Token: lifecycle.Token{Operation: op.ID, Key: key}, Operation: op}
 	if op.Phase == lifecycle.InProgress {

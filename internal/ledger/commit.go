@@ -37,6 +37,15 @@ func PutBinding(b lifecycle.Binding) Change {
 	return Change{key: bindingKey(b.Key), was: b.Version, body: b, due: b.Due, expire: b.Expires}
 }
 
+// CheckBinding requires that the binding is still as it was read; the zero
+// Binding needs no change.
+func CheckBinding(b lifecycle.Binding) Change {
+	if b.Key == (lifecycle.Key{}) {
+		return Change{}
+	}
+	return Change{action: store.ActionCheck, key: bindingKey(b.Key), was: b.Version}
+}
+
 // PutPointer writes which instance a binding id belongs to.
 func PutPointer(p lifecycle.Pointer) Change {
 	return Change{key: pointerKey(p.Key.Platform, p.Key.Binding), was: p.Version, body: p}

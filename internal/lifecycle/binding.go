@@ -71,6 +71,19 @@ func (b Binding) OnUnbind() Answer {
 	}
 }
 
+// OnSucceed answers whether another binding of the instance may succeed this
+// one, which goes on being valid beside it (ROT-03, ROT-04, ROT-06).
+func (b Binding) OnSucceed(instance string) error {
+	switch {
+	case b.State == Ready && b.InstanceIncarnation == instance:
+		return nil
+	case b.State == Creating, b.State == Deleting:
+		return RefuseConcurrent()
+	default: // Absent, CreateFailed, DeleteFailed, Deleted; what an earlier instance had
+		return Refuse(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
+	}
+}
+
 // OnRead answers a GET of a binding (GETB-01 to GETB-03).
 func (b Binding) OnRead() error {
 	switch b.State {

@@ -56,6 +56,9 @@ func (c Course) Current(operation string, attempt int) bool {
 	return c.InProgress() && c.Operation.ID == operation && c.Operation.Attempt == attempt
 }
 
+// Runs reports whether the token's operation is in progress here.
+func (c Course) Runs(t Token) bool { return c.InProgress() && c.Operation.ID == t.Operation }
+
 // Forgotten reports whether a tombstone's time is over. Stores may drop it
 // then, but nobody relies on that (NFR-08).
 func (c Course) Forgotten(now time.Time) bool {
