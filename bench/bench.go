@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,6 +53,8 @@ type scenario struct {
 	name string
 	// durable has Longshore keep its records on disk.
 	durable bool
+	// silent has neither broker log anything; it is measured inside only.
+	silent bool
 	// batch is how many requests inside the process are made at a time.
 	batch int
 	// load prepares the broker by way of send and gives what is measured.
@@ -59,11 +62,20 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{"catalog", true, 500, catalogs},
-	{"last_operation", true, 500, polls},
-	{"last_operation, handler alone (nothing on disk)", false, 500, polls},
-	{"provision, handler alone (nothing on disk)", false, 500, provisions},
-	{"provision, durable", true, 50, provisions},
+	{name: "catalog", durable: true, batch: 500, load: catalogs},
+	{name: "last_operation", durable: true, batch: 500, load: polls},
+	{name: "last_operation, handler alone (nothing on disk)", batch: 500, load: polls},
+	{name: "last_operation, handler alone, nothing logged", silent: true, batch: 500, load: polls},
+	{name: "provision, handler alone (nothing on disk)", batch: 500, load: provisions},
+	{name: "provision, handler alone, nothing logged", silent: true, batch: 500, load: provisions},
+	{name: "provision, durable", durable: true, batch: 50, load: provisions},
+}
+
+func (sc scenario) log() *slog.Logger {
+	if sc.silent {
+		return slog.New(slog.DiscardHandler)
+	}
+	return wire.Log(io.Discard)
 }
 
 func catalogs(func(wire.Shot) ([]byte, error)) (load, error) {
@@ -123,7 +135,7 @@ func (b *bench) handlers() (*section, error) {
 		err := alternate(b.rounds,
 			func() (insideResult, error) { return b.insideOurs(sc, b.long) },
 			func() (insideResult, error) {
-				h, err := b.theirs()
+				h, err := b.theirs(sc.log())
 				if err != nil {
 					return insideResult{}, err
 				}
@@ -141,12 +153,12 @@ func (b *bench) handlers() (*section, error) {
 	return out, nil
 }
 
-func (b *bench) theirs() (http.Handler, error) {
+func (b *bench) theirs(log *slog.Logger) (http.Handler, error) {
 	catalog, err := os.ReadFile(b.catalog)
 	if err != nil {
 		return nil, err
 	}
-	return theirs.New(catalog, wire.Log(io.Discard))
+	return theirs.New(catalog, log)
 }
 
 func (b *bench) insideOurs(sc scenario, long time.Duration) (_ insideResult, err error) {
@@ -159,7 +171,7 @@ func (b *bench) insideOurs(sc scenario, long time.Duration) (_ insideResult, err
 		defer func() { _ = kept.Close() }()
 		s = kept
 	}
-	h, err := ours.New(s, wire.Log(io.Discard))
+	h, err := ours.New(s, sc.log())
 	if err != nil {
 		return insideResult{}, err
 	}
@@ -179,6 +191,9 @@ func insideOf(h http.Handler, sc scenario, long time.Duration) (insideResult, er
 func (b *bench) loopback() (*section, error) {
 	out := &section{heading: fmt.Sprintf("Over loopback, %d clients at once, each broker a process of its own", b.clients)}
 	for _, sc := range scenarios {
+		if sc.silent {
+			continue
+		}
 		one := func(start func() (*process, error)) func() (loadResult, error) {
 			return func() (loadResult, error) {
 				p, err := start()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -135,5 +136,5 @@ func driveOne(address string, i int, begin, end time.Time, l load) ([]time.Durat
 
 // quantile is the nearest rank of what is sorted.
 func quantile[T any](sorted []T, q float64) T {
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
 }
