@@ -17,6 +17,7 @@ FUZZTIME    ?= 30s
 ARCHITECTURE ?= arm64
 STACK       ?= Longshore
 CONTEXT     ?=
+BENCH       ?=
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 export GOFLAGS := -mod=readonly -buildvcs=false
@@ -55,7 +56,7 @@ lint: format vet $(STATICCHECK) ## format, vet, linter
 
 .PHONY: format
 format:
-	@files=$$(gofmt -l cmd functions infra internal localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
+	@files=$$(gofmt -l bench cmd functions infra internal localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
 vet:
@@ -72,6 +73,14 @@ fuzz: ## fuzz each target for FUZZTIME (30s)
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 	  done; done
+
+# What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
+# of its own in bench, so that the product depends on nothing that it needs.
+.PHONY: bench
+bench: build ## compare with a broker made of brokerapi (BENCH="-rounds 3")
+	cd bench && $(GO) vet ./... && $(GO) test ./...
+	cd bench && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../bin/bench/ . ./alone ./peer
+	bin/bench/bench -longshore bin/longshore -alone bin/bench/alone -peer bin/bench/peer $(BENCH)
 
 .PHONY: functions
 functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -84,6 +85,8 @@ func rooms(t *testing.T) []room {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "..":
 			return filepath.SkipDir
+		case d.IsDir() && path != ".." && isModule(path):
+			return filepath.SkipDir // it has rooms of its own
 		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
@@ -123,6 +126,12 @@ func rooms(t *testing.T) []room {
 		t.Fatalf("found %d rooms, fewer than the %d that are listed", len(out), len(order))
 	}
 	return out
+}
+
+// isModule reports whether a folder is a module beside this one.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" }

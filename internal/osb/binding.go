@@ -22,7 +22,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	_, resource, err := c.body.object("bind_resource")
+	resource, err := c.body.members("bind_resource")
 	if err != nil {
 		return response{}, err
 	}
@@ -39,7 +39,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	if q.Route, err = resource.text("route"); err != nil {
 		return response{}, err
 	}
-	if q.Context, _, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.object("context"); err != nil {
 		return response{}, err
 	}
 	if q.Parameters, err = c.body.parameters(); err != nil {

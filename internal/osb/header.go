@@ -17,6 +17,14 @@ const (
 	headerRequestIdentity = "X-Broker-API-Request-Identity"
 )
 
+// The same as an http.Header keeps them: it must rewrite any other spelling
+// each time that it is asked.
+var (
+	keptVersion         = http.CanonicalHeaderKey(headerVersion)
+	keptIdentity        = http.CanonicalHeaderKey(headerIdentity)
+	keptRequestIdentity = http.CanonicalHeaderKey(headerRequestIdentity)
+)
+
 // Versions that are served: 2.oldestAPI to 2.newestAPI; later minor versions
 // only add, and are served as the newest (HDR-03, HDR-05).
 const (
@@ -27,7 +35,7 @@ const (
 // apiVersion reads the version header as two integers: as text or as a
 // fraction, 2.10 would come before 2.9 (HDR-02).
 func apiVersion(h http.Header) (int, error) {
-	values := h.Values(headerVersion)
+	values := h.Values(keptVersion)
 	if len(values) == 0 || values[0] == "" {
 		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.", headerVersion, oldestAPI, newestAPI)
 	}
@@ -58,7 +66,7 @@ const maxRequestIdentity = 256
 // requestIdentity is echoed in every answer, errors included (RID-01), unless
 // it could harm whoever reads it (RID-04).
 func requestIdentity(r *http.Request) string {
-	id := r.Header.Get(headerRequestIdentity)
+	id := r.Header.Get(keptRequestIdentity)
 	if len(id) > maxRequestIdentity || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return ""
 	}
@@ -69,7 +77,7 @@ func requestIdentity(r *http.Request) string {
 // request: deletions must always get through (OID-03).
 func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
 	a.Request = requestIdentity(r)
-	value := r.Header.Get(headerIdentity)
+	value := r.Header.Get(keptIdentity)
 	if value == "" {
 		return a, true
 	}
@@ -78,8 +86,7 @@ func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
 		return a, false
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	var members map[string]json.RawMessage
-	if err != nil || json.Unmarshal(raw, &members) != nil || members == nil {
+	if err != nil || !json.Valid(raw) || !isObject(raw) {
 		return a, false
 	}
 	a.IdentityPlatform, a.Identity = platform, raw

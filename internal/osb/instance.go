@@ -36,11 +36,10 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	var place object
-	if q.Context, place, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.object("context"); err != nil {
 		return response{}, err
 	}
-	if err := placement(&q, place); err != nil {
+	if err := placement(&q, c.body); err != nil {
 		return response{}, err
 	}
 	if q.Parameters, err = c.body.parameters(); err != nil {
@@ -55,12 +54,16 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 
 // placement requires the two guids, or, from clients of version 2.9 and
 // before, a context in their place (PROV-15, PROV-16).
-func placement(q *broker.ProvisionRequest, place object) error {
+func placement(q *broker.ProvisionRequest, body object) error {
 	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
 		return nil
 	}
-	if q.API > 9 || place == nil {
+	if q.API > 9 || q.Context == nil {
 		return lifecycle.Refuse(lifecycle.BadRequest, "The members organization_guid and space_guid are required.")
+	}
+	place, err := body.members("context")
+	if err != nil {
+		return err
 	}
 	for name, into := range map[string]*string{"organization_guid": &q.OrganizationGUID, "space_guid": &q.SpaceGUID} {
 		var guid string
@@ -81,12 +84,12 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if q.Context, _, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.object("context"); err != nil {
 		return response{}, err
 	}
 	// What was before is advice that changes nothing; its type is checked
 	// (UPD-18).
-	if _, _, err = c.body.object("previous_values"); err != nil {
+	if _, err = c.body.object("previous_values"); err != nil {
 		return response{}, err
 	}
 	if q.Parameters, err = c.body.parameters(); err != nil {

@@ -3,6 +3,7 @@ package osb_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -530,6 +531,34 @@ func TestRequestIdentity(t *testing.T) {
 				if got := w.Header().Get("X-Broker-API-Request-Identity"); got != tc.want {
 					t.Errorf("%s: %s echoed %q, want %q", tc.reason, path, got, tc.want)
 				}
+			}
+		})
+	}
+}
+
+// What is kept of an originating identity is an object, or nothing.
+func TestOriginatingIdentity(t *testing.T) {
+	cases := map[string]struct{ reason, json, want string }{
+		"Object":      {"OID-02", `{"user_id":"u"}`, `{"user_id":"u"}`},
+		"SpaceAround": {"OID-02: it stays as it came", " \n{\"user_id\":\"u\"}\t", " \n{\"user_id\":\"u\"}\t"},
+		"Empty":       {"OID-02", `{}`, `{}`},
+		"Null":        {"OID-03: null is no object", `null`, ""},
+		"Array":       {"OID-03", `[{}]`, ""},
+		"Text":        {"OID-03", `"{}"`, ""},
+		"Unfinished":  {"OID-03", `{"user_id":`, ""},
+		"Two":         {"OID-03", `{}{}`, ""},
+		"Nothing":     {"OID-03", ``, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", provisionBody,
+				"X-Broker-API-Originating-Identity", "cloudfoundry "+base64.StdEncoding.EncodeToString([]byte(tc.json)))
+			if w.Code != http.StatusCreated {
+				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
+			}
+			if got := string(b.asked.(broker.ProvisionRequest).Asker.Identity); got != tc.want {
+				t.Errorf("%s: kept %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -186,22 +186,39 @@ func (o object) required(name string) (string, error) {
 	return s, err
 }
 
-// object reads an optional object: as it came, and its members.
-func (o object) object(name string) (json.RawMessage, object, error) {
+// object reads an optional object as it came.
+func (o object) object(name string) (json.RawMessage, error) {
 	raw, ok := o.member(name)
 	if !ok {
-		return nil, nil, nil
+		return nil, nil
+	}
+	if !isObject(raw) {
+		return nil, wrongType(name, "an object")
+	}
+	return raw, nil
+}
+
+// members reads the members of an optional object.
+func (o object) members(name string) (object, error) {
+	raw, err := o.object(name)
+	if raw == nil || err != nil {
+		return nil, err
 	}
 	var members object
 	if json.Unmarshal(raw, &members) != nil {
-		return nil, nil, wrongType(name, "an object")
+		return nil, wrongType(name, "an object")
 	}
-	return raw, members, nil
+	return members, nil
+}
+
+// isObject reports whether a valid JSON value is an object.
+func isObject(raw []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
 // parameters reads the user's parameters.
 func (o object) parameters() (json.RawMessage, error) {
-	raw, _, err := o.object("parameters")
+	raw, err := o.object("parameters")
 	if len(raw) > catalog.MaxParameters {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The parameters are larger than %d bytes.", catalog.MaxParameters)
 	}
@@ -214,7 +231,7 @@ func (o object) maintenance(api int) (*string, error) {
 	if api < 15 {
 		return nil, nil
 	}
-	_, info, err := o.object("maintenance_info")
+	info, err := o.members("maintenance_info")
 	if err != nil || len(info) == 0 {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h[name] = values
 	}
 	if id := requestIdentity(r); id != "" {
-		h.Set(headerRequestIdentity, id)
+		h.Set(keptRequestIdentity, id)
 	}
 	h.Set("Cache-Control", "no-store")
 	if resp.status != http.StatusNotModified {

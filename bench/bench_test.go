@@ -1,0 +1,221 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/bench/ours"
+	"github.com/longshore/longshore/bench/theirs"
+	"github.com/longshore/longshore/bench/wire"
+	"github.com/longshore/longshore/internal/store/bolt"
+)
+
+// handlers are all that is measured.
+func handlers(t *testing.T) map[string]http.Handler {
+	t.Helper()
+	memory, err := ours.New(ours.NewMemory(), wire.Log(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() })
+	durable, err := ours.New(kept, wire.Log(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := answer(memory, wire.Catalog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := theirs.New(catalog, wire.Log(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]http.Handler{"Memory": memory, "Durable": durable, "Peer": peer}
+}
+
+// No error is measured for an answer: both brokers give the statuses that the
+// measurements require, inside and over loopback.
+func TestEveryScenarioIsAnswered(t *testing.T) {
+	for _, sc := range scenarios {
+		for name, h := range handlers(t) {
+			t.Run(sc.name+"/"+name, func(t *testing.T) {
+				l, err := sc.load(func(s wire.Shot) ([]byte, error) { return answer(h, s) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := inside(h, 2, time.Millisecond, l)
+				if err != nil || r.nanoseconds <= 0 || r.allocations <= 0 || r.bytes <= 0 {
+					t.Errorf("inside: %+v: %v", r, err)
+				}
+			})
+		}
+		for name, h := range handlers(t) { // of their own: ids are used once
+			t.Run(sc.name+"/"+name+"/Loopback", func(t *testing.T) {
+				s := httptest.NewServer(h)
+				defer s.Close()
+				address := s.Listener.Addr().String()
+				l, err := sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := drive(address, 2, time.Millisecond, 50*time.Millisecond, l)
+				if err != nil || r.perSecond <= 0 || r.median <= 0 || r.p99 < r.median {
+					t.Errorf("over loopback: %+v: %v", r, err)
+				}
+			})
+		}
+	}
+}
+
+// A wrong status ends a measurement.
+func TestErrorsAreNotMeasured(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	l, _ := catalogs(nil)
+	if _, err := inside(h, 2, time.Millisecond, l); err == nil {
+		t.Error("inside: an error was measured")
+	}
+	s := httptest.NewServer(h)
+	defer s.Close()
+	if _, err := drive(s.Listener.Addr().String(), 2, 0, 20*time.Millisecond, l); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("over loopback: an error was measured: %v", err)
+	}
+	for name, h := range handlers(t) {
+		wrong := wire.Catalog()
+		wrong.Path = "/v2/none"
+		if _, err := answer(h, wrong); err == nil {
+			t.Errorf("%s answers what is not there", name)
+		}
+	}
+}
+
+// Both catalogs are the same, but for what the other broker must write as null,
+// and for what is newer than it.
+func TestCatalogsAreTheSame(t *testing.T) {
+	read := func(h http.Handler) (v any, size int) {
+		body, err := answer(h, wire.Catalog())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatal(err)
+		}
+		return pruned(v), len(body)
+	}
+	all := handlers(t)
+	mine, mySize := read(all["Memory"])
+	other, otherSize := read(all["Peer"])
+	if at := difference("", mine, other); at != "" {
+		t.Errorf("catalogs differ at %s", at)
+	}
+	if mySize < otherSize*9/10 || otherSize < mySize*9/10 {
+		t.Errorf("catalogs of %d and %d bytes are not alike", mySize, otherSize)
+	}
+}
+
+// pruned leaves out members that are null, false, or empty then, and
+// binding_rotatable, which came with version 2.17 and which brokerapi lacks.
+func pruned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "binding_rotatable")
+		for name, member := range v {
+			switch m := pruned(member).(type) {
+			case nil:
+				delete(v, name)
+			case bool:
+				if !m {
+					delete(v, name)
+				}
+			case map[string]any:
+				if len(m) == 0 {
+					delete(v, name)
+				}
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = pruned(v[i])
+		}
+	}
+	return v
+}
+
+// difference is the path of what is not the same.
+func difference(at string, a, b any) string {
+	switch x := a.(type) {
+	case map[string]any:
+		y, _ := b.(map[string]any)
+		for name := range y {
+			if _, ok := x[name]; !ok {
+				return at + "." + name
+			}
+		}
+		for name := range x {
+			if d := difference(at+"."+name, x[name], y[name]); d != "" {
+				return d
+			}
+		}
+		return ""
+	case []any:
+		y, _ := b.([]any)
+		if len(x) != len(y) {
+			return at
+		}
+		for i := range x {
+			if d := difference(fmt.Sprintf("%s[%d]", at, i), x[i], y[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	}
+	if a != b {
+		return at
+	}
+	return ""
+}
+
+func TestMedianAndRatios(t *testing.T) {
+	s := &section{heading: "heading"}
+	for _, round := range [][2]float64{{1, 2}, {9, 3}, {4, 4}} {
+		s.add("what", "unit", round[0], round[1])
+	}
+	m := s.measures[0]
+	if got := m.ratios(); !slices.Equal(got, []float64{0.5, 1, 3}) {
+		t.Errorf("ratios %v", got)
+	}
+	if got := median(m.ours); got != 4 {
+		t.Errorf("median %v", got)
+	}
+	var out strings.Builder
+	s.print(&out)
+	if want := "| what | unit |      4.00 |      3.00 |  1.00 | 0.50..3.00 |\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("table:\n%s\nwant the line\n%s", out.String(), want)
+	}
+	hundred := make([]int, 100)
+	for i := range hundred {
+		hundred[i] = i + 1
+	}
+	if p := quantile(hundred, 0.99); p != 99 {
+		t.Errorf("p99 of 1 to 100 is %d", p)
+	}
+}
+
+// This process's own memory can be read.
+func TestResident(t *testing.T) {
+	if bytes, err := resident(os.Getpid()); err != nil || bytes < 1e6 {
+		t.Errorf("resident: %v bytes: %v", bytes, err)
+	}
+}

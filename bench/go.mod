@@ -1,0 +1,19 @@
+module github.com/longshore/longshore/bench
+
+go 1.26
+
+require (
+	code.cloudfoundry.org/brokerapi/v13 v13.0.0
+	github.com/longshore/longshore v0.0.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // indirect
+	go.etcd.io/bbolt v1.4.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	golang.org/x/sys v0.44.0 // indirect
+	golang.org/x/text v0.22.0 // indirect
+)
+
+replace github.com/longshore/longshore => ..

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.longshore, "longshore", "bin/longshore", "the product's `program`")
+	flag.StringVar(&o.alone, "alone", "bin/bench/alone", "the `program` that serves Longshore's handler over a store in memory")
+	flag.StringVar(&o.peer, "peer", "bin/bench/peer", "the `program` that is compared with")
+	flag.IntVar(&o.rounds, "rounds", 7, "rounds of each measurement")
+	flag.IntVar(&o.clients, "clients", 4, "concurrent keep-alive clients")
+	flag.DurationVar(&o.measured, "duration", time.Second, "how long a round over loopback is measured")
+	flag.DurationVar(&o.long, "inside", 200*time.Millisecond, "how long a round inside the process is measured")
+	flag.StringVar(&o.profile, "profile", "", "write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
+	flag.Parse()
+	if err := run(o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	longshore, alone, peer string
+	rounds, clients        int
+	measured, long         time.Duration
+	profile                string
+}
+
+func run(o options, out io.Writer) (err error) {
+	if o.rounds < 1 || o.clients < 1 {
+		return errors.New("there must be at least one round and one client")
+	}
+	dir, err := os.MkdirTemp("", "longshore-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{options: o, dir: dir, catalog: filepath.Join(dir, "catalog.json")}
+	if err := b.prepare(); err != nil {
+		return err
+	}
+	if o.profile != "" {
+		return b.profiles()
+	}
+	_, _ = fmt.Fprintf(out, "%s on %s/%s, %d processors, %d rounds, %d clients; ratio: Longshore by brokerapi, median and min..max of the rounds\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds, o.clients)
+	for _, part := range []func() (*section, error){b.handlers, b.loopback, b.starts} {
+		s, err := part()
+		if err != nil {
+			return err
+		}
+		s.print(out)
+	}
+	return nil
+}

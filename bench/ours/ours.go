@@ -1,0 +1,67 @@
+// Package ours makes Longshore's handler for the benchmark, over a store that
+// the caller chooses. Nothing drives the operations: they stay in progress,
+// as the other broker's do.
+package ours
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/bench/wire"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/offerings"
+)
+
+// New makes the handler.
+func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
+	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		return nil, fmt.Errorf("loading the catalog: %w", err)
+	}
+	key, err := vault.NewLocal(secret())
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	b := broker.New(broker.Options{
+		Records: ledger.New(s, "local", "local", id), Catalog: offered, Vault: key, Engine: idle{},
+		Now: now, NewID: id, NewSecret: secret, Log: log,
+		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
+	})
+	return osb.New(osb.Options{
+		Broker:    b,
+		Platforms: platforms.One{Platform: "default", Credential: platforms.Credential{Username: wire.Username, Password: wire.Password}},
+		Offerings: offered.Offerings(), Now: now, NewID: id, Log: log,
+	})
+}
+
+// idle is a workflow.Engine that never takes a step.
+type idle struct{}
+
+func (idle) Start(context.Context, workflow.Ref) error  { return nil }
+func (idle) Finish(context.Context, workflow.Ref) error { return nil }
+
+func now() time.Time { return time.Now().UTC() }
+
+// id and secret are as in the product's wiring.
+func id() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+func secret() []byte {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b)
+	return b
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/bench/wire"
+)
+
+// A process is a broker that runs. Its log is written and thrown away.
+type process struct {
+	cmd     *exec.Cmd
+	address string
+	ended   chan struct{}
+	// started is the time from before the process was made to its first
+	// answer, and resident its memory at that moment in bytes.
+	started  time.Duration
+	resident float64
+}
+
+const (
+	startLimit = 20 * time.Second
+	// startPause is how often a broker that starts is asked.
+	startPause = 200 * time.Microsecond
+)
+
+// start runs a broker and waits for its first answer. The arguments are given
+// the address to listen on.
+func start(path string, arguments func(address string) []string) (*process, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, fmt.Errorf("finding a free port: %w", err)
+	}
+	p := &process{cmd: exec.Command(path, arguments(address)...), address: address, ended: make(chan struct{})}
+	p.cmd.Env = []string{"LONGSHORE_USERNAME=" + wire.Username, "LONGSHORE_PASSWORD=" + wire.Password}
+	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	p.cmd.Stderr = log
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting a broker: %w", err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	for {
+		if _, err = ask(address, wire.Catalog()); err == nil {
+			break
+		}
+		select {
+		case <-p.ended:
+			return nil, fmt.Errorf("%s ended at its start: %v", path, p.cmd.ProcessState)
+		case <-time.After(startPause):
+		}
+		if time.Since(began) > startLimit {
+			p.kill()
+			return nil, fmt.Errorf("%s does not answer: %w", path, err)
+		}
+	}
+	p.started = time.Since(began)
+	if p.resident, err = resident(p.cmd.Process.Pid); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// kill ends the process and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// resident is a process's memory as Linux counts it.
+func resident(pid int) (float64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(raw) {
+		name, value, _ := strings.Cut(string(line), ":")
+		if name != "VmRSS" {
+			continue
+		}
+		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		return kilobytes * 1024, err
+	}
+	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+}
