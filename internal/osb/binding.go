@@ -14,9 +14,18 @@ import (
 // bind is checklist section 10.
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
+	ids := c.body.required
+	if c.API >= 17 { // to older clients it is a member like any unknown one (ROT-08)
+		if err := read(&q.Predecessor, c.body.text, "predecessor_binding_id"); err != nil {
+			return response{}, err
+		}
+		if q.Predecessor != "" {
+			ids = c.body.text // ROT-02
+		}
+	}
 	err := firstError(
-		read(&q.ServiceID, c.body.required, "service_id"),
-		read(&q.PlanID, c.body.required, "plan_id"),
+		read(&q.ServiceID, ids, "service_id"),
+		read(&q.PlanID, ids, "plan_id"),
 		read(&q.AppGUID, c.body.text, "app_guid"),
 	)
 	if err != nil {

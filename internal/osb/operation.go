@@ -110,6 +110,29 @@ func (s *Server) pending(p broker.Poll, done condition) response {
 	}
 }
 
+// cancelOperation is FAC-10. While what was made so far is being removed, the
+// answer says where that is seen; the cancelled operation itself has failed
+// already, on this resource as in last_operation (FAC-15).
+func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error) {
+	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.segments[0])
+	if err != nil {
+		return response{}, err
+	}
+	done := condition{
+		Type: "Completed", Status: "False", LastTransitionTime: p.Operation.Settled.UTC(), Reason: "OperationCancelled", Message: p.Operation.Description,
+	}
+	if deletion == nil {
+		return response{status: http.StatusOK, body: statusBody{Status: status{State: "Cancelled", Conditions: []condition{done}}}}, nil
+	}
+	return response{
+		status: http.StatusAccepted,
+		header: http.Header{
+			"Location": {location("operations", deletion.Token.String())}, "Retry-After": {seconds(deletion.RetryAfter)},
+		},
+		body: statusBody{Status: status{State: "Cancelling", Conditions: []condition{done}}},
+	}, nil
+}
+
 func completed(done condition, state string, code int, header http.Header) response {
 	done.Status, done.Reason, done.Message = "True", state, "The operation is complete."
 	return response{status: code, header: header, body: statusBody{Status: status{State: state, Conditions: []condition{done}}}}

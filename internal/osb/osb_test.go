@@ -26,11 +26,12 @@ import (
 
 // stub is a Broker whose every answer is given; it keeps the last request.
 type stub struct {
-	result broker.Result
-	grant  *provider.Grant
-	poll   broker.Poll
-	err    error
-	panics bool
+	result   broker.Result
+	grant    *provider.Grant
+	deletion *broker.Poll
+	poll     broker.Poll
+	err      error
+	panics   bool
 
 	asked any
 }
@@ -85,6 +86,11 @@ func (s *stub) LastOperation(_ context.Context, key lifecycle.Key, _ string) (br
 func (s *stub) Operation(_ context.Context, _ broker.Caller, token string) (broker.Poll, error) {
 	s.ask(token)
 	return s.poll, s.err
+}
+
+func (s *stub) Cancel(_ context.Context, _ broker.Caller, token string) (broker.Poll, *broker.Poll, error) {
+	s.ask(token)
+	return s.poll, s.deletion, s.err
 }
 
 type onePassword struct{}
@@ -411,6 +417,70 @@ func TestFacade(t *testing.T) {
 				if text, _ := conditions[0].(map[string]any)[member].(string); text == "" {
 					t.Errorf("FAC-04: condition lacks %s", member)
 				}
+			}
+		})
+	}
+}
+
+func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
+	token := func(letter string) lifecycle.Token {
+		return lifecycle.Token{Operation: strings.Repeat(letter, 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}
+	}
+	cancelled := broker.Poll{Token: token("A"), Operation: lifecycle.Operation{
+		Kind: lifecycle.Provision, Phase: lifecycle.Failed, Settled: epoch, Cancelled: true, Description: "why",
+	}}
+	cases := map[string]struct {
+		reason          string
+		deletion        *broker.Poll
+		err             error
+		status          int
+		state           string
+		location, after string
+	}{
+		"Going":    {"FAC-10: something is still being removed", &broker.Poll{Token: token("B"), RetryAfter: time.Second}, nil, 202, "Cancelling", "/operations/" + token("B").String(), "1"},
+		"Gone":     {"FAC-10: nothing is left", nil, nil, 200, "Cancelled", "", ""},
+		"Finished": {"FAC-10: too late", nil, lifecycle.Refuse(lifecycle.Conflict, "m"), 409, "", "", ""},
+		"Unknown":  {"FAC-12", nil, lifecycle.Refuse(lifecycle.NotFound, "m"), 404, "", "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}
+			w := send(t, newServer(t, b, io.Discard), "DELETE", "/operations/x", "")
+			if w.Code != tc.status || w.Header().Get("Location") != tc.location || w.Header().Get("Retry-After") != tc.after {
+				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"), w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
+			}
+			if status, _ := bodyOf(t, w)["status"].(map[string]any); tc.state != "" && status["state"] != tc.state {
+				t.Errorf("%s: state %q, want %q", tc.reason, status["state"], tc.state)
+			}
+		})
+	}
+}
+
+func TestRotationIsGated(t *testing.T) {
+	cases := map[string]struct {
+		reason, version, body string
+		status                int
+		want                  broker.BindRequest // of which the ids are compared
+	}{
+		"Alone":   {"ROT-02: it says enough", "2.17", `{"predecessor_binding_id":"a"}`, 201, broker.BindRequest{Predecessor: "a"}},
+		"WithIDs": {"ROT-02: or says more", "2.17", `{"predecessor_binding_id":"a","service_id":"s","plan_id":"p"}`, 201, broker.BindRequest{Predecessor: "a", ServiceID: "s", PlanID: "p"}},
+		"Older":   {"ROT-08: unknown before 2.17", "2.16", `{"predecessor_binding_id":"a"}`, 400, broker.BindRequest{}},
+		"Ignored": {"ROT-08: and ignored", "2.16", `{"predecessor_binding_id":5,"service_id":"s","plan_id":"p"}`, 201, broker.BindRequest{ServiceID: "s", PlanID: "p"}},
+		"Null":    {"INP-07: null is as absent", "2.17", `{"predecessor_binding_id":null}`, 400, broker.BindRequest{}},
+		"Empty":   {"INP-05: no id is empty", "2.17", `{"predecessor_binding_id":""}`, 400, broker.BindRequest{}},
+		"Number":  {"INP-05: nor a number", "2.17", `{"predecessor_binding_id":5}`, 400, broker.BindRequest{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version", tc.version)
+			if w.Code != tc.status {
+				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
+			}
+			q, _ := b.asked.(broker.BindRequest)
+			got := broker.BindRequest{Predecessor: q.Predecessor, ServiceID: q.ServiceID, PlanID: q.PlanID}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}

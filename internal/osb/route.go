@@ -37,7 +37,9 @@ var patterns = []pattern{
 	{"binding last operation", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard, "last_operation"}, map[string]handler{
 		http.MethodGet: (*Server).lastOperation,
 	}},
-	{"operation", []string{"operations", wildcard}, map[string]handler{http.MethodGet: (*Server).getOperation}},
+	{"operation", []string{"operations", wildcard}, map[string]handler{
+		http.MethodGet: (*Server).getOperation, http.MethodDelete: (*Server).cancelOperation,
+	}},
 }
 
 func (p pattern) match(segments []string) bool {

@@ -43,6 +43,7 @@ type Bindings interface {
 type Operations interface {
 	LastOperation(ctx context.Context, key lifecycle.Key, token string) (broker.Poll, error)
 	Operation(ctx context.Context, c broker.Caller, token string) (broker.Poll, error)
+	Cancel(ctx context.Context, c broker.Caller, token string) (cancelled broker.Poll, deletion *broker.Poll, err error)
 }
 
 // A Broker decides what the routes answer. Errors are *lifecycle.Refusal where

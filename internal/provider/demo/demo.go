@@ -190,6 +190,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil {
 		return provider.Status{}, err
 	}
+	s.wanted.Expires = grant.ExpiresAt
 	if s.wanted.Verifier, err = newVerifier(b.Secret, s.wanted.Name, password); err != nil {
 		return provider.Status{}, err
 	}
@@ -239,7 +240,7 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 }
 
 // Accepts reports whether the demo lets this user in: whether there is a
-// binding, made and not removed, with this user name and password.
+// binding, made, not expired and not removed, with this user name and password.
 func (p *Provider) Accepts(ctx context.Context, username, password string) (bool, error) {
 	if strings.Trim(username, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return false, nil // it cannot be the name of a thing
@@ -251,7 +252,9 @@ func (p *Provider) Accepts(ctx context.Context, username, password string) (bool
 	if err != nil {
 		return false, err
 	}
-	return t.ready(p.now()) && t.Verifier.accepts(password), nil
+	now := p.now()
+	expired := !t.Expires.IsZero() && !now.Before(t.Expires)
+	return t.ready(now) && !expired && t.Verifier.accepts(password), nil
 }
 
 // create makes the wanted thing, or looks at the one that exists.

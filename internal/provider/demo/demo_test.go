@@ -782,6 +782,40 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// BIND-27, ROT-09: credentials end by themselves, and a successor's later.
+func TestCredentialsExpire(t *testing.T) {
+	s := newStand(t)
+	in := s.instance("")
+	in.Settings = map[string]any{"valid_days": 2}
+	s.must(t, s.step(in, nil))
+	b := s.binding(in, "binding-1", "")
+	began := b.Instance.Operation.Started
+	grant := s.must(t, s.step(b.Instance, &b)).Grant
+	if want := began.Add(48 * time.Hour).Truncate(time.Second); !grant.ExpiresAt.Equal(want) {
+		t.Errorf("expires at %v, want %v", grant.ExpiresAt, want)
+	}
+	if want := began.Add(36 * time.Hour).Truncate(time.Second); !grant.RenewBefore.Equal(want) {
+		t.Errorf("renew before %v, want %v", grant.RenewBefore, want)
+	}
+	if again := s.must(t, s.step(b.Instance, &b)).Grant; !again.ExpiresAt.Equal(grant.ExpiresAt) {
+		t.Errorf("a repeated step gave %v", again.ExpiresAt)
+	}
+	s.clock.Advance(grant.ExpiresAt.Sub(s.clock.Now()) - time.Second)
+	if !accepts(t, s.Provider, grant) {
+		t.Error("refused before its time")
+	}
+	s.clock.Advance(time.Second)
+	if accepts(t, s.Provider, grant) {
+		t.Error("accepted after its time")
+	}
+	for name, days := range map[string]any{"Zero": 0, "Negative": -1, "TooLong": 3651, "Text": "30"} {
+		b.Instance.Settings = map[string]any{"valid_days": days}
+		if _, f := providertest.Drive(t, s.clock, s.step(b.Instance, &b)); f == nil || !strings.Contains(f.Message, "valid_days") {
+			t.Errorf("%s: answered %v", name, f)
+		}
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	s := newStand(t)
 	in := s.instance("")

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 )
@@ -15,8 +16,12 @@ import (
 // domain is where nothing will ever answer (RFC 2606).
 const domain = ".demo.longshore.example"
 
+// maxValidDays is the longest that credentials can be valid for: ten years.
+const maxValidDays = 3650
+
 // grantOf is what the binding gives, and the password in it. It follows from
-// the ids and the secret alone, so that each step gives the same.
+// the ids, the secret and when the operation began, so that each step gives
+// the same.
 func grantOf(b provider.Binding, name string) (*provider.Grant, string, error) {
 	password, err := derived(b.Secret, "password of "+name)
 	if err != nil {
@@ -24,6 +29,15 @@ func grantOf(b provider.Binding, name string) (*provider.Grant, string, error) {
 	}
 	instance := instanceName(b.Instance)
 	g := &provider.Grant{Credentials: map[string]any{}}
+	if v, ok := b.Instance.Settings["valid_days"]; ok {
+		days, ok := number(v)
+		if !ok || !(days > 0 && days <= maxValidDays) {
+			return nil, "", provider.Failf(`The plan's setting "valid_days" is not a number of days up to %d. Ask the operator of the service.`, maxValidDays)
+		}
+		valid := time.Duration(days * 24 * float64(time.Hour))
+		began := b.Instance.Operation.Started.UTC()
+		g.ExpiresAt, g.RenewBefore = began.Add(valid).Truncate(time.Second), began.Add(valid*3/4).Truncate(time.Second)
+	}
 	form, ok := b.Instance.Settings["grant"]
 	switch {
 	case ok && form == "volume":

@@ -69,6 +69,8 @@ type Thing struct {
 	Parameters string `json:"parameters"`
 	// Verifier recognises the password of a binding.
 	Verifier *Verifier `json:"verifier,omitempty"`
+	// Expires ends the password by itself; zero never.
+	Expires time.Time `json:"expires,omitzero"`
 	// Change is the operation that is running; nil at rest.
 	Change *Change `json:"change,omitempty"`
 	// Past are the last operations that have ended, so that a late repetition

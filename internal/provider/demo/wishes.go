@@ -63,31 +63,32 @@ func (p *Provider) wishesOf(op provider.Operation, parameters json.RawMessage, s
 	return w, nil
 }
 
-// setDelay takes a number as JSON and YAML decoders give it.
 func (w *wishes) setDelay(v any) bool {
-	var seconds float64
-	switch v := v.(type) {
-	case float64:
-		seconds = v
-	case int:
-		seconds = float64(v)
-	case int64:
-		seconds = float64(v)
-	case uint64:
-		seconds = float64(v)
-	case json.Number:
-		var err error
-		if seconds, err = strconv.ParseFloat(string(v), 64); err != nil {
-			return false
-		}
-	default:
-		return false
-	}
-	if !(seconds >= 0 && seconds <= maxDelay.Seconds()) { // so that NaN is refused
+	seconds, ok := number(v)
+	if !ok || !(seconds >= 0 && seconds <= maxDelay.Seconds()) { // so that NaN is refused
 		return false
 	}
 	w.delay = time.Duration(seconds * float64(time.Second))
 	return true
+}
+
+// number takes a number as JSON and YAML decoders give it.
+func number(v any) (n float64, ok bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case json.Number:
+		n, err := strconv.ParseFloat(string(v), 64)
+		return n, err == nil
+	default:
+		return 0, false
+	}
 }
 
 func (w *wishes) setPlanFail(op provider.Operation, v any) bool {
