@@ -81,7 +81,13 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 	rest.Root().AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: integration})
 	for _, r := range refusals() {
 		rest.AddGatewayResponse(jsii.String("Refusal-"+*r.kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
-			Type:      r.kind,
+			Type: r.kind,
+			// As in the broker's own answers (RID-01); of a request without one
+			// it is left out.
+			ResponseHeaders: &map[string]*string{
+				"X-Broker-API-Request-Identity": jsii.String("method.request.header.X-Broker-API-Request-Identity"),
+				"Cache-Control":                 jsii.String("'no-store'"),
+			},
 			Templates: &map[string]*string{"application/json": jsii.String(r.body())},
 		})
 	}
