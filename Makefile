@@ -82,6 +82,10 @@ bench: build ## compare with a broker made of brokerapi (BENCH="-rounds 3")
 	cd bench && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../bin/bench/ . ./alone ./peer
 	bin/bench/bench -longshore bin/longshore -alone bin/bench/alone -peer bin/bench/peer $(BENCH)
 
+.PHONY: bench-coldstart
+bench-coldstart: emulator ## measure what the start of each function costs, STARTS (20) times
+	$(GO) test -run '^$$' -bench '^BenchmarkColdStart$$' -benchtime $(or $(STARTS),20)x -v ./internal/app
+
 .PHONY: functions
 functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)
 	@for name in api provisioner reaper; do \
