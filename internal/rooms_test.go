@@ -20,12 +20,12 @@ const module = "github.com/longshore/longshore/"
 var order = []string{
 	"infra",
 	"infra/deployed",
-	"infra/outputs",
 	"cmd/longshore",
 	"functions/api",
 	"functions/provisioner",
 	"functions/reaper",
 	"internal/app",
+	"infra/outputs",
 	"internal/gateway",
 	"internal/osb",
 	"internal/platforms",
@@ -169,7 +169,7 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 // AWS is known to its adapters and to the wiring alone.
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
-		"infra", "infra/deployed", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
+		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
 	}
 	for _, r := range rooms(t) {

@@ -38,10 +38,15 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 		Now: now, NewID: id, NewSecret: secret, Log: log,
 		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
 	})
+	registry := platforms.Registry{Platforms: []platforms.Platform{{
+		ID: platforms.Default, Name: platforms.Default, Credential: platforms.Credential{Username: wire.Username, Password: wire.Password},
+	}}}
+	known, err := platforms.NewKept(context.Background(), func(context.Context) (platforms.Registry, error) { return registry, nil }, now, log)
+	if err != nil {
+		return nil, fmt.Errorf("making the platforms: %w", err)
+	}
 	return osb.New(osb.Options{
-		Broker:    b,
-		Platforms: platforms.One{Platform: "default", Credential: platforms.Credential{Username: wire.Username, Password: wire.Password}},
-		Offerings: offered.Offerings(), Now: now, NewID: id, Log: log,
+		Broker: b, Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: id, Log: log,
 	})
 }
 

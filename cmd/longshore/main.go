@@ -19,6 +19,12 @@ const usage = `Longshore, a service broker.
         run the broker in this process, with no cloud account
   longshore catalog validate [DIR]
         check the shipped offering files and those in DIR
+  longshore platform list
+  longshore platform add NAME [--path /PATH] [--offering NAME[/PLAN]]... [--offerings DIR]
+  longshore platform rotate NAME [--overlap 24h] [--now]
+  longshore platform remove NAME
+        who may use the broker: the one over a data folder (--data DIR), or the
+        one that a stack on AWS is (--stack NAME)
   longshore version
         say which version this is
 

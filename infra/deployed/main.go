@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("loading the AWS configuration: %w", err)
 	}
-	said, err := Outputs(ctx, cloudformation.NewFromConfig(cfg), *name)
+	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), *name)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestOutputs(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Outputs(t.Context(), test.stacks, "Longshore")
+			got, err := outputs.Of(t.Context(), test.stacks, "Longshore")
 			if d := cmp.Diff(test.want, got); d != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, d)
 			}

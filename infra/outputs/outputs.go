@@ -1,6 +1,6 @@
 // Package outputs owns the names of what the stack says of itself, for the CDK
-// app that writes it and for those who ask a deployed stack. What the values
-// are is left to them.
+// app that writes it and for those who ask a deployed stack, and reads them.
+// What the values are is left to both.
 package outputs
 
 // The stack's outputs.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -114,10 +113,8 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := secretsmanager.NewFromConfig(d.Config)
-	known, err := platforms.NewKept(ctx, platform, func(ctx context.Context) (platforms.Credential, error) {
-		return credentialIn(ctx, secrets, set[EnvSecret])
-	}, now, d.Log)
+	secret := secretRegistrar{secretsmanager.NewFromConfig(d.Config), set[EnvSecret]}
+	known, err := platforms.NewKept(ctx, secret.Registry, now, d.Log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", EnvSecret, err)
 	}
@@ -132,19 +129,6 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		return nil, err
 	}
 	return gateway.New(server, d.Log), nil
-}
-
-// credentialIn reads the platform's credential from Secrets Manager. What is
-// in the secret never gets into an error.
-func credentialIn(ctx context.Context, client *secretsmanager.Client, arn string) (c platforms.Credential, err error) {
-	out, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &arn})
-	if err != nil {
-		return c, fmt.Errorf("reading the secret: %w", err)
-	}
-	if json.Unmarshal([]byte(aws.ToString(out.SecretString)), &c) != nil {
-		return platforms.Credential{}, errors.New(`the secret is not a JSON object with "username" and "password"`)
-	}
-	return c, nil
 }
 
 // A Provisioner does the steps that Step Functions, or the API, asks for.

@@ -56,8 +56,6 @@ const (
 	hardTimeout      = time.Minute
 	// sweepEvery is how often the reaper looks.
 	sweepEvery = 5 * time.Second
-	// platform is the id of the only platform of the embedded broker.
-	platform = "default"
 	// Where its things are.
 	account, region = "local", "local"
 )
@@ -92,7 +90,13 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 			e.folder.close()
 		}
 	}()
-	if e.Credential, err = e.folder.credential(s); err != nil {
+	registry, err := e.folder.registry(s)
+	if err != nil {
+		return nil, err
+	}
+	e.Credential = registry.Platforms[0].Credential
+	known, err := platforms.NewKept(context.Background(), func(context.Context) (platforms.Registry, error) { return e.folder.registry(s) }, now, log)
+	if err != nil {
 		return nil, err
 	}
 	things, err := files.Open(e.folder.path(folderDemo))
@@ -119,7 +123,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	})
 	e.Handler, err = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, log),
-		Platforms: platforms.One{Platform: platform, Credential: e.Credential}, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
+		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
 	})
 	if err != nil {
 		return nil, err

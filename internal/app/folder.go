@@ -1,8 +1,7 @@
 package app
 
 import (
-	"crypto/rand"
-	"encoding/base64"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,37 +172,36 @@ func readMarker(path string) (m marker, found bool, err error) {
 	return m, true, nil
 }
 
-// credential is the one that was set, or else the one that the folder keeps,
-// generated the first time.
-func (f *folder) credential(s Settings) (platforms.Credential, error) {
-	if s.Username != "" {
-		return platforms.Credential{Username: s.Username, Password: s.Password}, nil
-	}
-	path := f.path(fileCredentials)
-	raw, err := os.ReadFile(path)
-	if err == nil {
-		var c platforms.Credential
-		// The cause would quote the file.
-		if json.Unmarshal(raw, &c) != nil || c.Username == "" || c.Password == "" {
-			return c, &FolderError{
-				Dir: f.dir, What: "has a damaged " + fileCredentials,
-				Remedy: "delete that file to have a new password generated, or set " + EnvUsername + " and " + EnvPassword,
-			}
+// registry is the platforms that the folder keeps; the default one's
+// credential is the one that was set, or else generated the first time.
+func (f *folder) registry(s Settings) (platforms.Registry, error) {
+	r, err := folderRegistrar{f.dir}.Registry(context.Background())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r = initialRegistry()
+		if s.Username != "" {
+			break // it is not ours to keep
 		}
-		return c, nil
+		raw, err := r.Encode()
+		if err == nil {
+			err = writeJSON(f.path(fileCredentials), json.RawMessage(raw))
+		}
+		if err != nil {
+			return r, &FolderError{Dir: f.dir, What: "cannot keep the generated password", Remedy: "allow it to be written", Cause: err}
+		}
+	case errors.As(err, new(*fs.PathError)):
+		return r, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+	case err != nil:
+		return r, &FolderError{
+			Dir: f.dir, What: "has a damaged " + fileCredentials,
+			Remedy: "restore it from a backup; without it, every platform but the first is unknown", Cause: err,
+		}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return platforms.Credential{}, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+	if s.Username != "" {
+		r.Platforms[0].Credential = platforms.Credential{Username: s.Username, Password: s.Password}
+		r.Platforms[0].Previous = nil
 	}
-	random := make([]byte, 24)
-	if _, err := rand.Read(random); err != nil {
-		return platforms.Credential{}, fmt.Errorf("generating a password: %w", err)
-	}
-	c := platforms.Credential{Username: "broker", Password: base64.RawURLEncoding.EncodeToString(random)}
-	if err := writeJSON(path, c); err != nil {
-		return c, &FolderError{Dir: f.dir, What: "cannot keep the generated password", Remedy: "allow it to be written", Cause: err}
-	}
-	return c, nil
+	return r, nil
 }
 
 // writeJSON writes a file that is there whole or not at all, mode 0600.

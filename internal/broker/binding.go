@@ -86,7 +86,7 @@ func (b *Broker) unknownPlan(q BindRequest) error {
 	if q.Predecessor != "" && (q.ServiceID == "" || q.PlanID == "") {
 		return nil
 	}
-	_, _, err := b.knownPlan(q.ServiceID, q.PlanID)
+	_, _, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 	return err
 }
 
@@ -183,7 +183,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 func (b *Broker) bindable(i lifecycle.Instance, q BindRequest) (catalog.Plan, error) {
 	a := i.Attributes
 	if q.ServiceID != a.ServiceID || q.PlanID != a.PlanID {
-		if _, _, err := b.knownPlan(q.ServiceID, q.PlanID); err != nil {
+		if _, _, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); err != nil {
 			return catalog.Plan{}, err
 		}
 		return catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id or plan_id is not the one of the service instance.")

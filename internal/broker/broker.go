@@ -65,6 +65,9 @@ func New(o Options) *Broker { return &Broker{Options: o} }
 // A Caller is who asks, and how it understands answers.
 type Caller struct {
 	Platform string // the platform's immutable id
+	// View is what the platform may see of the catalog. What it has already
+	// goes on working all the same (CAT-28).
+	View *catalog.View
 	// API is the minor version of the API, 9 to 17: what the client
 	// understands (checklist section 22).
 	API      int
@@ -276,14 +279,19 @@ func checked(err error) error {
 	return err
 }
 
-// knownPlan refuses ids that are not in the catalog, and a plan of another
-// offering (PROV-14).
-func (b *Broker) knownPlan(serviceID, planID string) (catalog.Offering, catalog.Plan, error) {
-	if _, ok := b.Catalog.Offering(serviceID); !ok {
+func (b *Broker) knownOffering(c Caller, serviceID string) bool {
+	_, ok := b.Catalog.Offering(serviceID)
+	return ok && c.View.ShowsOffering(serviceID)
+}
+
+// knownPlan refuses ids that are not in the catalog as the caller sees it, and
+// a plan of another offering (PROV-14).
+func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering, catalog.Plan, error) {
+	if !b.knownOffering(c, serviceID) {
 		return catalog.Offering{}, catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
 	}
 	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
-	if !ok {
+	if !ok || !c.View.Shows(serviceID, planID) {
 		return offering, plan, lifecycle.Refuse(lifecycle.BadRequest, "The plan_id is not a plan of this service in the catalog.")
 	}
 	return offering, plan, nil

@@ -46,7 +46,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		}
 		answer, err := i.OnProvision(same, q.Received)
 		if err != nil {
-			if _, _, unknown := b.knownPlan(q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
+			if _, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
 				return Result{}, unknown // CLI-07: 400 comes before 409
 			}
 			return Result{}, err
@@ -79,7 +79,7 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Instance, q Provi
 }
 
 func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance) (lifecycle.Instance, bool, error) {
-	offering, plan, err := b.knownPlan(q.ServiceID, q.PlanID)
+	offering, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 	if err != nil {
 		return i, false, err
 	}

@@ -98,7 +98,7 @@ func (b *Broker) refusedUpdate(i lifecycle.Instance) (Result, error) {
 // target works out what the request leads to, and refuses what the catalog
 // does not hold.
 func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateRequest) (target, error) {
-	if _, ok := b.Catalog.Offering(q.ServiceID); !ok && q.ServiceID != i.Attributes.ServiceID {
+	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
 		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
 	}
 	if q.ServiceID != i.Attributes.ServiceID {
@@ -109,7 +109,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateReque
 	t.plan = current
 	t.modes = []catalog.Mode{mode(current.Asynchronous, catalog.Allowed)}
 	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
-		_, plan, err := b.knownPlan(q.ServiceID, q.PlanID)
+		_, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 		if err != nil {
 			return t, err
 		}

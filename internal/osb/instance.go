@@ -13,9 +13,9 @@ import (
 )
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
-	rep := s.catalogs[0]
+	rep := c.shown.catalogs[0]
 	if c.API >= 17 {
-		rep = s.catalogs[1]
+		rep = c.shown.catalogs[1]
 	}
 	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}}
 	if c.Header.Get("If-None-Match") == rep.etag { // CAT-30

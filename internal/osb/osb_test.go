@@ -21,6 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 )
 
@@ -95,8 +96,8 @@ func (s *stub) Cancel(_ context.Context, _ broker.Caller, token string) (broker.
 
 type onePassword struct{}
 
-func (onePassword) Authenticate(user, password string) (string, bool) {
-	return "platform-1", user == "u" && password == "p:w"
+func (onePassword) Authenticate(user, password string) (platforms.Identity, bool) {
+	return platforms.Identity{ID: "platform-1"}, user == "u" && password == "p:w"
 }
 
 var epoch = time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/platforms"
 )
 
 // A pattern is a route: literal segments, and wildcards that are identifiers.
@@ -63,6 +64,21 @@ func find(r *http.Request) (pattern, []string, bool) {
 		}
 	}
 	return pattern{}, nil, false
+}
+
+// withoutPrefix takes a platform's own path away from before the API's paths.
+// Whether it is the platform's is seen once it is known who asks.
+func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
+	path := r.URL.EscapedPath()
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	next, _, _ := strings.Cut(rest, "/")
+	if first == "v2" || first == "operations" || next != "v2" && next != "operations" || platforms.CheckPath("/"+first) != nil {
+		return "", r
+	}
+	out := r.Clone(r.Context())
+	out.URL.RawPath = strings.TrimPrefix(path, "/"+first)
+	out.URL.Path, _ = url.PathUnescape(out.URL.RawPath) // it was valid in the whole
+	return "/" + first, out
 }
 
 // route names the request's route for the log: identifiers are left out.

@@ -16,11 +16,13 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/platforms"
 )
 
 // Instances is what the routes of service instances need. The methods' own
@@ -56,8 +58,8 @@ type Broker interface {
 
 // An Authenticator knows the platforms. It compares in constant time.
 type Authenticator interface {
-	// Authenticate gives the id of the platform whose credentials these are.
-	Authenticate(username, password string) (platform string, ok bool)
+	// Authenticate gives the platform whose credentials these are.
+	Authenticate(username, password string) (platforms.Identity, bool)
 }
 
 // Options are what a Server is made of.
@@ -73,6 +75,13 @@ type Options struct {
 // A Server is the http.Handler of the broker.
 type Server struct {
 	Options
+	whole shown    // for platforms that may see everything
+	parts sync.Map // of shown, by the names of what may be seen
+}
+
+// A shown catalog is what a platform may see of it.
+type shown struct {
+	view     *catalog.View
 	catalogs [2]representation // before 2.17, and from 2.17 on
 }
 
@@ -86,15 +95,43 @@ type representation struct {
 // New makes a server. It fails only if the catalog cannot be encoded.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o}
+	var err error
+	s.whole, err = show(o.Offerings, nil)
+	return s, err
+}
+
+func show(offerings []catalog.Offering, view *catalog.View) (shown, error) {
+	out := shown{view: view}
 	for i, api := range []int{16, 17} {
-		body, err := json.Marshal(map[string]any{"services": emitted(o.Offerings, api)})
+		body, err := json.Marshal(map[string]any{"services": emitted(view.Of(offerings), api)})
 		if err != nil {
-			return nil, fmt.Errorf("encoding the catalog: %w", err)
+			return shown{}, fmt.Errorf("encoding the catalog: %w", err)
 		}
 		sum := sha256.Sum256(body)
-		s.catalogs[i] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+		out.catalogs[i] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
 	}
-	return s, nil
+	return out, nil
+}
+
+// shownTo is what a platform may see of the catalog, worked out once. A name
+// that is of nothing any more shows nothing.
+func (s *Server) shownTo(p platforms.Identity) (shown, error) {
+	if len(p.Offerings) == 0 {
+		return s.whole, nil
+	}
+	key := strings.Join(p.Offerings, "\n")
+	if found, ok := s.parts.Load(key); ok {
+		return found.(shown), nil
+	}
+	view, err := catalog.NewView(s.Offerings, p.Offerings)
+	if err != nil {
+		s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
+	}
+	out, err := show(s.Offerings, view)
+	if err == nil {
+		s.parts.Store(key, out)
+	}
+	return out, err
 }
 
 // emitted is the catalog for a version: only binding_rotatable depends on it
@@ -139,6 +176,7 @@ type response struct {
 type call struct {
 	*http.Request
 	broker.Caller
+	shown    shown    // to the platform
 	segments []string // of the path, each decoded once (INP-11)
 	query    url.Values
 	body     object // of PUT and PATCH
@@ -154,13 +192,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		received = began
 	}
-	resp, err := s.answer(w, r, received)
+	prefix, r := withoutPrefix(r)
+	resp, err := s.answer(w, r, prefix, received)
 	if err != nil {
 		resp = s.refusal(err, r)
 	}
 	h := w.Header()
 	for name, values := range resp.header {
 		h[name] = values
+	}
+	if location := h.Get("Location"); prefix != "" && location != "" {
+		h.Set("Location", prefix+location)
 	}
 	if id := requestIdentity(r); id != "" {
 		h.Set(keptRequestIdentity, id)
@@ -197,7 +239,7 @@ func encode(body any) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, received time.Time) (resp response, err error) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -213,7 +255,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, received time.Ti
 	if !ok {
 		return response{}, errUnauthorized
 	}
-	c := &call{Request: r, Caller: broker.Caller{Platform: platform, Received: received, API: newestAPI}}
+	if platform.Path != prefix {
+		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
+	}
+	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received, API: newestAPI}}
+	if c.shown, err = s.shownTo(platform); err != nil {
+		return response{}, err
+	}
+	c.View = c.shown.view
 	if underV2(r) {
 		if c.API, err = apiVersion(r.Header); err != nil {
 			return response{}, err

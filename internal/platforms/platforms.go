@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -44,21 +43,28 @@ func same(a, b string) int {
 	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
-// One is a single platform whose credential never changes while the process
-// runs.
-type One struct {
-	Platform   string // its immutable id
-	Credential Credential
+// An Identity is who a request comes from.
+type Identity struct {
+	ID        string
+	Path      string   // before /v2 in its URL; empty for none
+	Offerings []string // what it may see; empty is everything
 }
 
-// Authenticate implements osb.Authenticator.
-func (o One) Authenticate(username, password string) (string, bool) {
-	return o.Platform, o.Credential.matches(username, password)
+// authenticate finds the platform whose credentials these are, and looks at
+// every platform in any case.
+func (r Registry) authenticate(username, password string, now time.Time) (Identity, bool) {
+	var id Identity
+	found := false
+	for _, p := range r.Platforms {
+		if p.matches(username, password, now) {
+			id, found = Identity{ID: p.ID, Path: p.Path, Offerings: p.Offerings}, true
+		}
+	}
+	return id, found
 }
 
 const (
-	// keep is how long a credential is believed to be valid without reading
-	// it again.
+	// keep is how long the registry is believed without reading it again.
 	keep = time.Minute
 	// again is the least time between two readings that failed logins cause:
 	// a new password works at once, and wrong ones do not load the source.
@@ -67,67 +73,67 @@ const (
 	fetchTimeout = 5 * time.Second
 )
 
-// A Kept platform's credential is read from a source and kept for a minute.
+// Spread is how long it takes until every process knows of a change.
+const Spread = keep + fetchTimeout
+
+// A Kept registry is read from a source and kept for a minute.
 type Kept struct {
-	platform string
-	fetch    func(ctx context.Context) (Credential, error)
-	now      func() time.Time
-	log      *slog.Logger
+	fetch func(ctx context.Context) (Registry, error)
+	now   func() time.Time
+	log   *slog.Logger
 
 	mu      sync.Mutex
-	current Credential
+	current Registry
 	read    time.Time // of current; zero before the first
 	tried   time.Time
 }
 
-var errIncomplete = errors.New("credential has no user name or no password")
-
-// NewKept reads the credential once, so that a source that cannot be read is
+// NewKept reads the registry once, so that a source that cannot be read is
 // seen at the start.
-func NewKept(ctx context.Context, platform string, fetch func(ctx context.Context) (Credential, error), now func() time.Time, log *slog.Logger) (*Kept, error) {
-	k := &Kept{platform: platform, fetch: fetch, now: now, log: log}
+func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time, log *slog.Logger) (*Kept, error) {
+	k := &Kept{fetch: fetch, now: now, log: log}
 	if err := k.readAgain(ctx); err != nil {
-		return nil, fmt.Errorf("reading the credential of platform %q: %w", platform, err)
+		return nil, fmt.Errorf("reading the platforms' credentials: %w", err)
 	}
 	return k, nil
 }
 
 // Authenticate implements osb.Authenticator. While the source cannot be read,
 // what was read last goes on being valid.
-func (k *Kept) Authenticate(username, password string) (string, bool) {
+func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
 	if now.Sub(k.read) >= keep && now.Sub(k.tried) >= again {
 		k.refresh()
 	}
-	if k.current.matches(username, password) {
-		return k.platform, true
+	if id, ok := k.current.authenticate(username, password, now); ok {
+		return id, true
 	}
 	if username == "" || password == "" || now.Sub(k.tried) < again {
-		return k.platform, false
+		return Identity{}, false
 	}
 	k.refresh()
-	return k.platform, k.current.matches(username, password)
+	return k.current.authenticate(username, password, now)
 }
 
 func (k *Kept) refresh() {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
 	if err := k.readAgain(ctx); err != nil {
-		k.log.Error("the platform's credential cannot be read; the last one stays valid", "platform", k.platform, "error", err)
+		k.log.Error("the platforms' credentials cannot be read; the last ones stay valid", "error", err)
 	}
 }
 
 func (k *Kept) readAgain(ctx context.Context) error {
 	k.tried = k.now()
-	c, err := k.fetch(ctx)
+	r, err := k.fetch(ctx)
 	if err != nil {
 		return err
 	}
-	if c.Username == "" || c.Password == "" {
-		return errIncomplete
+	if err := r.check(); err != nil {
+		return err
 	}
-	k.current, k.read = c, k.tried
+	k.current, k.read = r, k.tried
 	return nil
 }

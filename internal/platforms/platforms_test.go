@@ -14,8 +14,12 @@ import (
 	"github.com/longshore/longshore/internal/platforms"
 )
 
-func TestOneComparesBothHalves(t *testing.T) {
-	one := platforms.One{Platform: "p", Credential: platforms.Credential{Username: "u", Password: "p:w"}}
+func one(c platforms.Credential) platforms.Registry {
+	return platforms.Registry{Platforms: []platforms.Platform{{ID: platforms.Default, Name: platforms.Default, Credential: c}}}
+}
+
+func TestBothHalvesAreCompared(t *testing.T) {
+	k, _ := newKept(t, &source{credential: platforms.Credential{Username: "u", Password: "p:w"}}, io.Discard)
 	cases := map[string]struct {
 		username, password string
 		want               bool
@@ -30,14 +34,11 @@ func TestOneComparesBothHalves(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			platform, ok := one.Authenticate(tc.username, tc.password)
-			if ok != tc.want || platform != "p" {
-				t.Errorf("got %q, %v; want %v", platform, ok, tc.want)
+			id, ok := k.Authenticate(tc.username, tc.password)
+			if ok != tc.want || ok && id.ID != platforms.Default || !ok && id.ID != "" {
+				t.Errorf("got %+v, %v; want %v", id, ok, tc.want)
 			}
 		})
-	}
-	if _, ok := (platforms.One{}).Authenticate("", ""); ok {
-		t.Errorf("an empty credential let everyone in")
 	}
 }
 
@@ -48,9 +49,9 @@ type source struct {
 	reads      int
 }
 
-func (s *source) fetch(context.Context) (platforms.Credential, error) {
+func (s *source) fetch(context.Context) (platforms.Registry, error) {
 	s.reads++
-	return s.credential, s.err
+	return one(s.credential), s.err
 }
 
 type clock struct{ now time.Time }
@@ -60,7 +61,7 @@ func (c *clock) Now() time.Time { return c.now }
 func newKept(t *testing.T, s *source, log io.Writer) (*platforms.Kept, *clock) {
 	t.Helper()
 	c := &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	k, err := platforms.NewKept(context.Background(), "p", s.fetch, c.Now, slog.New(slog.NewTextHandler(log, nil)))
+	k, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatalf("reading the first credential: %v", err)
 	}
@@ -116,7 +117,7 @@ func TestKeptOutlivesItsSource(t *testing.T) {
 	if !strings.Contains(log.String(), "throttled") || strings.Contains(log.String(), "canary") {
 		t.Errorf("the log says:\n%s", log.String())
 	}
-	if _, err := platforms.NewKept(context.Background(), "p", s.fetch, c.Now, slog.Default()); err == nil {
+	if _, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.Default()); err == nil {
 		t.Errorf("an incomplete credential was accepted at the start")
 	}
 }
@@ -124,8 +125,15 @@ func TestKeptOutlivesItsSource(t *testing.T) {
 func TestCredentialsAreNotPrinted(t *testing.T) {
 	c := platforms.Credential{Username: "u", Password: "canary-9b"}
 	var out bytes.Buffer
+	r := one(c)
+	r.Platforms[0].Previous = []platforms.Previous{{Password: "canary-8a"}}
+	p := r.Platforms[0]
 	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", c, c, c, c)
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "c", c)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p, p, p, p)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", r, r, r, r)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p.Previous, p.Previous, p.Previous, p.Previous)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "c", c, "p", p)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "c", c, "p", p, "r", r)
 	if strings.Contains(out.String(), "canary") {
 		t.Errorf("printed: %s", out.String())
 	}

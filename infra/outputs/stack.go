@@ -1,4 +1,4 @@
-package main
+package outputs
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-
-	"github.com/longshore/longshore/infra/outputs"
 )
 
 // Stacks is what is called of *cloudformation.Client.
@@ -15,8 +13,8 @@ type Stacks interface {
 	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput, opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
 }
 
-// Outputs are what the stack says of itself, all of them.
-func Outputs(ctx context.Context, client Stacks, name string) (map[string]string, error) {
+// Of are what the stack says of itself, all of them.
+func Of(ctx context.Context, client Stacks, name string) (map[string]string, error) {
 	out, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
 	if err != nil {
 		return nil, fmt.Errorf("reading stack %q: %w", name, err)
@@ -27,7 +25,7 @@ func Outputs(ctx context.Context, client Stacks, name string) (map[string]string
 			said[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
 		}
 	}
-	for _, want := range []string{outputs.API, outputs.URL, outputs.Secret, outputs.Table} {
+	for _, want := range []string{API, URL, Secret, Table} {
 		if said[want] == "" {
 			return nil, fmt.Errorf("stack %q has no output %q: it is not a broker's, or its last deployment has failed", name, want)
 		}

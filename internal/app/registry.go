@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/platforms"
+)
+
+// NewPassword is at least 128 random bits in letters and digits, which every
+// platform and shell takes as they are.
+func NewPassword() string { return rand.Text() }
+
+// A Registrar keeps the registry of platforms.
+type Registrar interface {
+	Registry(ctx context.Context) (platforms.Registry, error)
+	// Change replaces the registry by what f makes of it. Nothing is changed
+	// if f fails, or if somebody else changes it meanwhile.
+	Change(ctx context.Context, f func(platforms.Registry) (platforms.Registry, error)) error
+}
+
+// errChanging: two operators at once.
+var errChanging = errors.New("somebody else is changing the platforms: run the command again")
+
+// A folderRegistrar keeps the registry in a data folder; the broker that runs
+// over it reads it again by itself.
+type folderRegistrar struct{ dir string }
+
+// FolderRegistrar keeps the registry of the embedded broker over a data folder,
+// which has been started in it once.
+func FolderRegistrar(dir string) (Registrar, error) {
+	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
+		return nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
+	}
+	return folderRegistrar{dir}, nil
+}
+
+func (f folderRegistrar) path() string { return filepath.Join(f.dir, fileCredentials) }
+
+// Registry implements Registrar.
+func (f folderRegistrar) Registry(context.Context) (platforms.Registry, error) {
+	raw, err := os.ReadFile(f.path())
+	if err != nil {
+		return platforms.Registry{}, err
+	}
+	return platforms.Decode(raw)
+}
+
+// Change implements Registrar.
+func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
+	lock, err := lockFile(f.path() + ".lock")
+	if errors.Is(err, errLocked) {
+		return errChanging
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	r, err := f.Registry(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The broker was always given its credential; that one goes on.
+		r, err = initialRegistry(), nil
+	}
+	if err == nil {
+		r, err = change(r)
+	}
+	if err != nil {
+		return err
+	}
+	raw, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return writeJSON(f.path(), json.RawMessage(raw))
+}
+
+// initialRegistry is the default platform alone, with a generated password.
+func initialRegistry() platforms.Registry {
+	return platforms.Registry{Platforms: []platforms.Platform{{
+		ID: platforms.Default, Name: platforms.Default, Credential: platforms.Credential{Username: "broker", Password: NewPassword()},
+	}}}
+}
+
+// A secretRegistrar keeps the registry in a secret of Secrets Manager.
+type secretRegistrar struct {
+	client *secretsmanager.Client
+	arn    string
+}
+
+// StackRegistrar keeps the registry of the broker that a stack is, by the
+// caller's own rights: to describe the stack, and to read and write its secret.
+func StackRegistrar(ctx context.Context, stack string) (Registrar, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	if err != nil {
+		return nil, err
+	}
+	return secretRegistrar{secretsmanager.NewFromConfig(cfg), said[outputs.Secret]}, nil
+}
+
+// Registry implements Registrar.
+func (s secretRegistrar) Registry(ctx context.Context) (platforms.Registry, error) {
+	r, _, err := s.read(ctx)
+	return r, err
+}
+
+func (s secretRegistrar) read(ctx context.Context) (r platforms.Registry, version string, err error) {
+	out, err := s.client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &s.arn})
+	if err != nil {
+		return r, "", fmt.Errorf("reading the secret: %w", err)
+	}
+	// What is in the secret never gets into an error.
+	r, err = platforms.Decode([]byte(aws.ToString(out.SecretString)))
+	if err != nil {
+		return r, "", fmt.Errorf("the secret is damaged: %w", err)
+	}
+	return r, aws.ToString(out.VersionId), nil
+}
+
+// The stages of a secret's versions: the one that is read, and one of ours that
+// is about to be.
+const (
+	stageCurrent = "AWSCURRENT"
+	stageNext    = "LONGSHORE_NEXT"
+)
+
+// Change implements Registrar. The new version becomes the current one only if
+// the one that was read still is.
+func (s secretRegistrar) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
+	r, was, err := s.read(ctx)
+	if err == nil {
+		r, err = change(r)
+	}
+	if err != nil {
+		return err
+	}
+	raw, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	next, err := s.client.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
+		SecretId: &s.arn, SecretString: aws.String(string(raw)), VersionStages: []string{stageNext},
+	})
+	if err != nil {
+		return fmt.Errorf("writing the secret: %w", err)
+	}
+	_, err = s.client.UpdateSecretVersionStage(ctx, &secretsmanager.UpdateSecretVersionStageInput{
+		SecretId: &s.arn, VersionStage: aws.String(stageCurrent), MoveToVersionId: next.VersionId, RemoveFromVersionId: &was,
+	})
+	if refused := (*types.InvalidParameterException)(nil); errors.As(err, &refused) {
+		return errChanging
+	}
+	if err != nil {
+		return fmt.Errorf("making the new version of the secret the current one: %w", err)
+	}
+	return nil
+}

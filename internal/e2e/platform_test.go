@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// longshore runs a command to its end, and gives its output and exit status.
+func longshore(t testing.TB, args ...string) (out string, status int) {
+	t.Helper()
+	cmd := command(nil, args...)
+	raw, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatalf("longshore %v: %v", args, err)
+	}
+	return string(raw), cmd.ProcessState.ExitCode()
+}
+
+func login(t testing.TB, url, username, password string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2/catalog", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(username, password)
+	request.Header.Set("X-Broker-API-Version", "2.17")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// Platforms come and go while the broker runs, and after a restart.
+func TestPlatforms(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	p := start(t, data)
+	do := func(pattern string, args ...string) string {
+		t.Helper()
+		out, status := longshore(t, append(args, "--data", data)...)
+		found := regexp.MustCompile(pattern).FindStringSubmatch(out)
+		if status != 0 || found == nil {
+			t.Fatalf("longshore %v: status %d, and nothing like %q:\n%s", args, status, pattern, out)
+		}
+		return found[len(found)-1]
+	}
+	const spread = 90 * time.Second
+	password := do(`password +(\S+)`, "platform", "add", "korifi", "--path", "/korifi", "--offering", "demo/sync")
+	waitFor(t, spread, "the platform to be let in", func() bool { return login(t, p.url+"/korifi", "korifi", password) == 200 })
+	if got := login(t, p.url, "korifi", password); got != 404 {
+		t.Errorf("at the root it is answered %d", got)
+	}
+	list := do(`(?s).*`, "platform", "list")
+	if !strings.Contains(list, "korifi") || !strings.Contains(list, "demo/sync") || strings.Contains(list, password) {
+		t.Errorf("the list:\n%s", list)
+	}
+	next := do(`: (\S+)\n`, "platform", "rotate", "korifi", "--now", "--overlap", "30m")
+	waitFor(t, spread, "the new password to be known", func() bool {
+		if login(t, p.url+"/korifi", "korifi", password) != 200 {
+			t.Fatal("the old password is refused during the overlap")
+		}
+		return login(t, p.url+"/korifi", "korifi", next) == 200
+	})
+	p.kill()
+	p = start(t, data)
+	if got := login(t, p.url+"/korifi", "korifi", next); got != 200 {
+		t.Errorf("after a restart it is answered %d", got)
+	}
+	do(`refused`, "platform", "remove", "korifi")
+	p.kill()
+	p = start(t, data)
+	if got := login(t, p.url+"/korifi", "korifi", next); got != 401 {
+		t.Errorf("after its removal it is answered %d", got)
+	}
+
+	for name, tc := range map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"NoVerb":       {[]string{"platform"}, 2, "add, list, rotate or remove"},
+		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, rotate or remove"},
+		"NoName":       {[]string{"platform", "add"}, 2, "name first"},
+		"Surplus":      {[]string{"platform", "remove", "a", "b"}, 2, `does not take "b"`},
+		"NoFolder":     {[]string{"platform", "list", "--data", t.TempDir()}, 1, "started once"},
+		"Unknown":      {[]string{"platform", "rotate", "none", "--data", data}, 1, "platform list"},
+		"Offering":     {[]string{"platform", "add", "x", "--offering", "none", "--data", data}, 1, "the catalog has no none"},
+		"Last":         {[]string{"platform", "remove", "default", "--data", data}, 1, "last platform"},
+		"BadName":      {[]string{"platform", "add", "Bad_Name", "--data", data}, 1, "small letters"},
+		"BadPath":      {[]string{"platform", "add", "x", "--path", "x", "--data", data}, 1, "such as /cf-eu"},
+		"NegativeTime": {[]string{"platform", "rotate", "default", "--overlap", "-1h", "--data", data}, 2, "negative"},
+	} {
+		if out, status := longshore(t, tc.args...); status != tc.status || !strings.Contains(out, tc.want) {
+			t.Errorf("%s: status %d:\n%s\nwant %d, and %q", name, status, out, tc.status, tc.want)
+		}
+	}
+}

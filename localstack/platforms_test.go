@@ -1,0 +1,126 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// longshore runs the command line against the stack, and gives what it says.
+func longshore(t *testing.T, args ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "longshore")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/longshore")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	args = append(args, "--stack", cmp.Or(os.Getenv("STACK"), "Longshore"))
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func said(t *testing.T, out, pattern string) string {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(out)
+	if found == nil {
+		t.Fatalf("nothing like %q is said:\n%s", pattern, out)
+	}
+	return found[1]
+}
+
+// login is the status of a request for the catalog.
+func (p platform) login(t *testing.T) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v2/catalog", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(p.username, p.password)
+	request.Header.Set("X-Broker-API-Version", "2.17")
+	response, err := (&http.Client{Timeout: callLimit}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// spread is more than it takes until every process knows of a change.
+const spread = 90 * time.Second
+
+// A second platform comes, is apart from the first, changes its password under
+// load without a refusal, and goes.
+func TestPlatforms(t *testing.T) {
+	t.Parallel()
+	first := newPlatform(t)
+	name := id("cf")
+	added := longshore(t, "platform", "add", name, "--path", "/"+name, "--offering", "demo")
+	second := platform{first.url + "/" + name, said(t, added, `user +(\S+)`), said(t, added, `password +(\S+)`)}
+	eventually(t, "the new platform is let in", spread, func() bool { return second.login(t) == 200 })
+	if out := longshore(t, "platform", "list"); !strings.Contains(out, name) || strings.Contains(out, second.password) {
+		t.Errorf("the list does not name it, or tells its password:\n%s", out)
+	}
+	if a := second.call(t, "GET", "/v2/catalog", "", 200); strings.Contains(a.raw, "demo-other") {
+		t.Error("it sees more than its part")
+	}
+	lost := platform{first.url, second.username, second.password}
+	lost.call(t, "GET", "/v2/catalog", "", 404)
+
+	// The same id, twice.
+	instance := instancePath(id("i"))
+	first.call(t, "PUT", instance, provision(planSync), 201)
+	second.call(t, "GET", instance, "", 404)
+	accepted := second.call(t, "PUT", instance+"?accepts_incomplete=true", provision(planAsync), 202)
+	where := accepted.header.Get("Location")
+	if !strings.Contains(where, "/"+name+"/operations/") {
+		t.Errorf("NFR-04: Location %q", where)
+	}
+	first.call(t, "GET", "/operations/"+accepted.text("operation"), "", 404)
+	if state := second.settled(t, instance, accepted.text("operation")); state != "succeeded" {
+		t.Errorf("provisioning ended %q", state)
+	}
+	second.settled(t, instance, second.call(t, "DELETE", instance+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation"))
+	first.call(t, "GET", instance, "", 200)
+	first.call(t, "DELETE", instance+"?"+hints(planSync), "", 200)
+
+	// A new password, while the old one is in use.
+	stop, refused := make(chan struct{}), 0
+	var load sync.WaitGroup
+	load.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if second.login(t) != 200 {
+				refused++
+			}
+		}
+	})
+	rotated := second
+	rotated.password = said(t, longshore(t, "platform", "rotate", name, "--overlap", "1h", "--now"), `: (\S+)`)
+	eventually(t, "the new password is known", spread, func() bool { return rotated.login(t) == 200 })
+	close(stop)
+	load.Wait()
+	if refused > 0 {
+		t.Errorf("%d requests were refused while the password was changed", refused)
+	}
+
+	longshore(t, "platform", "remove", name)
+	eventually(t, "the platform is refused", spread, func() bool { return rotated.login(t) == 401 })
+}
