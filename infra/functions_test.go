@@ -134,9 +134,10 @@ func TestEnvironment(t *testing.T) {
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
 			envAccount: account, app.EnvTable: table, app.EnvStateMachine: machine,
 		}},
-		"ChosenAPI": {"nothing of it is chosen", chosen, FunctionAPI, map[string]string{
+		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
+			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",

@@ -19,6 +19,8 @@ const (
 	ContextStack          = "stack"
 	ContextArchitecture   = "architecture"
 	ContextDemoDelay      = "demo-delay"
+	ContextMinRetryAfter  = "min-retry-after"
+	ContextMaxRetryAfter  = "max-retry-after"
 	ContextLogDays        = "log-days"
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
@@ -51,7 +53,10 @@ type Settings struct {
 	// DemoDelay is how long the demo's asynchronous steps take; empty leaves
 	// it to the demo.
 	DemoDelay string
-	LogDays   int
+	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
+	// empty leaves it to the broker.
+	MinRetryAfter, MaxRetryAfter string
+	LogDays                      int
 	// ThrottleRate is how many requests a second are taken on average, and
 	// ThrottleBurst how many at once.
 	ThrottleRate, ThrottleBurst int
@@ -90,6 +95,8 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Stack:          r.text(ContextStack, "Longshore"),
 		Architecture:   r.text(ContextArchitecture, ARM64),
 		DemoDelay:      r.text(ContextDemoDelay, ""),
+		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
+		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
@@ -112,24 +119,15 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}
-	if err := checkDemoDelay(s.DemoDelay); err != nil {
-		r.problems = append(r.problems, fmt.Errorf("context %s: %w", ContextDemoDelay, err))
-	}
+	// The room that will read these is asked about each.
+	r.check(ContextDemoDelay, map[string]string{app.EnvDemoDelay: s.DemoDelay})
+	r.check(ContextMinRetryAfter+" and "+ContextMaxRetryAfter, map[string]string{
+		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
+	})
 	if _, ok := retentions[s.LogDays]; !ok {
 		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
 	}
 	return s, errors.Join(r.problems...)
-}
-
-// checkDemoDelay asks the room that will read it.
-func checkDemoDelay(delay string) error {
-	_, err := app.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string {
-		if name == app.EnvDemoDelay {
-			return delay
-		}
-		return ""
-	})
-	return err
 }
 
 // numbers lists the keys of a table in order.
@@ -149,6 +147,14 @@ type reader struct {
 
 func (r *reader) refuse(name, value, want string) {
 	r.problems = append(r.problems, fmt.Errorf("context %s is %q: give %s", name, value, want))
+}
+
+// check has the settings read as the functions will read them.
+func (r *reader) check(name string, environment map[string]string) {
+	_, err := app.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
+	if err != nil {
+		r.problems = append(r.problems, fmt.Errorf("context %s: %w", name, err))
+	}
 }
 
 func (r *reader) text(name, unset string) string {

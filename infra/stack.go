@@ -45,6 +45,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN(),
 			app.EnvStateMachine: workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: provisioner.FunctionArn(),
+			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 		},
 		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), workflow.Starting(), workflow.Finishing()),
 	})

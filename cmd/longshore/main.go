@@ -33,6 +33,8 @@ Settings from the environment (serve):
         what the platform logs in with; generated and kept in DIR unless set
   LONGSHORE_DEMO_DELAY
         how long the demo's asynchronous steps take, such as 500ms; 3s unless set
+  LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
+        bounds of Retry-After; 1s and 1m unless set
 `
 
 func main() {

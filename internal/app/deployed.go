@@ -113,6 +113,10 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	bounds, err := retryAfter(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
 	secret := secretRegistrar{secretsmanager.NewFromConfig(d.Config), set[EnvSecret]}
 	known, err := platforms.NewKept(ctx, secret.Registry, now, d.Log)
 	if err != nil {
@@ -122,7 +126,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
 	server, err := osb.New(osb.Options{
-		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, d.Log),
+		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, bounds, d.Log),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log,
 	})
 	if err != nil {

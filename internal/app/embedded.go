@@ -122,7 +122,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
 	})
 	e.Handler, err = osb.New(osb.Options{
-		Broker:    newBroker(records, offered, e.folder.vault, e.engine, log),
+		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
 	})
 	if err != nil {
@@ -137,11 +137,12 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	return e, nil
 }
 
-func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, log *slog.Logger) *broker.Broker {
+func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, r RetryAfter, log *slog.Logger) *broker.Broker {
 	return broker.New(broker.Options{
 		Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log,
 		SynchronousWait: synchronousWait, OperationTimeout: operationTimeout,
+		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})
 }
 

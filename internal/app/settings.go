@@ -1,9 +1,12 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/longshore/longshore/internal/broker"
 )
 
 // The names of the settings that come from the environment. This list is the
@@ -13,7 +16,9 @@ const (
 	EnvUsername = "LONGSHORE_USERNAME"
 	EnvPassword = "LONGSHORE_PASSWORD"
 	// Of the embedded broker and of the functions.
-	EnvDemoDelay = "LONGSHORE_DEMO_DELAY"
+	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"
+	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
+	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	// Of the functions: where things are.
 	EnvTable        = "LONGSHORE_TABLE"         // name of the table
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
@@ -36,7 +41,12 @@ type Settings struct {
 	Username, Password string
 	// DemoDelay is how long the demo's asynchronous steps take.
 	DemoDelay time.Duration
+	// RetryAfter bounds when clients are told to ask again.
+	RetryAfter RetryAfter
 }
+
+// RetryAfter are the bounds of the header Retry-After.
+type RetryAfter struct{ Min, Max time.Duration }
 
 // DefaultDemoDelay is the demo's delay unless it is set.
 const DefaultDemoDelay = 3 * time.Second
@@ -68,9 +78,30 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
 		}
 	}
-	var err error
-	s.DemoDelay, err = demoDelay(getenv)
-	return s, err
+	var delayErr, retryErr error
+	s.DemoDelay, delayErr = demoDelay(getenv)
+	s.RetryAfter, retryErr = retryAfter(getenv)
+	return s, errors.Join(delayErr, retryErr)
+}
+
+// retryAfter reads the bounds of Retry-After, which counts whole seconds.
+func retryAfter(getenv func(string) string) (RetryAfter, error) {
+	r := RetryAfter{broker.MinRetryAfter, broker.MaxRetryAfter}
+	for name, into := range map[string]*time.Duration{EnvMinRetryAfter: &r.Min, EnvMaxRetryAfter: &r.Max} {
+		text := getenv(name)
+		if text == "" {
+			continue
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Second || d > time.Hour {
+			return r, &SettingError{name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s"}
+		}
+		*into = d
+	}
+	if r.Min > r.Max {
+		return r, &SettingError{EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max), "give the smaller one here"}
+	}
+	return r, nil
 }
 
 // demoDelay reads how long the demo's asynchronous steps take.

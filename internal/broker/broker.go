@@ -5,6 +5,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ type Records interface {
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
+	Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -54,13 +56,24 @@ type Options struct {
 	// OperationTimeout is the deadline of operations on plans that have no
 	// maximum_polling_duration.
 	OperationTimeout time.Duration
+	// MinRetryAfter and MaxRetryAfter bound what clients are told about when
+	// to ask again; zero for the defaults.
+	MinRetryAfter, MaxRetryAfter time.Duration
 }
 
-// A Broker answers requests. It has no state of its own.
-type Broker struct{ Options }
+// A Broker answers requests. It has no state of its own but what it can do
+// without.
+type Broker struct {
+	Options
+	paces paces
+}
 
 // New makes a broker.
-func New(o Options) *Broker { return &Broker{Options: o} }
+func New(o Options) *Broker {
+	o.MinRetryAfter = cmp.Or(o.MinRetryAfter, MinRetryAfter)
+	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, MaxRetryAfter)
+	return &Broker{Options: o}
+}
 
 // A Caller is who asks, and how it understands answers.
 type Caller struct {
@@ -129,14 +142,20 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 	return never || !permitted, nil
 }
 
-func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
+// start is what an operation on a plan begins with. Of a plan that has left the
+// catalog, only its id is known.
+func (b *Broker) start(ctx context.Context, c Caller, k ledger.PaceKey, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
 	timeout := b.OperationTimeout
 	if plan.MaximumPollingDuration > 0 {
 		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
 	}
-	return lifecycle.Start{
+	s := lifecycle.Start{
 		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: c.Asker,
 	}
+	if !synchronous { // nobody is told when to ask again
+		s.Expected = b.expected(ctx, k, now)
+	}
+	return s
 }
 
 // launch starts the operation that was just committed. A start that fails is
@@ -190,20 +209,23 @@ func (b *Broker) accepted(c lifecycle.Course) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
 }
 
-// Bounds of Retry-After.
-const (
-	minRetryAfter     = time.Second
-	maxRetryAfter     = time.Minute
-	defaultRetryAfter = 5 * time.Second
-)
-
-// retryAfter is when to poll: when the next look is planned, within bounds.
+// retryAfter is when to poll (FAC-16): when the operation is likely to be over,
+// by what others like it took; if that is not known, or past, when the next
+// look is planned. It is within bounds.
 func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
-	left := op.Next.Sub(b.Now())
-	if left <= 0 {
-		return defaultRetryAfter
+	now := b.Now()
+	look := op.Next.Sub(now)
+	left := op.Started.Add(op.Expected).Sub(now)
+	switch {
+	case op.Expected > 0 && left > 0:
+	case look > 0:
+		left = look
+	case op.Expected > 0:
+		left = op.Expected / 4 // it takes longer than most, and may be over at any time
+	default:
+		left = defaultRetryAfter
 	}
-	return max(minRetryAfter, min(maxRetryAfter, left))
+	return max(b.MinRetryAfter, min(b.MaxRetryAfter, left))
 }
 
 // joins decides how a repeated request meets the operation that runs already:

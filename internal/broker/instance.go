@@ -98,7 +98,7 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, false, err
 	}
-	i, past, err := i.BeginProvision(b.start(q.Caller, plan, b.Now(), synchronous), i.Key, offering.Provider, a)
+	i, past, err := i.BeginProvision(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: q.ServiceID, PlanID: q.PlanID, Kind: lifecycle.Provision}, plan, b.Now(), synchronous), i.Key, offering.Provider, a)
 	if err != nil {
 		return i, false, err
 	}
@@ -145,7 +145,7 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
 // current one, nothing has been begun.
 func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Course, error) {
 	now := b.Now()
-	start := b.start(c, catalog.Plan{}, now, false)
+	start := func(k ledger.PaceKey) lifecycle.Start { return b.start(ctx, c, k, catalog.Plan{}, now, false) }
 	var begun lifecycle.Course
 	var changes []ledger.Change
 	if t.Key.IsBinding() {
@@ -153,7 +153,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 		if err != nil || !r.Runs(t) {
 			return r.Course, err
 		}
-		next, past, err := r.BeginUnbind(start)
+		next, past, err := r.BeginUnbind(start(ledger.PaceKey{ServiceID: r.ServiceID, PlanID: r.PlanID, Kind: lifecycle.Unbind}))
 		if err != nil {
 			return r.Course, err
 		}
@@ -163,7 +163,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 		if err != nil || !r.Runs(t) {
 			return r.Course, err
 		}
-		next, past, err := r.BeginDeprovision(start)
+		next, past, err := r.BeginDeprovision(start(ledger.PaceKey{ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Kind: lifecycle.Deprovision}))
 		if err != nil {
 			return r.Course, err
 		}
@@ -229,7 +229,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginDeprovision(b.start(q.Caller, plan, now, synchronous))
+		i, past, err := i.BeginDeprovision(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID, Kind: lifecycle.Deprovision}, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}

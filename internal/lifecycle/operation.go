@@ -69,6 +69,9 @@ type Operation struct {
 	Faults int `json:"faults,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
+	// Expected is how long it was likely to take when it began; zero if that
+	// was not known.
+	Expected time.Duration `json:"expected,omitempty"`
 	// Asker is who asked for it, for audit.
 	Asker Asker `json:"asker,omitzero"`
 	// Target is what an update leads to; the attributes change only when it
@@ -105,12 +108,14 @@ type Start struct {
 	Timeout     time.Duration
 	Synchronous bool
 	Asker       Asker
+	// Expected is how long such operations take; zero if that is not known.
+	Expected time.Duration
 }
 
 func (s Start) operation(kind Kind) *Operation {
 	return &Operation{
 		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
-		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Asker: s.Asker,
+		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Asker: s.Asker, Expected: s.Expected,
 	}
 }
 

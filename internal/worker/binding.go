@@ -217,7 +217,11 @@ func (w *Worker) recordBinding(
 		}
 		next.Course = next.Released(holder)
 		outcome = outcomeOf(next.Course, now)
-		return w.Records.Commit(ctx, append(more, ledger.PutBinding(next), check(r))...)
+		if err := w.Records.Commit(ctx, append(more, ledger.PutBinding(next), check(r))...); err != nil {
+			return err
+		}
+		w.learn(ctx, r.binding.ServiceID, r.binding.PlanID, next.Operation)
+		return nil
 	})
 	return outcome, err
 }

@@ -146,7 +146,15 @@ func (w *Worker) recordInstance(
 		}
 		next.Course = next.Released(holder)
 		outcome = outcomeOf(next.Course, now)
-		return w.Records.Commit(ctx, append(more, ledger.PutInstance(next))...)
+		if err := w.Records.Commit(ctx, append(more, ledger.PutInstance(next))...); err != nil {
+			return err
+		}
+		plan := i.Attributes // of what is deleted, nothing is left in the record
+		if next.Operation.Kind == lifecycle.Update {
+			plan = next.Attributes
+		}
+		w.learn(ctx, plan.ServiceID, plan.PlanID, next.Operation)
+		return nil
 	})
 	return outcome, err
 }

@@ -26,6 +26,7 @@ type Records interface {
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
 	Bindings(ctx context.Context, instance lifecycle.Key) ([]lifecycle.Binding, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -97,6 +98,23 @@ func (w *Worker) call(ctx context.Context, name string, ask func(context.Context
 	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
 	defer cancel()
 	return ask(ctx, p)
+}
+
+// learn remembers how long an operation took that has ended well, so that those
+// who wait for the next one are told when to ask. It is only advice: a sample
+// that is lost, to a crash or to another that ends just now, is not missed.
+func (w *Worker) learn(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
+	if op.Phase != lifecycle.Succeeded || op.Synchronous {
+		return
+	}
+	k := ledger.PaceKey{ServiceID: serviceID, PlanID: planID, Kind: op.Kind}
+	p, err := w.Records.Pace(ctx, k)
+	if err == nil {
+		err = w.Records.Commit(ctx, ledger.PutPace(k, p.With(op.Settled.Sub(op.Started))))
+	}
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		w.Log.Warn("how long an operation took cannot be kept", "plan", planID, "kind", string(op.Kind), "error", err)
+	}
 }
 
 // A verdict is what the answer of a provider means for the operation.
