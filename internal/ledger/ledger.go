@@ -32,8 +32,10 @@ const (
 // again and decide again.
 var ErrConflict = store.ErrConflict
 
-// A Ledger reads and writes the records. It has no state of its own.
+// A Ledger reads and writes the records. It has no state of its own but what it
+// can do without.
 type Ledger struct {
+	memory  memory
 	store   store.Store
 	account string
 	region  string
@@ -50,7 +52,7 @@ func New(s store.Store, account, region string, newID func() string) *Ledger {
 // version 0. A tombstone whose time is over reads as Absent, at its version.
 func (l *Ledger) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
 	var i lifecycle.Instance
-	version, err := l.read(ctx, instanceKey(key), &i)
+	version, err := readRecord(ctx, l, instanceKey(key), func(r store.Record) error { return readKept(l, r, &i) })
 	if err != nil {
 		return i, err
 	}
@@ -65,7 +67,7 @@ func (l *Ledger) Instance(ctx context.Context, key lifecycle.Key, now time.Time)
 // Binding reads a binding as Instance reads an instance.
 func (l *Ledger) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
 	var b lifecycle.Binding
-	version, err := l.read(ctx, bindingKey(key), &b)
+	version, err := readRecord(ctx, l, bindingKey(key), func(r store.Record) error { return readKept(l, r, &b) })
 	if err != nil {
 		return b, err
 	}
@@ -167,6 +169,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 }
 
 func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, error) {
+	return readRecord(ctx, l, key, func(r store.Record) error { return decode(r, into) })
+}
+
+func readRecord(ctx context.Context, l *Ledger, key store.Key, into func(store.Record) error) (int64, error) {
 	// What no record can be named by is not recorded: the ids in tokens that
 	// platforms make up may be of any length.
 	if store.CheckKey(key) != nil {
@@ -179,7 +185,7 @@ func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, erro
 	if err != nil {
 		return 0, fmt.Errorf("reading %q: %w", key.Sort, err)
 	}
-	return r.Version, decode(r, into)
+	return r.Version, into(r)
 }
 
 func decode(r store.Record, into any) error {

@@ -1,0 +1,114 @@
+package ledger_test
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/store"
+)
+
+func begun(t *testing.T, l *ledger.Ledger) lifecycle.Instance {
+	t.Helper()
+	i, _, err := lifecycle.Instance{}.BeginProvision(
+		lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}, instance, "demo", lifecycle.Attributes{ServiceID: "s"})
+	if err == nil {
+		err = l.Commit(t.Context(), ledger.PutInstance(i))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// What is remembered is used for the very record that the store gave, and for
+// no other.
+func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
+	s := newStore(t)
+	mine, other := over(s), ledger.New(s, "account", "region", func() string { return "other" })
+	begun(t, mine)
+	read := func() lifecycle.Instance {
+		t.Helper()
+		i, err := mine.Instance(t.Context(), instance, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	first := read()
+	if diff := cmp.Diff(first, read()); diff != "" {
+		t.Errorf("read twice: -first +second:\n%s", diff)
+	}
+	// Another process changes it.
+	i, err := other.Instance(t.Context(), instance, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err = i.Succeed(epoch.Add(time.Minute))
+	if err == nil {
+		err = other.Commit(t.Context(), ledger.PutInstance(i))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got.State != lifecycle.Ready || got.Version != 2 {
+		t.Errorf("read %s at version %d", got.State, got.Version)
+	}
+	// It is dropped, and made again at a version that was remembered.
+	key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
+	if err := s.Commit(t.Context(), store.Delete(key, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got.State != lifecycle.Absent || got.Version != 0 {
+		t.Errorf("read %s at version %d of what is gone", got.State, got.Version)
+	}
+	for range 2 {
+		begun(t, other)
+		if got := read(); got.State != lifecycle.Creating || got.Version != 1 {
+			t.Errorf("read %s at version %d of what is new", got.State, got.Version)
+		}
+		if err := s.Commit(t.Context(), store.Delete(key, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whatever the lifecycle makes of a record, the one that is remembered stays
+// as it was read.
+func TestNothingChangesWhatIsRemembered(t *testing.T) {
+	l := over(newStore(t))
+	begun(t, l)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				i, err := l.Instance(t.Context(), instance, epoch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				// A method on the course, and each of the instance's.
+				_ = i.Looked(epoch, lifecycle.Look{Percent: 50, Description: "x", After: time.Minute})
+				_ = i.Leased("holder", epoch, epoch.Add(time.Minute), time.Time{})
+				_ = i.Faulted(epoch, time.Second)
+				_ = i.Redriven(epoch)
+				_, _ = i.Succeed(epoch)
+				_, _ = i.Fail(epoch, lifecycle.Failure{Message: "x"})
+				_, _, _ = i.BeginDeprovision(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch})
+			}
+		})
+	}
+	all.Wait()
+	fresh, err := over(newStore(t)), error(nil)
+	want := begun(t, fresh)
+	want.Version = 1
+	got, err := l.Instance(t.Context(), instance, epoch)
+	if err != nil || !reflect.DeepEqual(want, got) {
+		t.Errorf("%v: -want +got:\n%s", err, cmp.Diff(want, got))
+	}
+}
