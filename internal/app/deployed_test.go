@@ -22,6 +22,8 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/gateway"
+	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
@@ -57,11 +59,20 @@ func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*la
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// The three functions' handlers over an emulated DynamoDB, KMS, Secrets
-// Manager and Parameter Store: the same rooms as embedded, put together for
-// AWS. What deploys them is not part of this.
-func TestFunctionsTogether(t *testing.T) {
-	ctx, cfg := context.Background(), emulator.Config(t)
+// together are the three functions' handlers over an emulated DynamoDB, KMS,
+// Secrets Manager and Parameter Store: the same rooms as embedded, put
+// together for AWS. What deploys them is not part of this.
+type together struct {
+	*testing.T
+	here   *here
+	api    gateway.Handler
+	sweep  func(context.Context) (reaper.Report, error)
+	prefix string
+}
+
+func newTogether(t *testing.T, cfg aws.Config) *together {
+	t.Helper()
+	ctx := t.Context()
 	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,70 +83,76 @@ func TestFunctionsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := "/" + emulator.Name("longshore") + "/demo"
+	f := &together{T: t, here: &here{}, prefix: "/" + emulator.Name("longshore") + "/demo"}
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
-		app.EnvDemoPrefix: prefix, app.EnvDemoDelay: "200ms",
+		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms",
 	}
-	h := &here{}
-	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: h, Invoker: h}
-	api, err := deployed.API(ctx)
-	if err != nil {
+	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here}
+	if f.api, err = deployed.API(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if h.provisioner, err = deployed.Provisioner(ctx); err != nil {
+	if f.here.provisioner, err = deployed.Provisioner(ctx); err != nil {
 		t.Fatal(err)
 	}
-	sweep, err := deployed.Reaper(ctx)
-	if err != nil {
+	if f.sweep, err = deployed.Reaper(ctx); err != nil {
 		t.Fatal(err)
 	}
-	call := func(method, path, query, body string, status int) map[string]any {
-		t.Helper()
-		values := map[string][]string{}
-		for _, pair := range strings.Split(query, "&") {
-			if name, value, ok := strings.Cut(pair, "="); ok {
-				values[name] = []string{value}
+	return f
+}
+
+func (f *together) call(method, path, query, body string, status int) map[string]any {
+	f.Helper()
+	values := map[string][]string{}
+	for _, pair := range strings.Split(query, "&") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			values[name] = []string{value}
+		}
+	}
+	response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
+		HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: values,
+		MultiValueHeaders: map[string][]string{
+			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
+			"X-Broker-API-Version": {"2.17"},
+		},
+		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path, RequestTimeEpoch: time.Now().UnixMilli()},
+	})
+	if err != nil || response.StatusCode != status {
+		f.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
+	}
+	var out map[string]any
+	if err := json.Unmarshal([]byte(response.Body), &out); err != nil {
+		f.Fatalf("%s %s: %q", method, path, response.Body)
+	}
+	if location := response.MultiValueHeaders["Location"]; status == 202 && (len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
+		f.Errorf("NFR-04: Location %v", location)
+	}
+	return out
+}
+
+// drive does what the state machine does.
+func (f *together) drive() {
+	f.Helper()
+	for len(f.here.started) > 0 {
+		in := f.here.started[0]
+		f.here.started = f.here.started[1:]
+		for range 20 {
+			out, err := f.here.provisioner(f.Context(), in)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if out.Settled {
+				break
 			}
 		}
-		response, err := api(ctx, events.APIGatewayProxyRequest{
-			HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: values,
-			MultiValueHeaders: map[string][]string{
-				"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
-				"X-Broker-API-Version": {"2.17"},
-			},
-			RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path, RequestTimeEpoch: time.Now().UnixMilli()},
-		})
-		if err != nil || response.StatusCode != status {
-			t.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
-		}
-		var out map[string]any
-		if err := json.Unmarshal([]byte(response.Body), &out); err != nil {
-			t.Fatalf("%s %s: %q", method, path, response.Body)
-		}
-		if location := response.MultiValueHeaders["Location"]; status == 202 && (len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
-			t.Errorf("NFR-04: Location %v", location)
-		}
-		return out
 	}
-	// drive does what the state machine does.
-	drive := func() {
-		t.Helper()
-		for len(h.started) > 0 {
-			in := h.started[0]
-			h.started = h.started[1:]
-			for range 20 {
-				out, err := h.provisioner(ctx, in)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if out.Settled {
-					break
-				}
-			}
-		}
-	}
+}
+
+func TestFunctionsTogether(t *testing.T) {
+	cfg := emulator.Config(t)
+	f := newTogether(t, cfg)
+	call, drive, prefix := f.call, f.drive, f.prefix
 	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
@@ -161,7 +178,7 @@ func TestFunctionsTogether(t *testing.T) {
 	if n := held(t, cfg, prefix); n != 0 {
 		t.Errorf("%d things are left", n)
 	}
-	if report, err := sweep(ctx); err != nil || !report.Empty() {
+	if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
 		t.Errorf("nothing was due, but: %+v %v", report, err)
 	}
 	call("GET", "/nope", "", "", 404)
