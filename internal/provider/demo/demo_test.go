@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,74 +19,12 @@ import (
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/provider/providertest"
 )
 
-var (
-	start    = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
-	errFault = errors.New("the things answered with a fault")
-)
-
-// faltering is things of which one call answers with a fault.
-type faltering struct {
-	demo.Things
-	mu     sync.Mutex
-	left   int // calls until the fault; 0 for none
-	worked bool
-	struck bool
-}
-
-// arm makes the nth call from now answer with a fault.
-func (f *faltering) arm(n int, worked bool) (disarm func() bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left, f.worked, f.struck = n, worked, false
-	return func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.left = 0
-		return f.struck
-	}
-}
-
-func (f *faltering) call(do func() error) error {
-	f.mu.Lock()
-	strikes := f.left == 1
-	f.struck = f.struck || strikes
-	f.left = max(f.left-1, 0)
-	worked := f.worked
-	f.mu.Unlock()
-	if !strikes {
-		return do()
-	}
-	if worked {
-		_ = do()
-	}
-	return errFault
-}
-
-func (f *faltering) Create(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Create(ctx, t) })
-}
-
-func (f *faltering) Get(ctx context.Context, name string) (t demo.Thing, err error) {
-	err = f.call(func() error { t, err = f.Things.Get(ctx, name); return err })
-	return t, err
-}
-
-func (f *faltering) Replace(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Replace(ctx, t) })
-}
-
-func (f *faltering) Delete(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Delete(ctx, t) })
-}
-
-func (f *faltering) List(ctx context.Context, cursor string) (page []demo.Thing, next string, err error) {
-	err = f.call(func() error { page, next, err = f.Things.List(ctx, cursor); return err })
-	return page, next, err
-}
+var start = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
 
 // folder makes a folder, in memory where the system has a place for that: these
 // tests sync thousands of times and prove nothing about the disk.
@@ -115,85 +52,11 @@ func open(t testing.TB, dir string) *files.Folder {
 	return f
 }
 
-// nameOf is the name that the demo gives to the thing of these tags.
-func nameOf(tags provider.Tags) string {
-	role := "instance"
-	if tags.Binding != "" {
-		role = "binding"
-	}
-	return provider.Name("longshore-demo", role, tags)
-}
-
 func TestConformanceOverFiles(t *testing.T) {
-	conforms(t, files.PageSize, func(t *testing.T) func(testing.TB) demo.Things {
+	demotest.Run(t, files.PageSize, func(t *testing.T) func(testing.TB) demo.Things {
 		dir := folder(t)
 		return func(t testing.TB) demo.Things { return open(t, dir) }
 	})
-}
-
-// conforms runs the suite over the things that a world makes. A world gives
-// the same things, opened again, each time it is asked.
-func conforms(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.Things)) {
-	providertest.Run(t, func(t *testing.T) *providertest.Harness {
-		reopen := world(t)
-		things := &faltering{Things: reopen(t)}
-		clock := providertest.NewClock(start)
-		opts := demo.Options{Delay: 3 * time.Second, Now: clock.Now}
-		p := demo.New(things, opts)
-		return &providertest.Harness{
-			Provider:  p,
-			Inventory: p,
-			Clock:     clock,
-			ServiceID: "demo-id",
-			PlanID:    "small-id",
-			Settings:  map[string]any{"size": "small"},
-			Parameters: func(canary string) json.RawMessage {
-				return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary))
-			},
-			Fail: func(_ testing.TB, kind provider.Kind) map[string]any {
-				return map[string]any{"fail": []any{string(kind)}}
-			},
-			Plant: func(t testing.TB, at, owner provider.Tags) {
-				t.Helper()
-				if err := things.Create(t.Context(), demo.Thing{Name: nameOf(at), Tags: owner, Created: start, Ready: start}); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Look: func(t testing.TB, at provider.Tags) string {
-				t.Helper()
-				thing, err := things.Get(t.Context(), nameOf(at))
-				if errors.Is(err, demo.ErrNotFound) {
-					return ""
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return fmt.Sprintf("%+v %v %s %s", thing.Tags, thing.Created, thing.Plan, thing.Parameters)
-			},
-			Opens: func(t testing.TB, g *provider.Grant) bool {
-				t.Helper()
-				return accepts(t, p, g)
-			},
-			Falter: things.arm,
-			Reopen: func(t testing.TB) (provider.Provider, provider.Inventory) {
-				t.Helper()
-				p := demo.New(reopen(t), opts)
-				return p, p
-			},
-			PageSize: pageSize,
-		}
-	})
-}
-
-func accepts(t testing.TB, p *demo.Provider, g *provider.Grant) bool {
-	t.Helper()
-	username, _ := g.Credentials["username"].(string)
-	password, _ := g.Credentials["password"].(string)
-	ok, err := p.Accepts(t.Context(), username, password)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ok
 }
 
 // A stand is a demo over a folder, with a clock.
@@ -498,7 +361,7 @@ func TestLateProvision(t *testing.T) {
 // thing reads what is kept for the tags.
 func (s *stand) thing(t *testing.T, tags provider.Tags) demo.Thing {
 	t.Helper()
-	thing, err := open(t, s.dir).Get(t.Context(), nameOf(tags))
+	thing, err := open(t, s.dir).Get(t.Context(), demotest.Name(tags))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -801,11 +664,11 @@ func TestCredentialsExpire(t *testing.T) {
 		t.Errorf("a repeated step gave %v", again.ExpiresAt)
 	}
 	s.clock.Advance(grant.ExpiresAt.Sub(s.clock.Now()) - time.Second)
-	if !accepts(t, s.Provider, grant) {
+	if !demotest.Accepts(t, s.Provider, grant) {
 		t.Error("refused before its time")
 	}
 	s.clock.Advance(time.Second)
-	if accepts(t, s.Provider, grant) {
+	if demotest.Accepts(t, s.Provider, grant) {
 		t.Error("accepted after its time")
 	}
 	for name, days := range map[string]any{"Zero": 0, "Negative": -1, "TooLong": 3651, "Text": "30"} {
@@ -822,7 +685,7 @@ func TestCredentials(t *testing.T) {
 	s.must(t, s.step(in, nil))
 	b := s.binding(in, "binding-1", "")
 	grant := s.must(t, s.step(b.Instance, &b)).Grant
-	instance, binding := nameOf(provider.TagsOf(in)), nameOf(provider.BindingTagsOf(b))
+	instance, binding := demotest.Name(provider.TagsOf(in)), demotest.Name(provider.BindingTagsOf(b))
 	password, _ := grant.Credentials["password"].(string)
 	if len(password) != 32 {
 		t.Errorf("the password has %d characters, want 32", len(password))
@@ -979,7 +842,7 @@ func TestDamagedThing(t *testing.T) {
 	s := newStand(t)
 	in := s.instance("")
 	s.must(t, s.step(in, nil))
-	name := nameOf(provider.TagsOf(in))
+	name := demotest.Name(provider.TagsOf(in))
 	if err := os.WriteFile(filepath.Join(s.dir, name+".json"), []byte(`{"name":`), 0o600); err != nil {
 		t.Fatal(err)
 	}

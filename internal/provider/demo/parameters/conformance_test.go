@@ -1,149 +1,17 @@
 package parameters_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/provider/providertest"
-)
-
-var (
-	start    = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
-	errFault = errors.New("the things answered with a fault")
 )
 
 // The demo over parameters is a provider like others.
 func TestConformance(t *testing.T) {
-	providertest.Run(t, func(t *testing.T) *providertest.Harness {
+	demotest.Run(t, parameters.PageSize, func(t *testing.T) func(testing.TB) demo.Things {
 		path := newPath(t)
-		things := &faltering{Things: open(t, path)}
-		clock := providertest.NewClock(start)
-		opts := demo.Options{Delay: 3 * time.Second, Now: clock.Now}
-		p := demo.New(things, opts)
-		return &providertest.Harness{
-			Provider:  p,
-			Inventory: p,
-			Clock:     clock,
-			ServiceID: "demo-id",
-			PlanID:    "small-id",
-			Settings:  map[string]any{"size": "small"},
-			Parameters: func(canary string) json.RawMessage {
-				return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary))
-			},
-			Fail: func(_ testing.TB, kind provider.Kind) map[string]any {
-				return map[string]any{"fail": []any{string(kind)}}
-			},
-			Plant: func(t testing.TB, at, owner provider.Tags) {
-				t.Helper()
-				if err := things.Create(t.Context(), demo.Thing{Name: nameOf(at), Tags: owner, Created: start, Ready: start}); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Look: func(t testing.TB, at provider.Tags) string {
-				t.Helper()
-				thing, err := things.Get(t.Context(), nameOf(at))
-				if errors.Is(err, demo.ErrNotFound) {
-					return ""
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return fmt.Sprintf("%+v %v %s %s", thing.Tags, thing.Created, thing.Plan, thing.Parameters)
-			},
-			Opens: func(t testing.TB, g *provider.Grant) bool {
-				t.Helper()
-				username, _ := g.Credentials["username"].(string)
-				password, _ := g.Credentials["password"].(string)
-				ok, err := p.Accepts(t.Context(), username, password)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ok
-			},
-			Falter: things.arm,
-			Reopen: func(t testing.TB) (provider.Provider, provider.Inventory) {
-				t.Helper()
-				p := demo.New(open(t, path), opts)
-				return p, p
-			},
-			PageSize: parameters.PageSize,
-		}
+		return func(t testing.TB) demo.Things { return open(t, path) }
 	})
-}
-
-// nameOf is the name that the demo gives to the thing of these tags.
-func nameOf(tags provider.Tags) string {
-	role := "instance"
-	if tags.Binding != "" {
-		role = "binding"
-	}
-	return provider.Name("longshore-demo", role, tags)
-}
-
-// faltering is things of which one call answers with a fault.
-type faltering struct {
-	demo.Things
-	mu     sync.Mutex
-	left   int // calls until the fault; 0 for none
-	worked bool
-	struck bool
-}
-
-// arm makes the nth call from now answer with a fault.
-func (f *faltering) arm(n int, worked bool) (disarm func() bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left, f.worked, f.struck = n, worked, false
-	return func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.left = 0
-		return f.struck
-	}
-}
-
-func (f *faltering) call(do func() error) error {
-	f.mu.Lock()
-	strikes := f.left == 1
-	f.struck = f.struck || strikes
-	f.left = max(f.left-1, 0)
-	worked := f.worked
-	f.mu.Unlock()
-	if !strikes {
-		return do()
-	}
-	if worked {
-		_ = do()
-	}
-	return errFault
-}
-
-func (f *faltering) Create(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Create(ctx, t) })
-}
-
-func (f *faltering) Get(ctx context.Context, name string) (t demo.Thing, err error) {
-	err = f.call(func() error { t, err = f.Things.Get(ctx, name); return err })
-	return t, err
-}
-
-func (f *faltering) Replace(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Replace(ctx, t) })
-}
-
-func (f *faltering) Delete(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Delete(ctx, t) })
-}
-
-func (f *faltering) List(ctx context.Context, cursor string) (page []demo.Thing, next string, err error) {
-	err = f.call(func() error { page, next, err = f.Things.List(ctx, cursor); return err })
-	return page, next, err
 }

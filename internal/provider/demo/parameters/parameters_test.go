@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
 )
 
@@ -322,7 +323,7 @@ func TestSizes(t *testing.T) {
 	largest := whole("a")
 	largest.Tags.Instance, largest.Tags.Binding = strings.Repeat("i", 256), strings.Repeat("b", 256)
 	largest.Tags.Platform, largest.Tags.Incarnation = strings.Repeat("p", 64), strings.Repeat("n", 22)
-	largest.Name = nameOf(largest.Tags)
+	largest.Name = demotest.Name(largest.Tags)
 	largest.Plan, largest.Change.Plan = strings.Repeat("l", 64), strings.Repeat("l", 64)
 	largest.Verifier = &demo.Verifier{Salt: strings.Repeat("s", 44), Sum: strings.Repeat("s", 88)}
 	largest.Past = nil
