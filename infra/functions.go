@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/app"
 )
 
 // handler is what a provided runtime calls the program.
@@ -55,7 +57,7 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		AssumedBy:      awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(append([]awsiam.PolicyStatement{writing}, props.Grants...))},
 	})
-	environment := map[string]*string{envAccount: f.Account}
+	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
 	architecture := awslambda.Architecture_ARM_64()

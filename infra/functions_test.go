@@ -125,25 +125,25 @@ func TestEnvironment(t *testing.T) {
 		want     map[string]string
 	}{
 		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvTable: table, app.EnvStateMachine: machine,
+			envAccount: account, app.EnvStack: "Longshore", app.EnvTable: table, app.EnvStateMachine: machine,
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
 			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"nothing of it is chosen", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvTable: table, app.EnvStateMachine: machine,
+			envAccount: account, app.EnvStack: "Other", app.EnvTable: table, app.EnvStateMachine: machine,
 		}},
 	}
 	for name, test := range tests {

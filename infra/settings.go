@@ -25,6 +25,7 @@ const (
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
 	ContextBasePath       = "base-path"
+	ContextAlarmTopic     = "alarm-topic"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
@@ -67,6 +68,9 @@ type Settings struct {
 	// BasePath is what clients put before the broker's paths where it is not
 	// the stage's name: what a custom domain maps to the API.
 	BasePath string
+	// AlarmTopic is the ARN of a topic of SNS that is told of alarms; empty for
+	// none.
+	AlarmTopic string
 	// CLICredentials deploys by the caller's own rights, without the roles of
 	// `cdk bootstrap`.
 	CLICredentials bool
@@ -85,6 +89,8 @@ var retentions = map[int]awslogs.RetentionDays{
 // basePath is also what the value of a stage's variable may hold.
 var basePath = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
 
+var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
+
 var stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 
 // ReadSettings reads the context, which gives nil for what is not set. The
@@ -101,6 +107,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
 		BasePath:       r.text(ContextBasePath, ""),
+		AlarmTopic:     r.text(ContextAlarmTopic, ""),
 		CLICredentials: r.flag(ContextCLICredentials),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
@@ -115,6 +122,9 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	}
 	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
 		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
+	}
+	if s.AlarmTopic != "" && !topicARN.MatchString(s.AlarmTopic) {
+		r.refuse(ContextAlarmTopic, s.AlarmTopic, "the ARN of an SNS topic")
 	}
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)

@@ -74,6 +74,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"Burst":       {"nor would less", map[string]any{"throttle-burst": "-1"}, []string{`context throttle-burst is "-1": give a whole number from 1`}},
 		"RetryShort":  {"Retry-After counts seconds", map[string]any{"min-retry-after": "10ms"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER "10ms" is not a duration from 1s to 1h: give one such as 5s`}},
 		"RetryOrder":  {"the least is not the most", map[string]any{"min-retry-after": "10s", "max-retry-after": "5s"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER 10s is more than LONGSHORE_MAX_RETRY_AFTER, which is 5s: give the smaller one here`}},
+		"Topic":       {"a topic is named by its ARN", map[string]any{"alarm-topic": "operators"}, []string{`context alarm-topic is "operators": give the ARN of an SNS topic`}},
 		"Base":        {"a path begins with a slash", map[string]any{"base-path": "broker"}, []string{`context base-path is "broker": give a path such as /broker, without a slash at its end`}},
 		"BaseSlash":   {"and does not end with one", map[string]any{"base-path": "/broker/"}, []string{`context base-path is "/broker/": give a path such as /broker, without a slash at its end`}},
 		"BaseLetters": {"the value of a stage's variable takes few letters", map[string]any{"base-path": "/a b"}, []string{`context base-path is "/a b": give a path such as /broker, without a slash at its end`}},

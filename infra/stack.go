@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -58,6 +59,11 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	})
 	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper})
 	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath})
+
+	NewAlarms(stack, "Alarms", &AlarmsProps{
+		Stack: s.Stack, REST: api.REST, Table: state.Table, Topic: s.AlarmTopic,
+		Functions: map[string]awslambda.Function{FunctionAPI: front, FunctionProvisioner: provisioner, FunctionReaper: reaper},
+	})
 
 	output := func(name, description string, value *string) {
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})

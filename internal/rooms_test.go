@@ -47,6 +47,7 @@ var order = []string{
 	"internal/provider/demo",
 	"internal/provider",
 	"internal/catalog",
+	"internal/metrics",
 	"offerings",
 }
 

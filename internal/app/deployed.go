@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
@@ -54,6 +56,8 @@ type Deployed struct {
 	Config aws.Config
 	Getenv func(string) string
 	Log    *slog.Logger
+	// Metrics are written to the function's log; nil for none.
+	Metrics *metrics.Metrics
 	// Starter and Invoker reach Step Functions and the provisioner.
 	Starter stepfunctions.Starter
 	Invoker stepfunctions.Invoker
@@ -65,7 +69,8 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 	if err != nil {
 		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
-	return Deployed{Config: cfg, Getenv: getenv, Log: log, Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg)}, nil
+	counts := metrics.New(cmp.Or(getenv(EnvStack), "longshore"), os.Stdout, now)
+	return Deployed{Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg)}, nil
 }
 
 // ColdStart makes a function's handler, or ends the process, saying why: a
@@ -126,8 +131,8 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
 	server, err := osb.New(osb.Options{
-		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, bounds, d.Log),
-		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log,
+		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, bounds, d.Log, d.Metrics),
+		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -159,7 +164,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	steps := worker.New(worker.Options{
 		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
 		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: delay, Now: now})},
-		Now:       now, NewID: newID, Log: d.Log, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
+		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error) {
 		ref, err := in.Ref()
@@ -204,6 +209,23 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 		defer cancel()
 		report, err := sweeper.Sweep(ctx)
 		logSweep(d.Log, report, err)
+		countSweep(d.Metrics, report)
 		return report, err
 	}, nil
+}
+
+// countSweep counts what a sweep found and did. PastDue is written each time,
+// also when it is none: an alarm has to tell nothing from no reaper.
+func countSweep(m *metrics.Metrics, r reaper.Report) {
+	if r.Busy {
+		return
+	}
+	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Failed)})
+	for what, n := range map[string]int{
+		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "dropped": r.Dropped, "faults": r.Faults,
+	} {
+		if n > 0 {
+			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})
+		}
+	}
 }

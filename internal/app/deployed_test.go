@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -19,10 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/gateway"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
@@ -68,6 +71,7 @@ type together struct {
 	api    gateway.Handler
 	sweep  func(context.Context) (reaper.Report, error)
 	prefix string
+	counts bytes.Buffer // what the functions measured
 }
 
 func newTogether(t *testing.T, cfg aws.Config) *together {
@@ -89,7 +93,8 @@ func newTogether(t *testing.T, cfg aws.Config) *together {
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
 		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms",
 	}
-	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here}
+	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here,
+		Metrics: metrics.New("test", &f.counts, time.Now)}
 	if f.api, err = deployed.API(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +188,59 @@ func TestFunctionsTogether(t *testing.T) {
 	}
 	call("GET", "/nope", "", "", 404)
 	call("HEAD", "/v2/catalog", "", "", 405)
+}
+
+// What operators see of one life: each operation begun and ended once, and no
+// text of a user.
+func TestWhatIsCounted(t *testing.T) {
+	f := newTogether(t, emulator.Config(t))
+	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	const path = "/v2/service_instances/canary-5d"
+	put := func(parameters string) string {
+		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`, service, plan, parameters)
+	}
+	f.counts.Reset()
+	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
+	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202) // the same one
+	f.drive()
+	f.call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	f.call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
+	f.drive()
+	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
+	f.drive()
+	f.call("GET", "/v2/nothing", "", "", 404)
+	if _, err := f.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for line := range strings.Lines(f.counts.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m["Stack"] != "test" {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue} {
+			if n, ok := m[name].(float64); ok {
+				key := strings.TrimSpace(fmt.Sprint(name, " ", strings.TrimSpace(text(m["Kind"])+" "+text(m["Result"])), text(m["Class"])))
+				got[key] += int(n)
+			}
+		}
+	}
+	want := map[string]int{
+		"Accepted provision": 2, "Accepted bind": 1, "Accepted deprovision": 1,
+		"Settled provision succeeded": 1, "Settled provision failed": 1, "Settled bind succeeded": 1, "Settled deprovision succeeded": 1,
+		"Answered 2xx": 5, "Answered 4xx": 1, "PastDue": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if strings.Contains(f.counts.String(), "canary") {
+		t.Errorf("a user's text is measured:\n%s", f.counts.String())
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
 }
 
 func planOf(t *testing.T, catalog map[string]any, name string) (service, plan string) {

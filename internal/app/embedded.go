@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
@@ -122,7 +123,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
 	})
 	e.Handler, err = osb.New(osb.Options{
-		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log),
+		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log, nil),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
 	})
 	if err != nil {
@@ -137,10 +138,10 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	return e, nil
 }
 
-func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, r RetryAfter, log *slog.Logger) *broker.Broker {
+func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, r RetryAfter, log *slog.Logger, m *metrics.Metrics) *broker.Broker {
 	return broker.New(broker.Options{
 		Records: records, Catalog: offered, Vault: v, Engine: engine,
-		Now: now, NewID: newID, NewSecret: newSecret, Log: log,
+		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
 		SynchronousWait: synchronousWait, OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})

@@ -20,6 +20,7 @@ const (
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	// Of the functions: where things are.
+	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics
 	EnvTable        = "LONGSHORE_TABLE"         // name of the table
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials

@@ -173,6 +173,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if err != nil {
 		return r, false, err
 	}
+	b.begun(r.Course)
 	if !synchronous {
 		b.launch(ctx, r.Course)
 	}
@@ -330,6 +331,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err := b.Records.Commit(ctx, ledger.PutBinding(r), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
+		b.begun(r.Course)
 		if !synchronous {
 			b.launch(ctx, r.Course)
 		}

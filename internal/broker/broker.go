@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
 )
@@ -49,6 +50,7 @@ type Options struct {
 	NewID     func() string // a new operation id of lifecycle.OperationIDLength
 	NewSecret func() []byte // 32 random bytes
 	Log       *slog.Logger
+	Metrics   *metrics.Metrics
 	// SynchronousWait is how long a request waits for work that is to be done
 	// within it. It ends well before the platform, or what stands between,
 	// gives up (NFR-01).
@@ -156,6 +158,11 @@ func (b *Broker) start(ctx context.Context, c Caller, k ledger.PaceKey, plan cat
 		s.Expected = b.expected(ctx, k, now)
 	}
 	return s
+}
+
+// begun counts an operation whose intent was committed.
+func (b *Broker) begun(c lifecycle.Course) {
+	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(c.Operation.Kind)})
 }
 
 // launch starts the operation that was just committed. A start that fails is

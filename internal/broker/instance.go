@@ -105,6 +105,7 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
 		return i, false, err
 	}
+	b.begun(i.Course)
 	if !synchronous {
 		b.launch(ctx, i.Course)
 	}
@@ -172,6 +173,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 	if err := b.Records.Commit(ctx, changes...); err != nil {
 		return begun, err
 	}
+	b.begun(begun)
 	b.launch(ctx, begun)
 	return begun, nil
 }
@@ -236,6 +238,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
+		b.begun(i.Course)
 		if !synchronous {
 			b.launch(ctx, i.Course)
 		}

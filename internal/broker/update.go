@@ -83,6 +83,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
+		b.begun(i.Course)
 		if !synchronous {
 			b.launch(ctx, i.Course)
 		}

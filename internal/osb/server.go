@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/platforms"
 )
 
@@ -70,6 +72,7 @@ type Options struct {
 	Now       func() time.Time
 	NewID     func() string // names an internal error in the answer and the log
 	Log       *slog.Logger
+	Metrics   *metrics.Metrics
 }
 
 // A Server is the http.Handler of the broker.
@@ -223,6 +226,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(body) > 0 {
 		_, _ = w.Write(body) // the client may have gone
 	}
+	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
 	s.Log.Info("request", "method", r.Method, "route", route(r), "status", resp.status,
 		"milliseconds", s.Now().Sub(began).Milliseconds(), "request_identity", requestIdentity(r))
 }

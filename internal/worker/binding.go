@@ -220,7 +220,7 @@ func (w *Worker) recordBinding(
 		if err := w.Records.Commit(ctx, append(more, ledger.PutBinding(next), check(r))...); err != nil {
 			return err
 		}
-		w.learn(ctx, r.binding.ServiceID, r.binding.PlanID, next.Operation)
+		w.recorded(ctx, r.binding.ServiceID, r.binding.PlanID, next.Operation)
 		return nil
 	})
 	return outcome, err

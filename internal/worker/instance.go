@@ -153,7 +153,7 @@ func (w *Worker) recordInstance(
 		if next.Operation.Kind == lifecycle.Update {
 			plan = next.Attributes
 		}
-		w.learn(ctx, plan.ServiceID, plan.PlanID, next.Operation)
+		w.recorded(ctx, plan.ServiceID, plan.PlanID, next.Operation)
 		return nil
 	})
 	return outcome, err

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
@@ -45,6 +46,7 @@ type Options struct {
 	Now       func() time.Time
 	NewID     func() string // different at each call
 	Log       *slog.Logger
+	Metrics   *metrics.Metrics
 	// CallTimeout ends a call to the cloud. HardTimeout is when whatever runs
 	// a step is certainly dead; between the two there is time to record what
 	// happened.
@@ -98,6 +100,20 @@ func (w *Worker) call(ctx context.Context, name string, ask func(context.Context
 	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
 	defer cancel()
 	return ask(ctx, p)
+}
+
+// recorded counts an operation that a step has ended, and learns from it.
+func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
+	if op.Phase == lifecycle.InProgress {
+		return
+	}
+	w.Metrics.Write(
+		map[string]string{metrics.DimensionKind: string(op.Kind), metrics.DimensionResult: string(op.Phase)},
+		map[string]string{"service": serviceID, "plan": planID},
+		metrics.Value{Name: metrics.Settled, N: 1},
+		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: "Milliseconds"},
+	)
+	w.learn(ctx, serviceID, planID, op)
 }
 
 // learn remembers how long an operation took that has ended well, so that those
