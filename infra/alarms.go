@@ -28,7 +28,7 @@ type AlarmsProps struct {
 	Stack     string
 	REST      awsapigateway.RestApi
 	Functions map[string]awslambda.Function
-	Table     awsdynamodb.Table
+	Table     awsdynamodb.ITable
 	// Topic is the ARN of a topic that is told of alarms; empty for none.
 	Topic string
 }

@@ -26,6 +26,8 @@ const (
 	ContextThrottleBurst  = "throttle-burst"
 	ContextBasePath       = "base-path"
 	ContextAlarmTopic     = "alarm-topic"
+	ContextTable          = "table"
+	ContextKey            = "key"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
@@ -71,6 +73,9 @@ type Settings struct {
 	// AlarmTopic is the ARN of a topic of SNS that is told of alarms; empty for
 	// none.
 	AlarmTopic string
+	// Table and Key are the state of a stack that was removed, to go on with;
+	// empty for a new one.
+	Table, Key string
 	// CLICredentials deploys by the caller's own rights, without the roles of
 	// `cdk bootstrap`.
 	CLICredentials bool
@@ -88,6 +93,11 @@ var retentions = map[int]awslogs.RetentionDays{
 
 // basePath is also what the value of a stage's variable may hold.
 var basePath = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
+
+var (
+	tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+	keyARN    = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
+)
 
 var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
 
@@ -108,6 +118,8 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
 		BasePath:       r.text(ContextBasePath, ""),
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
+		Table:          r.text(ContextTable, ""),
+		Key:            r.text(ContextKey, ""),
 		CLICredentials: r.flag(ContextCLICredentials),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
@@ -125,6 +137,15 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	}
 	if s.AlarmTopic != "" && !topicARN.MatchString(s.AlarmTopic) {
 		r.refuse(ContextAlarmTopic, s.AlarmTopic, "the ARN of an SNS topic")
+	}
+	if (s.Table == "") != (s.Key == "") {
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
+	}
+	if s.Table != "" && !tableName.MatchString(s.Table) {
+		r.refuse(ContextTable, s.Table, "the name of a table")
+	}
+	if s.Key != "" && !keyARN.MatchString(s.Key) {
+		r.refuse(ContextKey, s.Key, "the ARN of a key of KMS")
 	}
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)

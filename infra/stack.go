@@ -26,7 +26,12 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	}
 	stack := awscdk.NewStack(scope, &s.Stack, props)
 
-	state := NewState(stack, "State")
+	var state *State
+	if s.Table == "" {
+		state = NewState(stack, "State")
+	} else {
+		state = FoundState(stack, "State", s.Table, s.Key)
+	}
 	secrets := NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
 	factory := &Factory{Settings: s, Account: stack.Account()}
 	demo := NewDemo(stack, s.Stack)
@@ -72,6 +77,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
 	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN())
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
+	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
 	return stack
 }

@@ -15,8 +15,18 @@ import (
 // without which they cannot be read. Both outlive the stack: a platform still
 // asks for what was made with a broker that was taken away.
 type State struct {
-	Table awsdynamodb.Table
-	Key   awskms.Key
+	Table awsdynamodb.ITable
+	Key   awskms.IKey
+}
+
+// FoundState is the state that another stack left behind, by the name of its
+// table and the ARN of its key. This stack owns neither.
+func FoundState(scope constructs.Construct, id, table, key string) *State {
+	scope = constructs.NewConstruct(scope, &id)
+	return &State{
+		Table: awsdynamodb.Table_FromTableName(scope, jsii.String("Table"), &table),
+		Key:   awskms.Key_FromKeyArn(scope, jsii.String("Key"), &key),
+	}
 }
 
 // NewState makes the table, as the store describes it, and its key.

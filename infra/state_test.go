@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
 )
@@ -141,5 +143,45 @@ func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 		if who := plain(at(s, "Principal", "AWS")); at(s, "Effect") != "Allow" || who != "arn:<AWS::Partition>:iam::<AWS::AccountId>:root" {
 			t.Errorf("the key's policy has a statement for %s: %s", who, plain(s))
 		}
+	}
+}
+
+// What a removed stack left behind is gone on with: it is used as one's own,
+// and never becomes this stack's to remove.
+func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
+	const table, key = "Longshore-StateTable962DE04C-ABC", "arn:aws:kms:eu-central-1:111122223333:key/1234"
+	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::KMS::Key"} {
+		if ids := made.of(kind); len(ids) != 0 {
+			t.Errorf("the stack makes %q", ids)
+		}
+	}
+	for name, f := range functions(t, made) {
+		variables := asMap(at(f, "Environment", "Variables"))
+		if got := plain(variables[app.EnvTable]); got != table {
+			t.Errorf("function %q has table %q", name, got)
+		}
+		if got := plain(variables[app.EnvKey]); got != key && name != FunctionReaper {
+			t.Errorf("function %q has key %q", name, got)
+		}
+	}
+	roles := map[string]int{}
+	for _, role := range []string{"ApiFunction", "ProvisionerFunction", "ReaperFunction"} {
+		for _, g := range grantsOf(t, made, role) {
+			if strings.HasSuffix(g.String(), ":table/"+table) || strings.Contains(g.String(), key) {
+				roles[role]++
+			}
+		}
+	}
+	for _, role := range []string{"ApiFunction", "ProvisionerFunction", "ReaperFunction"} {
+		if roles[role] == 0 {
+			t.Errorf("%s may use neither the table nor the key", role)
+		}
+	}
+	if got := plain(made.Outputs[outputs.Table].Value) + " " + plain(made.Outputs[outputs.Key].Value); got != table+" "+key {
+		t.Errorf("the outputs name %q", got)
 	}
 }

@@ -9,5 +9,6 @@ const (
 	URL      = "BrokerUrl"
 	Secret   = "SecretId"
 	Table    = "TableName"
+	Key      = "KeyArn"
 	Register = "Register"
 )
