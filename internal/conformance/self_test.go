@@ -1,0 +1,78 @@
+package conformance_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/conformance"
+)
+
+const (
+	username = "platform"
+	password = "kit-password-5c1e"
+	// demoDelay is how long the demo's operations take: long enough to be asked
+	// about while they run.
+	demoDelay = 250 * time.Millisecond
+)
+
+// open starts the embedded broker.
+func open(t *testing.T) *app.Embedded {
+	t.Helper()
+	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, DemoDelay: demoDelay}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("opening the broker: %v", err)
+	}
+	t.Cleanup(embedded.Close)
+	return embedded
+}
+
+// notYet are the rules that our broker is still to learn. It must be empty in
+// the end: a case of it that passes is a failure of this test.
+var notYet = regexp.MustCompile(`^(FAC-10|FAC-11|ROT-|UNB-12)`)
+
+// Our broker passes.
+func TestOurBrokerConforms(t *testing.T) {
+	server := httptest.NewServer(open(t).Handler)
+	defer server.Close()
+	report, err := conformance.Run(context.Background(), conformance.Target{URL: server.URL, Username: username, Password: password}, conformance.Options{
+		Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Results {
+		switch r.Outcome {
+		case conformance.Failed, conformance.Blocked:
+			if notYet.MatchString(r.ID) {
+				t.Logf("%s %s: not yet", r.ID, r.Outcome)
+				continue
+			}
+			t.Errorf("%s [%s] %s (%s): %s %s", r.ID, r.Level, r.Outcome, r.Plan, r.Title, r.Reason)
+			for _, f := range r.Failures {
+				t.Errorf("  %s", f)
+			}
+		case conformance.NotApplicable:
+			t.Logf("%s: not applicable: %s", r.ID, r.Reason)
+		}
+	}
+	for _, left := range report.Left {
+		t.Errorf("left behind: %s", left)
+	}
+	t.Logf("%d cases in %v: %d passed, %d not applicable", len(report.Results), report.Duration,
+		report.Count(conformance.Passed), report.Count(conformance.NotApplicable))
+}
+
+// only restricts the cases, for work on one of them.
+func only(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	if pattern := os.Getenv("LONGSHORE_CHECK_ONLY"); pattern != "" {
+		return regexp.MustCompile(pattern)
+	}
+	return nil
+}
