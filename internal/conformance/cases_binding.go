@@ -378,6 +378,7 @@ func unbindCases() []Case {
 		{ID: "UNB-07", Title: "an unbind of a client before 2.14 is not answered 202", given: bound, needs: []need{bindSync}, steps: []step{{remove(binding + asyncIDs).as(13), status(200, 422)}}},
 		{ID: "UNB-07/async-only", Since: 14, Title: "nor by a plan that unbinds only asynchronously", given: bound, needs: []need{bindAsyncOnly}, steps: []step{{remove(binding + asyncIDs).as(13), status(422, 200)}}},
 		{ID: "UNB-08", Since: 15, Title: "an unbind while the bind runs is accepted, or refused for now", given: bindRunning, settles: true, story: func(s *scene) {
+			s.underWay()
 			a, ok := s.send(remove(binding + asyncIDs))
 			if !ok || !s.checked(a, status(202, 200, 422)) || a.status == 422 && !s.checked(a, refused(concurrencyError)) {
 				return

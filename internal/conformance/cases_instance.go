@@ -147,7 +147,7 @@ func fetchInstanceCases() []Case {
 		{ID: "GETI-05", Level: Recommended, Since: 14, Title: "an instance that is being deleted cannot be fetched", given: deleting, needs: []need{fetchable}, steps: []step{{get(instance), status(422, 404)}}},
 		fetch("GETI-06", 14, "a deleted instance is 404", deleted, status(404)),
 		{ID: "GETI-07", Level: Recommended, Since: 14, Title: "an instance whose provision failed is 404", given: provisionFailed, needs: []need{fetchable}, steps: []step{{get(instance), status(404)}}},
-		{ID: "GETI-08", Since: 14, Title: "an instance can be fetched as soon as its provision has succeeded", given: ready, needs: []need{fetchable, asynchronous}, steps: []step{{get(instance), shown}}},
+		{ID: "GETI-08", Since: 14, Title: "an instance can be fetched as soon as its provision has succeeded", given: readyLater, needs: []need{fetchable}, steps: []step{{get(instance), shown}}},
 		{ID: "GETI-09", Since: 16, Title: "the hints of a fetch are accepted", given: ready, needs: []need{fetchable}, steps: []step{{get(instance + ids), shown}}},
 		{ID: "GETI-10", Since: 14, Title: "parameters that are shown are those that were given", needs: []need{fetchable, free, anyPlan}, story: func(s *scene) {
 			a, ok := s.send(anew(provisionBody.with(freeParameter, object{"a": 12345678901234567, "b": []any{true, nil}})))
@@ -304,14 +304,14 @@ func lastOperationCases() []Case {
 		poll("LOP-01", Must, 0, "a running operation is in progress", provisioning, ofOperation, running),
 		poll("LOP-01/update", Must, 0, "a running update is in progress", updating, ofOperation, running),
 		poll("LOP-15", Must, 0, "a running deletion is in progress", deleting, ofOperation, running),
-		{ID: "LOP-02", Title: "an operation that has ended has succeeded, and stays so", needs: []need{asynchronous, anyPlan}, given: ready,
+		{ID: "LOP-02", Title: "an operation that has ended has succeeded, and stays so", given: readyLater,
 			steps: []step{{get(instanceOperation + ofOperation), done}, {get(instanceOperation + ofOperation), done}, {get(instanceOperation), done}}},
 		poll("LOP-03", Must, 0, "a provision that failed is 200 with the state failed", provisionFailed, ofOperation, status(200).has("state", failed)),
 		poll("LOP-03/description", Recommended, 0, "a failure says why", provisionFailed, ofOperation, status(200).has("description", present)),
 		poll("LOP-03/update", Must, 0, "an update that failed is 200 with the state failed", updateFailed, ofOperation, status(200).has("state", failed)),
 		{ID: "LOP-03/old", Level: Recommended, Since: 16, Title: "clients before 2.16 do not see the flags of a failure", given: updateFailed,
 			steps: []step{{get(instanceOperation).as(15), status(200).lacks("instance_usable", "update_repeatable")}}},
-		{ID: "LOP-05", Since: 15, Title: "Retry-After is in seconds, and ends with the operation", watched: true, needs: []need{asynchronous, anyPlan}, given: ready, steps: []step{{get(instanceOperation), status(200)}}},
+		{ID: "LOP-05", Since: 15, Title: "Retry-After is in seconds, and ends with the operation", watched: true, given: readyLater, steps: []step{{get(instanceOperation), status(200)}}},
 		poll("LOP-07", Must, 0, "without a token, the last operation is told", provisioning, "", running),
 		poll("LOP-08", Recommended, 0, "with an unknown token, the last operation is told", provisioning, "?operation=provision", running),
 		{ID: "LOP-08/foreign", Title: "the token of another instance tells nothing of it", needs: []need{synchronous, anyPlan}, story: func(s *scene) {
@@ -322,7 +322,7 @@ func lastOperationCases() []Case {
 					if other.beingProvisioned() {
 						token, _ = other.known("operation")
 					}
-					defer func() { s.ledger.later(func() { s.dispose(s.ctx, other.made) }) }()
+					defer s.ledger.later(other.cleanUp)
 					break
 				}
 			}
@@ -349,6 +349,7 @@ func lastOperationCases() []Case {
 		poll("LOP-14", Recommended, 0, "an instance that was made synchronously has a last operation that succeeded", ready, "", done, synchronous),
 		{ID: "LOP-16", Level: Should, Since: 15, Title: "a provision that a deletion overtook has not succeeded", given: provisioning, settles: true, needs: []need{deletedAsync}, story: func(s *scene) {
 			token, ok := s.known("operation")
+			s.underWay()
 			a, sent := s.send(remove(instance + asyncIDs))
 			if !sent || !s.checked(a, status(202, 200, 422)) || a.status != http.StatusAccepted || !ok {
 				return

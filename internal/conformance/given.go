@@ -12,6 +12,7 @@ type given struct {
 
 var (
 	ready           = given{"an instance that is ready", []need{anyPlan}, (*scene).provisioned}
+	readyLater      = given{"an instance that was provisioned asynchronously", []need{asynchronous, anyPlan}, (*scene).provisionedLater}
 	provisioning    = given{"an instance that is being provisioned", []need{asynchronous}, (*scene).beingProvisioned}
 	provisionFailed = given{"an instance whose provision failed", []need{failing}, (*scene).provisionedBadly}
 	updating        = given{"an instance that is being updated", []need{twoChanges, changedAsync}, (*scene).beingUpdated}
@@ -46,6 +47,11 @@ func (s *scene) done(a answer, path string) bool {
 
 func (s *scene) provisioned() bool {
 	a, ok := s.must(set(permitted(instance, !s.plan.sync), body(provision)), 201, 200, 202)
+	return ok && s.done(a, instanceOperation)
+}
+
+func (s *scene) provisionedLater() bool {
+	a, ok := s.must(set(instance+async, body(provision)), 202)
 	return ok && s.done(a, instanceOperation)
 }
 
@@ -159,3 +165,7 @@ func (s *scene) beingUnbound() bool {
 	_, ok = s.must(remove(binding+asyncIDs), 202)
 	return ok && s.runs(bindingOperation)
 }
+
+// underWay waits a moment, so that an operation has been begun not only on
+// paper.
+func (s *scene) underWay() { sleep(s.ctx, 3*firstPause) }

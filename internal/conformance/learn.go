@@ -231,8 +231,8 @@ const probe = "conformance_check"
 func (r *runner) try(ctx context.Context, p *plan) {
 	p.parameters = chosen(r.Parameters, p.schema("service_instance", "create"))
 	p.bindParameters = chosen(r.BindParameters, p.schema("service_binding", "create"))
-	s := r.begin(ctx, Case{}, p)
-	defer func() { r.ledger.later(func() { r.dispose(ctx, s.made) }) }()
+	s := r.begin(ctx, Case{ID: "trying " + p.String()}, p)
+	defer r.ledger.later(s.cleanUp)
 	if !s.tryProvision() || !p.works {
 		return
 	}
@@ -353,8 +353,8 @@ func (r *runner) tryPlanChange(ctx context.Context, p *plan) {
 	if len(changes) == 0 {
 		return
 	}
-	s := r.begin(ctx, Case{}, p)
-	defer func() { r.ledger.later(func() { r.dispose(ctx, s.made) }) }()
+	s := r.begin(ctx, Case{ID: "trying " + p.String()}, p)
+	defer r.ledger.later(s.cleanUp)
 	if s.provisioned() {
 		s.tryChanges(changes)
 	}

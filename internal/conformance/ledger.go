@@ -15,8 +15,10 @@ type resource struct {
 	minor               int
 	// former is the plan before the last change, which may have failed.
 	former string
-	// begun says that a request for it was not refused.
-	begun bool
+	// begun says that a request for it was not refused, busy that an operation
+	// on it was accepted.
+	begun, busy bool
+	by          string // the case
 
 	mu   sync.Mutex
 	gone bool
@@ -52,7 +54,7 @@ func (s *scene) register(a answer) {
 	if a.method != http.MethodPut {
 		return
 	}
-	r := &resource{path: a.path, service: service, plan: plan, minor: s.Minor}
+	r := &resource{path: a.path, service: service, plan: plan, minor: s.Minor, by: s.ID}
 	if s.plan != nil {
 		r.service, r.plan = s.plan.service.id, s.plan.id
 	}
@@ -76,6 +78,7 @@ func (s *scene) follow(a answer) {
 		if r.path != a.path {
 			continue
 		}
+		r.busy = r.busy || a.status == http.StatusAccepted && a.method != http.MethodDelete
 		switch plan, _ := a.content["plan_id"].(string); {
 		case a.method == http.MethodPut && (a.status < 400 || a.status >= 500):
 			r.begun = true
@@ -87,8 +90,14 @@ func (s *scene) follow(a answer) {
 
 func (r *resource) ofBinding() bool { return strings.Contains(r.path, "/service_bindings/") }
 
-// dispose removes what may exist, the bindings first.
+// dispose removes what may exist, the bindings first. What runs is waited for:
+// many brokers refuse to delete what is being made.
 func (r *runner) dispose(ctx context.Context, made []*resource) {
+	for _, m := range made {
+		if m.busy {
+			r.begin(ctx, Case{}, nil).poll(m.path + "/last_operation?" + m.hints())
+		}
+	}
 	for _, bindings := range []bool{true, false} {
 		for n := len(made) - 1; n >= 0; n-- {
 			if made[n].ofBinding() == bindings {
@@ -96,6 +105,11 @@ func (r *runner) dispose(ctx context.Context, made []*resource) {
 			}
 		}
 	}
+}
+
+// hints are the query of a request about it.
+func (r *resource) hints() string {
+	return "service_id=" + url.QueryEscape(r.service) + "&plan_id=" + url.QueryEscape(r.plan)
 }
 
 // removals is how often a deletion that fails is begun.
@@ -110,7 +124,7 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 	s := r.begin(ctx, Case{}, nil)
 	tries := 0
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
-		hints := "service_id=" + url.QueryEscape(made.service) + "&plan_id=" + url.QueryEscape(made.plan)
+		hints := made.hints()
 		a, ok := s.exchange(remove(made.path + async + "&" + hints).as(made.minor).silent())
 		switch {
 		case !ok:
@@ -190,7 +204,7 @@ func (r *runner) left() []string {
 	var out []string
 	for _, made := range r.ledger.made {
 		if !made.gone {
-			out = append(out, r.secrets.hide(made.path+": "+made.why))
+			out = append(out, r.secrets.hide(made.path+" (made by "+made.by+"): "+made.why))
 		}
 	}
 	return out

@@ -62,7 +62,7 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 		s := r.begin(ctx, c, p)
 		s.act()
 		late := s.late()
-		r.ledger.later(func() { r.dispose(ctx, s.made) })
+		r.ledger.later(s.cleanUp)
 		if ctx.Err() != nil {
 			return Result{}
 		}
@@ -78,6 +78,9 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	result.Duration = r.Now().Sub(began)
 	return result
 }
+
+// cleanUp removes what the case has made.
+func (s *scene) cleanUp() { s.dispose(s.ctx, s.made) }
 
 // act runs the case as far as it goes.
 func (s *scene) act() {
