@@ -69,7 +69,7 @@ var apart = map[string]struct {
 	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
 	"internal/conformance": {"the conformance kit asks any broker, and knows nothing of this one", []string{
 		"internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store", "internal/catalog", "internal/provider", "offerings"}},
-	"internal/workflow":      {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+	"internal/workflow": {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
 }
 
 // a room is a package's product files.

@@ -33,6 +33,8 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return serve(ctx, args[1:], getenv, out, diagnostics)
 	case "catalog":
 		return validate(args[1:], out)
+	case "check":
+		return check(ctx, args[1:], getenv, out, diagnostics)
 	case "version":
 		_, err := fmt.Fprintln(out, "longshore", versionText())
 		return err

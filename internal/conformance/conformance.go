@@ -64,6 +64,11 @@ type Options struct {
 	Observe func(Progress)
 }
 
+// Takes reports whether a case is among those that were chosen.
+func (o Options) Takes(c Case) bool {
+	return c.Level >= o.Level && (o.Minor == 0 || c.Since <= o.Minor) && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
+}
+
 // Versions of the API that the kit knows, and limits.
 const (
 	OldestMinor = 9
@@ -259,7 +264,7 @@ func (r *runner) observe(p Progress) {
 func (r *runner) chosen() []Case {
 	var out []Case
 	for _, c := range Cases() {
-		if c.Level >= r.Level && c.Since <= r.Minor && (r.Only == nil || r.Only.MatchString(c.ID+" "+c.Title)) {
+		if r.Takes(c) {
 			out = append(out, c)
 		}
 	}
