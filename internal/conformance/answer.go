@@ -25,10 +25,11 @@ const sentEmpty = "(empty)"
 type answer struct {
 	method, path string // without the base path
 	query        url.Values
-	minor        int // 0 if the header was not a usual one
-	sent         http.Header
+	minor        int    // 0 if the header was not a usual one
+	identity     string // of the request, as it was sent
 	content      object // of the request, if it was an object
 	request      string // for failures
+	running      string // the operation that was accepted last before
 
 	fault  string // why there is no answer
 	status int
@@ -69,6 +70,7 @@ func (s *scene) exchange(q request) (answer, bool) {
 		return a, false
 	}
 	s.register(a)
+	a.running, _ = s.known("operation")
 	ctx, cancel := context.WithTimeout(s.ctx, requestLimit)
 	defer cancel()
 	response, err := s.client.Do(hr.WithContext(ctx))
@@ -142,7 +144,12 @@ func (s *scene) build(q request, a *answer) (*http.Request, error) {
 		}
 	}
 	a.path = strings.TrimPrefix(u.EscapedPath(), s.base.EscapedPath())
-	a.query, a.sent = u.Query(), hr.Header
+	a.query = u.Query()
+	for name, values := range hr.Header {
+		if strings.EqualFold(name, requestHeader) {
+			a.identity = strings.Join(values, "")
+		}
+	}
 	spoken := fmt.Sprintf(" as 2.%d", q.minor)
 	if a.minor == 0 {
 		spoken = ""

@@ -306,7 +306,11 @@ func lastOperationCases() []Case {
 		poll("LOP-15", Must, 0, "a running deletion is in progress", deleting, ofOperation, running),
 		{ID: "LOP-02", Title: "an operation that has ended has succeeded, and stays so", given: readyLater,
 			steps: []step{{get(instanceOperation + ofOperation), done}, {get(instanceOperation + ofOperation), done}, {get(instanceOperation), done}}},
-		poll("LOP-03", Must, 0, "a provision that failed is 200 with the state failed", provisionFailed, ofOperation, status(200).has("state", failed)),
+		{ID: "LOP-03", Title: "a provision that failed is 200 with the state failed", needs: []need{failing}, story: func(s *scene) {
+			if s.asked(anew(provisionBody), status(202)) && s.ends(instanceOperation, failed) {
+				s.asked(get(instanceOperation+ofOperation), status(200).has("state", failed))
+			}
+		}},
 		poll("LOP-03/description", Recommended, 0, "a failure says why", provisionFailed, ofOperation, status(200).has("description", present)),
 		poll("LOP-03/update", Must, 0, "an update that failed is 200 with the state failed", updateFailed, ofOperation, status(200).has("state", failed)),
 		{ID: "LOP-03/old", Level: Recommended, Since: 16, Title: "clients before 2.16 do not see the flags of a failure", given: updateFailed,

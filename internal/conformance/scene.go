@@ -230,6 +230,8 @@ func alternatives(statuses []int) string {
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 5 * time.Second
+	// oddPolls is how many answers that are none end the polling.
+	oddPolls = 3
 )
 
 // States of an operation.
@@ -253,6 +255,7 @@ func (s *scene) settle(path string) string {
 func (s *scene) poll(path string) string {
 	ctx, cancel := context.WithTimeout(s.ctx, s.OperationTimeout)
 	defer cancel()
+	odd := 0
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
 		a, ok := s.exchange(get(path))
 		switch state, _ := a.body["state"].(string); {
@@ -262,8 +265,10 @@ func (s *scene) poll(path string) string {
 			return gone
 		case a.status == http.StatusOK && (state == succeeded || state == failed):
 			return state
-		case a.status == http.StatusOK && state != inProgress:
-			return a.String()
+		case a.status != http.StatusOK || state != inProgress:
+			if odd++; odd == oddPolls { // platforms poll on; a check need not for long
+				return a.String()
+			}
 		}
 		if !sleep(ctx, pause) {
 			return "still in progress after " + s.OperationTimeout.String()

@@ -72,7 +72,7 @@ func violations(r *runner, a answer) []Failure {
 		bad("MISC-04", "the content type application/json", fmt.Sprintf("%d with %q", a.status, mime))
 	}
 	echo := a.header.Get(requestHeader)
-	switch sent := strings.Join(a.sent[requestHeader], ""); {
+	switch sent := a.identity; {
 	case sent == "" && echo != "":
 		bad("RID-03", "no header "+requestHeader+", since none was sent", fmt.Sprintf("%d with %.100q", a.status, echo))
 	case sent != "" && len(sent) < 100 && echo != sent:
