@@ -58,20 +58,25 @@ func (a answer) mayWait() bool {
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 16 << 20
 
-// exchange makes one request. It is false if no answer came.
+// exchange makes one request. It is false if no answer came. A request that is
+// under way is not given up when the run is interrupted: what it makes could
+// not be removed with certainty.
 func (s *scene) exchange(q request) (answer, bool) {
 	a := answer{method: q.method}
 	if q.minor == 0 {
 		q.minor = s.Minor
 	}
 	hr, err := s.build(q, &a)
+	if err == nil {
+		err = s.ctx.Err()
+	}
 	if err != nil {
 		a.fault = err.Error()
 		return a, false
 	}
 	s.register(a)
 	a.running, _ = s.known("operation")
-	ctx, cancel := context.WithTimeout(s.ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), requestLimit)
 	defer cancel()
 	response, err := s.client.Do(hr.WithContext(ctx))
 	if err == nil {
@@ -90,7 +95,7 @@ func (s *scene) exchange(q request) (answer, bool) {
 	if !q.quiet {
 		s.watch.see(s.runner, a)
 	}
-	s.secrets.learn(a.body)
+	s.secrets.learn(a)
 	s.note(a)
 	return a, true
 }

@@ -247,7 +247,7 @@ func newRunner(target Target, o Options) (*runner, error) {
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	r := &runner{Options: o, target: target, base: base, client: client}
-	r.secrets.add(target.Password)
+	r.secrets.addPassword(target.Password)
 	return r, nil
 }
 

@@ -369,7 +369,7 @@ func (s *scene) tryBind() {
 		}
 		a, ok := s.exchange(set(binding+async, content).silent())
 		switch {
-		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity):
+		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity && a.body["error"] != asyncRequired):
 			continue
 		case ok && (a.status == http.StatusCreated || a.status == http.StatusOK):
 			p.binds, p.bindSync, p.bindFreeParameters = true, true, free
@@ -381,6 +381,8 @@ func (s *scene) tryBind() {
 			}
 			p.binds = true
 			_, _ = s.exchange(get(binding).silent())
+		case ok && s.Minor < 14 && a.body["error"] == asyncRequired:
+			return // it binds asynchronously, which this version does not know
 		default:
 			s.troubled(a, ok)
 			return

@@ -33,6 +33,7 @@ type scene struct {
 
 	failures []Failure
 	blocked  string // why the case could not be begun
+	lacking  string // what the broker turned out not to offer
 }
 
 func (r *runner) begin(ctx context.Context, c Case, p *plan) *scene {
@@ -109,6 +110,8 @@ func (s *scene) conclude(result *Result) {
 		result.Outcome, result.Reason = Blocked, s.given.name+": "+s.secrets.hide(s.blocked)
 	case len(s.failures) > 0:
 		result.Outcome = Failed
+	case s.lacking != "":
+		result.Outcome, result.Reason = NotApplicable, s.lacking
 	}
 }
 
@@ -271,7 +274,7 @@ func (s *scene) poll(path string) string {
 			}
 		}
 		if !sleep(ctx, pause) {
-			return "still in progress after " + s.OperationTimeout.String()
+			return "still in progress when the time was over"
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +34,13 @@ func open(t *testing.T) *app.Embedded {
 	return embedded
 }
 
-// notYet are the rules that our broker is still to learn. It must be empty in
-// the end: a case of it that passes is a failure of this test.
-var notYet = regexp.MustCompile(`^(FAC-10|FAC-11|ROT-|UNB-12)`)
+// notYet are the cases that our broker may fail: rotation is not there yet, nor
+// is cancelling. It must be empty in the end; a case that always passes is to
+// be taken out.
+var notYet = regexp.MustCompile(`^(FAC-10$|FAC-11$|ROT-|UNB-12$)`)
+
+// notOffered are the cases that no plan of the demo has anything to show for.
+var notOffered = []string{"UPD-15/allowed"}
 
 // tooSlow are left out here: a deletion that overtakes a call to what makes
 // things waits until that call cannot land any more, for two minutes.
@@ -63,7 +68,9 @@ func TestOurBrokerConforms(t *testing.T) {
 				t.Errorf("  %s", f)
 			}
 		case conformance.NotApplicable:
-			t.Logf("%s: not applicable: %s", r.ID, r.Reason)
+			if !slices.Contains(notOffered, r.ID) && !notYet.MatchString(r.ID) {
+				t.Errorf("%s was not asked: %s", r.ID, r.Reason)
+			}
 		}
 	}
 	for _, left := range report.Left {

@@ -202,7 +202,7 @@ func (k *secrets) in(a answer) []string {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, secret := range k.known {
+	for _, secret := range k.grave {
 		if strings.Contains(text.String(), secret) {
 			return []string{"a password or credentials in it"}
 		}
