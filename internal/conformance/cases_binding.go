@@ -280,6 +280,7 @@ func rotationCases() []Case {
 		{ID: "ROT-04", Level: Recommended, Since: 17, Title: "a successor of an unknown binding is refused", given: bound, needs: []need{rotatable},
 			steps: []step{{set(binding2+async, named.with("predecessor_binding_id", "$unknown")), told(400, 404, 422)}}},
 		{ID: "ROT-05", Level: Recommended, Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: []need{notRotatable}, steps: []step{{set(binding2+async, named), told(400, 422)}}},
+		{ID: "ROT-06", Level: Recommended, Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning, needs: []need{rotatable}, steps: []step{{set(binding2+async, named), refused(concurrencyError)}}},
 		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: []need{rotatable}, story: func(s *scene) {
 			if rotate(s) {
 				s.asked(set(binding2+async, successor), status(200))

@@ -157,6 +157,9 @@ func concurrencyCases() []Case {
 				}
 			}
 		}},
+		{ID: "CONC-01", Since: 14, Title: "while an update runs, all that changes is refused for now", given: updating, needs: []need{bindable}, steps: []step{
+			{patch(instance+async, change(1)), refused(concurrencyError)}, {set(binding+async, bindBody), refused(concurrencyError)}, {remove(instance + asyncIDs), refused(concurrencyError)},
+		}},
 		{ID: "CONC-02", Title: "refusing an update does not disturb the one that runs", given: updating, settles: true, story: func(s *scene) {
 			if a, ok := s.send(patch(instance+async, change(1))); ok && a.status == 422 {
 				s.ends(instanceOperation, succeeded)
@@ -166,6 +169,23 @@ func concurrencyCases() []Case {
 		{ID: "CONC-05", Title: "when an update has ended the next is accepted", given: updated, needs: []need{twoChanges}, steps: []step{{patch(instance+async, change(1)), changed}}},
 		{ID: "CONC-06", Title: "an instance that is busy does not block another", given: provisioning, settles: true, story: func(s *scene) {
 			s.asked(set("/v2/service_instances/$instance2"+async, provisionBody), made)
+		}},
+		{ID: "CONC-08", Level: Recommended, Since: 14, Title: "an unbind while the instance is being updated is refused for now, or done", given: bound, needs: []need{twoChanges, changedAsync}, story: func(s *scene) {
+			if s.asked(patch(instance+async, change(0)), status(202)) && s.runs(instanceOperation) {
+				s.asked(remove(binding+asyncIDs), status(422, 200, 202))
+			}
+		}},
+		{ID: "CONC-09", Since: 15, Title: "a provision that a deletion overtook does not come back", given: provisioning, needs: []need{anyPlan}, settles: true, story: func(s *scene) {
+			s.underWay()
+			a, ok := s.send(remove(instance + asyncIDs))
+			if !ok || !s.checked(a, status(202, 200, 422)) || a.status == 422 || !s.ends(instanceOperation, succeeded, gone) {
+				return
+			}
+			for range 10 {
+				if !sleep(s.ctx, 3*firstPause) || !s.asked(remove(instance+asyncIDs), status(410)) {
+					return
+				}
+			}
 		}},
 		{ID: "CONC-07", Since: 14, Title: "of two updates at once, one is refused", given: ready, needs: []need{twoChanges, changedAsync}, story: func(s *scene) {
 			var mu sync.Mutex
@@ -300,7 +320,15 @@ func facadeCases() []Case {
 				return
 			}
 			s.remember("location", a.header.Get("Location"))
-			s.asked(location, status(200).has("plan_id", "$plan")) // FAC-07
+			s.asked(location, status(200).has("plan_id", "$plan"))
+		}},
+		{ID: "FAC-07", Title: "a finished bind leads to the binding", given: bound, needs: []need{facade, bindAsync, bindFetchable}, story: func(s *scene) {
+			a, ok := s.send(location)
+			if !ok || !s.checked(a, status(302, 303)) {
+				return
+			}
+			s.remember("location", a.header.Get("Location"))
+			s.asked(location, status(200).that(sameGrant))
 		}},
 		{ID: "FAC-08", Title: "a finished deletion is 200", given: ready, needs: []need{facade, deletedAsync}, story: func(s *scene) {
 			if s.asked(remove(instance+asyncIDs), status(202)) && s.ends(instanceOperation, succeeded, gone) {
@@ -339,6 +367,13 @@ func facadeCases() []Case {
 			}
 		}},
 		at("FAC-17", Must, "a status outlives the operation", readyLater, location, status(302, 303), fetchable),
+		{ID: "FAC-18", Title: "asking for a status changes nothing", given: provisioning, needs: []need{facade, anyPlan}, settles: true, story: func(s *scene) {
+			s.all(5, func(int) { s.asked(location, status(202, 200, 302, 303)) })
+			s.ends(instanceOperation, succeeded)
+		}},
+		at("FAC-19", Recommended, "a deletion that runs is Deleting", deleting, location, statusOf(status(202, 200), "Deleting")),
+		at("FAC-19/update", Recommended, "an update that runs is Updating", updating, location, statusOf(status(202, 200), "Updating")),
+		at("FAC-19/bind", Recommended, "a bind that runs is Binding", bindRunning, location, statusOf(status(202, 200), "Binding")),
 		at("FAC-20", Must, "an answer that is final names no time to ask again", given{}, set(instance, provisionBody), status(201).that(bare), synchronous),
 	}
 }

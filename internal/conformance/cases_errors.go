@@ -7,8 +7,9 @@ import (
 
 // Sentences of version 2.9, which some platforms recognise errors by.
 const (
-	asyncSentence = "This service plan requires client support for asynchronous service operations."
-	appSentence   = "This service supports generation of credentials through binding an application only."
+	asyncSentence       = "This service plan requires client support for asynchronous service operations."
+	concurrencySentence = "The Service Broker does not support concurrent requests that mutate the same resource."
+	appSentence         = "This service supports generation of credentials through binding an application only."
 )
 
 func errorCases() []Case {
@@ -19,7 +20,25 @@ func errorCases() []Case {
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired)}}},
 		{ID: "ERR-03/sentence", Level: Should, Title: "AsyncRequired comes with the sentence of version 2.9", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired).has("description", asyncSentence)}}},
+		{ID: "ERR-04", Since: 14, Title: "the refusal of a second operation is ConcurrencyError", given: updating, steps: []step{{patch(instance+async, change(1)), refused(concurrencyError)}}},
+		{ID: "ERR-04/sentence", Level: Recommended, Since: 14, Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by", given: updating,
+			steps: []step{{patch(instance+async, change(1)), refused(concurrencyError).has("description", concurrencySentence)}}},
+		{ID: "ERR-06", Since: 15, Title: "the refusal of another maintenance version is MaintenanceInfoConflict", needs: []need{maintained},
+			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": "99.99.99"})), refused(maintenanceConflict)}}},
+		{ID: "ERR-07", Title: "the refusal of a change of plan has no reserved code", given: ready, needs: []need{notUpdateable},
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})), status(422, 400).that(func(_ *scene, a answer) (string, string) {
+				if reserved(text(a.body, "error")) {
+					return "another error than " + text(a.body, "error"), a.String()
+				}
+				return "", ""
+			})}}},
+		{ID: "ERR-08", Since: 14, Title: "what is refused changes nothing", given: ready, needs: []need{fetchable, free, withSibling}, steps: []step{
+			{set(instance+async, provisionBody.with(freeParameter, 7)), status(409)}, {set(instance+async, provisionBody.with("plan_id", "$otherplan")), status(409)},
+			{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown", "parameters": object{probe: 8}})), status(400, 422)},
+			{remove(instance + async), status(400)},
+		}},
 		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-11", Since: 14, Title: "410 is for deletions and 404 for the rest, and 423 and 429 for nothing", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "ERR-13", Level: Should, Title: "no error, poll or header tells a password, and errors are short", watched: true, needs: []need{anyPlan}, story: tour},
 	}
 }

@@ -1,6 +1,9 @@
 package conformance
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // freeParameter is a parameter that a plan takes which takes any.
 const freeParameter = "parameters." + probe
@@ -37,6 +40,7 @@ func provisionCases() []Case {
 			steps: []step{{set(instance, provisionBody).as(9), refused(asyncRequired)}}},
 		{ID: "PROV-04", Level: May, Title: "a plan that can be asynchronous is done synchronously for a client that cannot wait", needs: []need{asynchronous, synchronous},
 			steps: []step{{set(instance, provisionBody), status(201)}}},
+		{ID: "PROV-05", Level: May, Title: "a synchronous plan is provisioned also for a client that can wait", needs: []need{synchronous, anyPlan}, steps: []step{{anew(provisionBody), made}}},
 		{ID: "PROV-06", Title: "no 202 without permission", watched: true, needs: []need{anyPlan},
 			steps: []step{{set(instance, provisionBody), status(201, 422)}, {set(instance, provisionBody), status(200, 422)}, {remove(instance + ids), status(200, 410, 422)}}},
 		{ID: "PROV-07", Title: "an identical request for a ready instance is answered 200", given: ready,
@@ -121,6 +125,14 @@ func provisionCases() []Case {
 				s.fail("PROV-25", two.request, "an operation of its own", "that of another instance")
 			}
 		}},
+		{ID: "PROV-26", Since: 16, Title: "the metadata of an instance are objects", needs: []need{anyPlan},
+			steps: []step{{anew(provisionBody), made.typed("metadata", "object").typed("metadata.labels", "object").typed("metadata.attributes", "object")}}},
+		{ID: "PROV-27", Title: "the id of an instance is taken as it is, in upper case and in lower", given: ready, story: func(s *scene) {
+			upper := "/v2/service_instances/" + strings.ToUpper(s.value("instance"))
+			s.asked(get(upper+"/last_operation"), status(404, 410))
+			s.asked(remove(upper+asyncIDs), status(410))
+			s.asked(set(instance+async, provisionBody), status(200))
+		}},
 		{ID: "PROV-28", Level: May, Title: "the id of a deleted instance can be used again", given: deleted,
 			steps: []step{{anew(provisionBody), status(201, 202, 400, 409, 422)}}},
 		{ID: "PROV-29", Since: 14, Title: "a provision while the instance is being deleted is refused", given: deleting,
@@ -129,6 +141,7 @@ func provisionCases() []Case {
 			steps: []step{{anew(provisionBody.with("space_guid", "$space2").with("context.space_guid", "$space2")), status(409)}}},
 		{ID: "PROV-30/again", Level: Recommended, Title: "an identical request after a failed provision begins again", given: provisionFailed,
 			steps: []step{{anew(provisionBody), made}}},
+		{ID: "PROV-32", Title: "every request is answered within a minute", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "PROV-35", Title: "an instance can be bound as soon as it was answered 201", given: ready, needs: []need{synchronous, bindSync},
 			steps: []step{{set(binding, bindBody), status(201)}}},
 	}
@@ -316,6 +329,15 @@ func lastOperationCases() []Case {
 		{ID: "LOP-03/old", Level: Recommended, Since: 16, Title: "clients before 2.16 do not see the flags of a failure", given: updateFailed,
 			steps: []step{{get(instanceOperation).as(15), status(200).lacks("instance_usable", "update_repeatable")}}},
 		{ID: "LOP-05", Since: 15, Title: "Retry-After is in seconds, and ends with the operation", watched: true, given: readyLater, steps: []step{{get(instanceOperation), status(200)}}},
+		{ID: "LOP-04", Title: "a poll is never answered by another success than 200, nor by a redirect", watched: true, given: ready, steps: []step{{get(instanceOperation), status(200, 404)}}},
+		{ID: "LOP-06", Title: "a token tells of its operation, also when a later one runs", given: readyLater, needs: []need{changeable, changedAsync}, story: func(s *scene) {
+			first, ok := s.known("operation")
+			if !ok || !s.asked(patch(instance+async, change(0)), status(202)) {
+				return
+			}
+			s.remember("operation", first)
+			s.asked(get(instanceOperation+ofOperation), status(200).has("state", succeeded))
+		}},
 		poll("LOP-07", Must, 0, "without a token, the last operation is told", provisioning, "", running),
 		poll("LOP-08", Recommended, 0, "with an unknown token, the last operation is told", provisioning, "?operation=provision", running),
 		{ID: "LOP-08/foreign", Title: "the token of another instance tells nothing of it", needs: []need{synchronous, anyPlan}, story: func(s *scene) {
@@ -350,6 +372,8 @@ func lastOperationCases() []Case {
 		poll("LOP-11", Must, 0, "410 never while provisioning", provisioning, "", status(200)),
 		poll("LOP-12/hints", Must, 0, "the hints of a poll are accepted", provisioning, ids, running),
 		poll("LOP-12/mismatch", Recommended, 0, "hints that do not match are ignored", provisioning, "?service_id=$service&plan_id=$unknown", running),
+		poll("LOP-12/update", Must, 0, "the hints of a poll are accepted while an update runs", updating, ids+"&operation=$operation", running),
+		poll("LOP-12/update-mismatch", Recommended, 0, "hints that do not match are ignored while an update runs", updating, "?service_id=$service&plan_id=$unknown&operation=$operation", running),
 		poll("LOP-14", Recommended, 0, "an instance that was made synchronously has a last operation that succeeded", ready, "", done, synchronous),
 		{ID: "LOP-16", Level: Should, Since: 15, Title: "a provision that a deletion overtook has not succeeded", given: provisioning, settles: true, needs: []need{deletedAsync}, story: func(s *scene) {
 			token, ok := s.known("operation")
@@ -371,6 +395,13 @@ func lastOperationCases() []Case {
 		{ID: "LOP-18", Title: "many polls at once do not change the outcome", needs: []need{asynchronous, anyPlan}, given: provisioning, settles: true, story: func(s *scene) {
 			s.all(10, func(int) { s.asked(get(instanceOperation+ofOperation), status(200)) })
 			s.ends(instanceOperation, succeeded)
+		}},
+		{ID: "LOP-19", Title: "what has ended does not run again", given: readyLater, story: func(s *scene) {
+			for range 10 {
+				if !s.asked(get(instanceOperation+ofOperation), done) {
+					return
+				}
+			}
 		}},
 		{ID: "LOP-21", Since: 16, Title: "the description of an operation is a text, or absent", watched: true, given: ready, steps: []step{{get(instanceOperation), status(200, 404)}}},
 	}

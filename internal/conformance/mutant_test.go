@@ -210,6 +210,30 @@ func mutants() []mutant {
 		{name: "ArrayBody", found: "ERR-01", on: match{status: []int{401}}, breaks: sends("[]")},
 		{name: "ErrorOfTwoWords", found: "ERR-02", on: match{status: []int{400}}, breaks: says("error", "Bad Request")},
 		{name: "DescriptionOfObjects", found: "ERR-02", on: match{status: []int{404}}, breaks: says("description", map[string]any{"text": "not there"})},
+		{name: "Locked", found: "ERR-11", on: anew("PUT", 409), breaks: answers(423)},
+		{name: "GoneIsFetched", found: "ERR-11", on: anew("GET", 404), breaks: answers(410)},
+		{name: "ConcurrencyWithoutCode", found: "ERR-04", on: anew("PATCH", 422), breaks: lacks("error")},
+		{name: "ReservedCodeBorrowed", found: "ERR-07", on: anew("PATCH", 422), breaks: says("error", "ConcurrencyError")},
+		{name: "RefusedButChanged", found: "ERR-08", on: anew("GET", 200), breaks: ever("plan_id")},
+		{name: "IDsInLowerCase", found: "PROV-27", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
+			r.URL.Path = strings.ToLower(r.URL.Path)
+			broker.ServeHTTP(w, r)
+		}},
+		{name: "OnlyTheLastOperation", found: "LOP-06", on: poll(200), breaks: func() func(*reply) {
+			var n atomic.Int64
+			return func(r *reply) {
+				if r.body["state"] == "succeeded" && n.Add(1) > 1 {
+					r.says("state", "in progress")
+				}
+			}
+		}()},
+		{name: "BusyBindIsNotFound", found: "CONC-01", on: bind(422), breaks: answers(404)},
+		{name: "ComesBack", found: "CONC-09", on: anew("DELETE", 410), breaks: answers(200)},
+		{name: "NoContentPoll", found: "LOP-04", on: poll(200), breaks: answers(201)},
+		{name: "DeletionIsCreating", found: "FAC-19", on: on("GET", operationPath, 202), breaks: func(r *reply) {
+			r.body["status"].(map[string]any)["state"] = "Creating"
+		}},
+		{name: "RedirectToNothing", found: "FAC-07", on: on("GET", operationPath, 302), breaks: heads("Location", "/v2/service_instances/none/service_bindings/none")},
 		{name: "FlagsEverywhere", found: "ERR-10", on: match{status: []int{409}}, breaks: says("instance_usable", false)},
 		{name: "PasswordEchoed", found: "ERR-13", on: match{status: []int{404}}, breaks: says("description", "not found for "+username+":"+password)},
 		{name: "InternalErrors", found: "ORB-07", on: match{status: []int{400}}, breaks: answers(500)},

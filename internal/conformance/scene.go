@@ -187,6 +187,7 @@ func (s *scene) asked(q request, w want) bool {
 func (s *scene) send(q request) (answer, bool) {
 	a, ok := s.exchange(q)
 	if !ok && s.ctx.Err() == nil {
+		s.watch.add(s.runner, Failure{"PROV-32", a.request, "an answer within " + requestLimit.String(), a.fault})
 		s.fail("PROV-32", a.request, "an answer within "+requestLimit.String(), a.fault)
 	}
 	return a, ok

@@ -81,6 +81,17 @@ func violations(r *runner, a answer) []Failure {
 	if a.status >= 500 {
 		bad("ORB-07", "no 5xx", a.String())
 	}
+	ours := strings.HasPrefix(a.path, "/v2/service_instances/")
+	switch {
+	case ours && a.method == http.MethodGet && a.status == http.StatusGone && !a.ofLastOperation():
+		bad("ERR-11", "404 of what cannot be fetched", a.String())
+	case ours && a.method == http.MethodDelete && a.status == http.StatusNotFound:
+		bad("ERR-11", "410 of what cannot be deleted", a.String())
+	case a.status == http.StatusLocked || a.status == http.StatusTooManyRequests:
+		bad("ERR-11", "422 ConcurrencyError of what is busy", a.String())
+	case a.ofLastOperation() && (a.status/100 == 2 && a.status != http.StatusOK || a.status/100 == 3):
+		bad("LOP-04", "200 of an operation, whatever its state", a.String())
+	}
 	if v2 && a.status/100 == 3 {
 		bad("INP-19", "no redirect", fmt.Sprintf("%d to %.100q", a.status, a.header.Get("Location")))
 	}
@@ -119,6 +130,11 @@ func ofRefusal(a answer) []Failure {
 			} else if utf8.RuneCountInString(text) > 8<<10 {
 				bad("ERR-13", member+" to be short")
 			}
+		}
+	}
+	for _, flag := range []string{"instance_usable", "update_repeatable"} {
+		if v, ok := a.body[flag]; ok && kind(v) != "boolean" {
+			bad("ERR-10", flag+" to be true or false")
 		}
 	}
 	_, usable := a.body["instance_usable"]
