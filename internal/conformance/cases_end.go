@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -238,6 +239,21 @@ func orphanCases() []Case {
 					return
 				}
 			}
+		}},
+		{ID: "ORB-03/sync", Title: "a deletion that overtakes a provision is not an internal error for a client that cannot wait", needs: []need{synchronous}, settles: true, story: func(s *scene) {
+			s.all(8, func(n int) { // at several moments, since the right one is not known
+				path := fmt.Sprintf("/v2/service_instances/$overtaken%d", n)
+				s.all(2, func(second int) {
+					if second == 0 {
+						_, _ = s.send(set(path, provisionBody))
+						return
+					}
+					sleep(s.ctx, time.Duration(n)*time.Millisecond)
+					if a, ok := s.send(remove(path + ids)); ok {
+						s.checked(a, status(200, 410, 422))
+					}
+				})
+			})
 		}},
 		{ID: "ORB-06", Level: Should, Title: "an instance whose provision failed can be removed by a client that cannot wait", given: provisionFailed, steps: []step{{remove(instance + ids), status(200, 410)}}},
 		{ID: "ORB-07", Level: Should, Title: "no request is answered 5xx", watched: true, needs: []need{anyPlan}, story: tour},
