@@ -256,3 +256,55 @@ func TestReportsTellNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a broker answers, the kit comes to an end, and does not pass it.
+func TestBrokersThatAnswerAnything(t *testing.T) {
+	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,"instances_retrievable":true,"bindings_retrievable":true,
+		"plans":[{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"},"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],"properties":{"a":{"type":"string","minLength":3}}}}}}},
+		{"id":"q","name":"q","description":"d"}]}]}`
+	for name, c := range map[string]struct {
+		catalog, rest string
+		status        int
+	}{
+		"EmptyCatalog":     {`{}`, `{}`, 200},
+		"NullServices":     {`{"services":null}`, `null`, 200},
+		"WildCatalog":      {`{"services":[null,1,{"id":5,"plans":[{},null,"x"]},{"id":"s","name":"s","plans":{"id":"p"},"requires":"x","tags":[1,{}],"metadata":[]}]}`, `{}`, 200},
+		"OnlyOK":           {oneService, `{}`, 200},
+		"OnlyCreated":      {oneService, `{"credentials":{"uri":5,"list":[null,"a long enough secret"]}}`, 201},
+		"OnlyAccepted":     {oneService, `{"operation":{"x":1}}`, 202},
+		"OnlyInProgress":   {oneService, `{"state":"in progress","operation":"o","description":5}`, 200},
+		"OnlyFailed":       {oneService, `{"state":"failed","operation":"o"}`, 202},
+		"OnlyRefusals":     {oneService, `{"error":7}`, 422},
+		"OnlyConcurrency":  {oneService, `{"error":"ConcurrencyError"}`, 422},
+		"OnlyGone":         {oneService, `[]`, 410},
+		"OnlyFaults":       {oneService, html, 500},
+		"OnlyRedirects":    {oneService, ``, 302},
+		"ConnectionsReset": {oneService, ``, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "//elsewhere.example.com/%zz")
+				switch {
+				case r.URL.Path == "/v2/catalog":
+					_, _ = w.Write([]byte(c.catalog))
+				case c.status == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(c.status)
+					_, _ = w.Write([]byte(c.rest))
+				}
+			}))
+			defer server.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			result, err := conformance.Run(ctx, targetOf(server), conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Conforms() || result.Interrupted {
+				t.Errorf("conforms %v, interrupted %v in %v", result.Conforms(), result.Interrupted, result.Duration)
+			}
+		})
+	}
+}

@@ -122,6 +122,8 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 		return
 	}
 	s := r.begin(ctx, Case{}, nil)
+	wait, cancel := context.WithTimeout(ctx, r.OperationTimeout)
+	defer cancel()
 	tries := 0
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
 		hints := made.hints()
@@ -149,20 +151,20 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 			}
 		default:
 			made.why = fmt.Sprintf("DELETE was answered %s", a)
+			if made.gone = !made.begun; made.gone {
+				return
+			}
 			if a.status == http.StatusUnprocessableEntity && a.body["error"] == concurrencyError {
 				break // wait for what runs
 			}
 			if made.former != "" {
 				made.plan, made.former = made.former, ""
 			}
-			if made.gone = !made.begun; made.gone {
-				return
-			}
 			if tries++; tries == removals {
 				return
 			}
 		}
-		if !sleep(ctx, pause) {
+		if !sleep(wait, pause) {
 			return
 		}
 	}
