@@ -24,6 +24,8 @@ var order = []string{
 	"functions/api",
 	"functions/provisioner",
 	"functions/reaper",
+	"internal/conformance/report",
+	"internal/conformance",
 	"internal/app",
 	"infra/outputs",
 	"internal/gateway",
@@ -67,7 +69,9 @@ var apart = map[string]struct {
 	"internal/provider":      {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
 	"internal/provider/demo": {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
 	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
-	"internal/workflow":      {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+	"internal/conformance": {"the conformance kit asks any broker, and knows nothing of this one", []string{
+		"internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store", "internal/catalog", "internal/provider", "offerings"}},
+	"internal/workflow": {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
 }
 
 // a room is a package's product files.

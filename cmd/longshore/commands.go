@@ -35,6 +35,8 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return validate(args[1:], out)
 	case "platform":
 		return platform(ctx, args[1:], out, diagnostics)
+	case "check":
+		return check(ctx, args[1:], getenv, out, diagnostics)
 	case "version":
 		_, err := fmt.Fprintln(out, "longshore", versionText())
 		return err

@@ -25,34 +25,49 @@ const usage = `Longshore, a service broker.
   longshore platform remove NAME
         who may use the broker: the one over a data folder (--data DIR), or the
         one that a stack on AWS is (--stack NAME)
+  longshore check URL [--username USER] [--password PASSWORD] [--list]
+                [--format text|json|junit] [--output FILE]
+                [--only REGEXP] [--level MUST|SHOULD|REC|MAY] [--api-version 2.17]
+                [--service NAME] [--plan NAME] [--jobs N] [--timeout DURATION]
+                [--parameters JSON] [--update-parameters JSON] [--bind-parameters JSON]
+        ask any broker whether it keeps to the Open Service Broker API; exit
+        status 0 if it does, 1 if something failed, 2 if it could not be asked
   longshore version
         say which version this is
 
-Settings from the environment (serve):
+Settings from the environment:
   LONGSHORE_USERNAME, LONGSHORE_PASSWORD
-        what the platform logs in with; generated and kept in DIR unless set
+        what the platform logs in with (serve: generated and kept in DIR unless
+        set; check: unless given by --username and --password)
   LONGSHORE_DEMO_DELAY
-        how long the demo's asynchronous steps take, such as 500ms; 3s unless set
+        how long the demo's asynchronous steps take (serve), such as 500ms; 3s
+        unless set
   LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
-        bounds of Retry-After; 1s and 1m unless set
+        bounds of Retry-After (serve); 1s and 1m unless set
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run gives the exit status: 0 done, 1 failed, 2 called wrongly.
+// run gives the exit status: 0 done, 1 failed, 2 called wrongly or, for a
+// check, could not be done.
 func run(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) int {
 	err := dispatch(ctx, args, getenv, out, diagnostics)
 	var wrong *usageError
+	var cannot *cannotRun
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &wrong):
 		_, _ = fmt.Fprintf(diagnostics, "longshore: %v\n\n%s", err, usage)
+		return 2
+	case errors.As(err, &cannot):
+		_, _ = fmt.Fprintf(diagnostics, "longshore: %v\n", err)
 		return 2
 	default:
 		_, _ = fmt.Fprintf(diagnostics, "longshore: %v\n", err)

@@ -1,0 +1,210 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Headers of the API.
+const (
+	versionHeader  = "X-Broker-API-Version"
+	identityHeader = "X-Broker-API-Originating-Identity"
+	requestHeader  = "X-Broker-API-Request-Identity"
+)
+
+// sentEmpty is a header that is sent without a value.
+const sentEmpty = "(empty)"
+
+// An answer is what a broker said to one request.
+type answer struct {
+	method, path string // without the base path
+	query        url.Values
+	minor        int    // 0 if the header was not a usual one
+	identity     string // of the request, as it was sent
+	content      object // of the request, if it was an object
+	request      string // for failures
+	running      string // the operation that was accepted last before
+
+	fault  string // why there is no answer
+	status int
+	header http.Header
+	raw    []byte
+	body   object // nil if the body is no JSON object
+}
+
+// String is the answer for failures, credentials left out.
+func (a answer) String() string {
+	if a.body == nil {
+		return fmt.Sprintf("%d %.200q", a.status, a.raw)
+	}
+	return fmt.Sprintf("%d %.300s", a.status, encode(redacted(a.body)))
+}
+
+func (a answer) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
+
+func (a answer) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
+
+// mayWait reports whether the request allowed a 202.
+func (a answer) mayWait() bool {
+	return a.query.Has("accepts_incomplete") || a.content["accepts_incomplete"] != nil
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// exchange makes one request. It is false if no answer came. A request that is
+// under way is not given up when the run is interrupted: what it makes could
+// not be removed with certainty.
+func (s *scene) exchange(q request) (answer, bool) {
+	a := answer{method: q.method}
+	if q.minor == 0 {
+		q.minor = s.Minor
+	}
+	hr, err := s.build(q, &a)
+	if err == nil {
+		err = s.ctx.Err()
+	}
+	if err != nil {
+		a.fault = err.Error()
+		return a, false
+	}
+	s.register(a)
+	a.running, _ = s.known("operation")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), requestLimit)
+	defer cancel()
+	response, err := s.client.Do(hr.WithContext(ctx))
+	if err == nil {
+		a.status, a.header = response.StatusCode, response.Header
+		a.raw, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		_ = response.Body.Close()
+	}
+	s.follow(a)
+	if err != nil {
+		a.fault = s.secrets.hide(err.Error())
+		return a, false
+	}
+	if v, err := decode(a.raw); err == nil {
+		a.body, _ = v.(object)
+	}
+	if !q.quiet {
+		s.watch.see(s.runner, a)
+	}
+	s.secrets.learn(a)
+	s.note(a)
+	return a, true
+}
+
+func (s *scene) build(q request, a *answer) (*http.Request, error) {
+	var content io.Reader
+	switch c := q.content.(type) {
+	case nil:
+	case raw:
+		content = strings.NewReader(s.text(string(c)))
+	case body:
+		a.content = c(s)
+	case func(*scene) object:
+		a.content = c(s)
+	case object:
+		a.content = normal(s.fill(c)).(object)
+	default:
+		return nil, fmt.Errorf("a body of type %T", c)
+	}
+	if a.content != nil {
+		content = strings.NewReader(encode(a.content))
+	}
+	u, err := s.resolve(s.address(q.path))
+	if err != nil {
+		return nil, err
+	}
+	hr, err := http.NewRequest(q.method, s.base.String(), content)
+	if err != nil {
+		return nil, err
+	}
+	hr.URL, hr.Host = u, u.Host
+	hr.SetBasicAuth(s.target.Username, s.target.Password)
+	usual := map[string]string{versionHeader: fmt.Sprintf("2.%d", q.minor), requestHeader: newID(), "User-Agent": "longshore-check"}
+	if content != nil {
+		usual["Content-Type"] = "application/json"
+	}
+	for name, value := range usual {
+		hr.Header[name] = []string{value} // in this very spelling
+	}
+	a.minor = q.minor
+	for name, value := range q.header {
+		maps.DeleteFunc(hr.Header, func(n string, _ []string) bool { return strings.EqualFold(n, name) })
+		if strings.EqualFold(name, versionHeader) {
+			a.minor = 0
+		}
+		switch {
+		case value == sentEmpty || name == "User-Agent" && value == "":
+			hr.Header[name] = []string{""}
+		case value != "":
+			hr.Header[name] = []string{s.text(value)}
+		}
+	}
+	a.path = strings.TrimPrefix(u.EscapedPath(), s.base.EscapedPath())
+	a.query = u.Query()
+	for name, values := range hr.Header {
+		if strings.EqualFold(name, requestHeader) {
+			a.identity = strings.Join(values, "")
+		}
+	}
+	spoken := fmt.Sprintf(" as 2.%d", q.minor)
+	if a.minor == 0 {
+		spoken = ""
+	}
+	shown := a.path
+	if u.RawQuery != "" {
+		shown += "?" + u.RawQuery
+	}
+	a.request = fmt.Sprintf("%s %.200s%s", q.method, shown, spoken)
+	return hr, nil
+}
+
+// resolve makes a URL of a path under the base, or of what a Location header
+// says. No other host than the broker's is ever asked.
+func (s *scene) resolve(path string) (*url.URL, error) {
+	if path == "" {
+		return nil, errors.New("there is no Location")
+	}
+	if strings.HasPrefix(path, "/v2") && !strings.HasPrefix(path, s.base.EscapedPath()+"/v2") {
+		path = s.base.EscapedPath() + path
+	}
+	u, err := s.base.Parse(path)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no URL", path)
+	}
+	if u.Host != s.base.Host || u.Scheme != s.base.Scheme {
+		return nil, fmt.Errorf("%q is on another host than the broker, and is not asked", path)
+	}
+	return u, nil
+}
+
+// note remembers what an answer tells for later requests.
+func (s *scene) note(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.status == http.StatusAccepted && a.method != http.MethodGet {
+		delete(s.values, "operation")
+		if token, ok := a.body["operation"].(string); ok && token != "" {
+			s.values["operation"] = token
+		}
+		s.values["location"] = a.header.Get("Location")
+	}
+	if tag := a.header.Get("Etag"); tag != "" {
+		s.values["etag"] = tag
+	}
+	if a.ofBinding() && s.grant == nil && (a.status == http.StatusOK || a.status == http.StatusCreated) {
+		for _, member := range grantMembers {
+			if a.body[member] != nil {
+				s.grant = a.body
+			}
+		}
+	}
+}

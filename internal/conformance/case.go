@@ -1,0 +1,341 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// A Level says how strongly a rule binds.
+type Level int
+
+// The levels, from the weakest.
+const (
+	May Level = iota + 1
+	Recommended
+	Should
+	Must
+)
+
+var levels = map[Level]string{May: "MAY", Recommended: "REC", Should: "SHOULD", Must: "MUST"}
+
+// String is the level as specifications write it.
+func (l Level) String() string { return levels[l] }
+
+// ParseLevel reads a level.
+func ParseLevel(text string) (Level, bool) {
+	for l, name := range levels {
+		if strings.EqualFold(name, text) {
+			return l, true
+		}
+	}
+	return 0, false
+}
+
+// A Case is one thing that a broker must get right.
+type Case struct {
+	// ID is the rule's, with what the case is about if the rule has several:
+	// PROV-08/plan.
+	ID      string
+	Section string
+	Level   Level
+	// Since is the first minor version of the API with the rule.
+	Since int
+	Title string
+
+	// needs are what a plan must be able to do.
+	needs []need
+	// given is what the case begins with; steps are asked there.
+	given given
+	steps []step
+	// story is what does not fit steps; it comes after them.
+	story func(s *scene)
+	// watched rules hold for every answer of the run.
+	watched bool
+	// settles says that the steps end the operation that runs.
+	settles bool
+}
+
+// Rule is the id of the rule that the case is about.
+func (c Case) Rule() string {
+	rule, _, _ := strings.Cut(c.ID, "/")
+	return rule
+}
+
+// Cases are all the cases, in the order of the requirement list.
+func Cases() []Case {
+	var all []Case
+	for _, section := range []struct {
+		name  string
+		cases []Case
+	}{
+		{"version header", versionCases()},
+		{"authentication", authenticationCases()},
+		{"identity headers", identityCases()},
+		{"errors", errorCases()},
+		{"input", inputCases()},
+		{"catalog", catalogCases()},
+		{"provision", provisionCases()},
+		{"fetch instance", fetchInstanceCases()},
+		{"update", updateCases()},
+		{"maintenance", maintenanceCases()},
+		{"last operation", lastOperationCases()},
+		{"bind", bindCases()},
+		{"rotation", rotationCases()},
+		{"fetch binding", fetchBindingCases()},
+		{"unbind", unbindCases()},
+		{"deprovision", deprovisionCases()},
+		{"idempotency", idempotencyCases()},
+		{"concurrency", concurrencyCases()},
+		{"orphans", orphanCases()},
+		{"façade", facadeCases()},
+	} {
+		for _, c := range section.cases {
+			c.Section = section.name
+			if c.Since == 0 {
+				c.Since = OldestMinor
+			}
+			if c.Level == 0 {
+				c.Level = Must
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// A step is a request and the answer that it must get.
+type step struct {
+	ask  request
+	want want
+}
+
+// A request is one HTTP request. In its path, headers and body, $name stands
+// for an id of the catalog or of the case (see scene.value).
+type request struct {
+	method, path string
+	// header replaces the usual ones; an empty value leaves one out.
+	header map[string]string
+	// content is an object, a body, or the bytes to send as they are: a raw.
+	content any
+	// minor is the version to speak, if not the run's.
+	minor int
+	// quiet requests are not held against the rules of every answer.
+	quiet bool
+}
+
+// raw is a body that is sent as it is, with the names in it replaced.
+type raw string
+
+// Paths of the API.
+const (
+	catalog           = "/v2/catalog"
+	instance          = "/v2/service_instances/$instance"
+	instanceOperation = instance + "/last_operation"
+	binding           = instance + "/service_bindings/$binding"
+	bindingOperation  = binding + "/last_operation"
+
+	async = "?accepts_incomplete=true"
+	// ids are those of what was made last.
+	ids      = "?service_id=$service&plan_id=$plan"
+	asyncIDs = async + "&service_id=$service&plan_id=$plan"
+	// ofOperation asks for the operation that was accepted last.
+	ofOperation = "?operation=$operation"
+)
+
+func get(path string) request { return request{method: "GET", path: path} }
+func set(path string, content any) request {
+	return request{method: "PUT", path: path, content: content}
+}
+func patch(path string, content any) request {
+	return request{method: "PATCH", path: path, content: content}
+}
+func remove(path string) request { return request{method: "DELETE", path: path} }
+
+// with sets one header; an empty value leaves it out.
+func (q request) with(name, value string) request {
+	header := map[string]string{name: value}
+	for n, v := range q.header {
+		if !strings.EqualFold(n, name) {
+			header[n] = v
+		}
+	}
+	q.header = header
+	return q
+}
+
+// as speaks another version than the run's.
+func (q request) as(minor int) request {
+	q.minor = minor
+	return q
+}
+
+// A body makes the members of a request.
+type body func(s *scene) object
+
+// with sets a member; dots lead into objects.
+func (b body) with(path string, value any) body {
+	return func(s *scene) object {
+		o := b(s)
+		put(o, path, normal(s.fill(value)))
+		return o
+	}
+}
+
+// without leaves members out.
+func (b body) without(names ...string) body {
+	return func(s *scene) object {
+		o := b(s)
+		for _, name := range names {
+			delete(o, name)
+		}
+		return o
+	}
+}
+
+// provision is the usual body of a PUT of an instance.
+func provision(s *scene) object {
+	o := object{
+		"service_id": s.value("service"), "plan_id": s.value("plan"),
+		"organization_guid": s.value("organization"), "space_guid": s.value("space"),
+		"context": object{"platform": "cloudfoundry", "organization_guid": s.value("organization"), "space_guid": s.value("space")},
+	}
+	if s.plan != nil && len(s.plan.parameters) > 0 {
+		o["parameters"] = normal(s.plan.parameters)
+	}
+	return o
+}
+
+// bind is the usual body of a PUT of a binding, of an application.
+func bind(s *scene) object {
+	o := object{
+		"service_id": s.value("service"), "plan_id": s.value("plan"),
+		"app_guid": s.value("app"), "bind_resource": object{"app_guid": s.value("app")},
+	}
+	if s.plan != nil && len(s.plan.bindParameters) > 0 {
+		o["parameters"] = normal(s.plan.bindParameters)
+	}
+	return o
+}
+
+// change is a change of the instance that the plan is known to take; a second
+// one differs.
+func change(n int) body {
+	return func(s *scene) object {
+		o := object{"service_id": s.value("service")}
+		if s.plan != nil && n < len(s.plan.changes) {
+			maps.Copy(o, normal(s.plan.changes[n]).(object))
+		}
+		return o
+	}
+}
+
+// members is a body as it stands, with the names in it replaced.
+func members(o object) body {
+	return func(s *scene) object { return normal(s.fill(o)).(object) }
+}
+
+// A want is what an answer must be.
+type want struct {
+	status []int // any of them; the requirement list recommends the first
+	code   string
+	tests  []test
+}
+
+// A test looks at one thing of an answer, and says what it wanted and got if
+// that is not as it should be.
+type test func(s *scene, a answer) (wanted, got string)
+
+// The error codes that the specification reserves.
+const (
+	asyncRequired       = "AsyncRequired"
+	concurrencyError    = "ConcurrencyError"
+	requiresApp         = "RequiresApp"
+	maintenanceConflict = "MaintenanceInfoConflict"
+)
+
+func reserved(code string) bool {
+	return code == asyncRequired || code == concurrencyError || code == requiresApp || code == maintenanceConflict
+}
+
+func status(any ...int) want { return want{status: any} }
+
+// refused is a 422 with a reserved code.
+func refused(code string) want {
+	return want{status: []int{422}, code: code}.has("description", present)
+}
+
+func (w want) that(t test) want {
+	tests := make([]test, 0, len(w.tests)+1)
+	w.tests = append(append(tests, w.tests...), t)
+	return w
+}
+
+// present stands for any value that is not empty.
+var present = struct{ present bool }{true}
+
+// has wants a member: of the value, or any if it is present. Dots lead into
+// objects.
+func (w want) has(member string, value any) want {
+	return w.that(func(s *scene, a answer) (string, string) {
+		got, ok := find(a.body, member)
+		if value == present {
+			if ok && got != "" && got != nil {
+				return "", ""
+			}
+			return "the member " + member, a.String()
+		}
+		wanted := normal(s.fill(value))
+		if ok && same(got, wanted) {
+			return "", ""
+		}
+		return fmt.Sprintf("%s to be %s", member, encode(wanted)), a.String()
+	})
+}
+
+// lacks wants members to be absent.
+func (w want) lacks(members ...string) want {
+	for _, member := range members {
+		w = w.that(func(_ *scene, a answer) (string, string) {
+			if _, ok := find(a.body, member); ok {
+				return "no member " + member, a.String()
+			}
+			return "", ""
+		})
+	}
+	return w
+}
+
+// typed wants a member, if it is there, to be of a JSON type.
+func (w want) typed(member, jsonType string) want {
+	return w.that(func(_ *scene, a answer) (string, string) {
+		if v, ok := find(a.body, member); ok && kind(v) != jsonType {
+			return member + " to be of type " + jsonType, a.String()
+		}
+		return "", ""
+	})
+}
+
+// header wants a header of a value; an empty value wants it absent.
+func (w want) header(name, value string) want {
+	return w.that(func(s *scene, a answer) (string, string) {
+		if got := a.header.Get(name); got != s.text(value) {
+			return fmt.Sprintf("the header %s to be %q", name, s.text(value)), fmt.Sprintf("%q", got)
+		}
+		return "", ""
+	})
+}
+
+// grantMembers are what a binding gives.
+var grantMembers = []string{"credentials", "syslog_drain_url", "route_service_url", "volume_mounts", "endpoints"}
+
+// sameOperation wants the token that was given for the running operation. A
+// broker need not give tokens.
+func (w want) sameOperation() want {
+	return w.that(func(_ *scene, a answer) (string, string) {
+		if got, _ := a.body["operation"].(string); a.running != "" && got != a.running {
+			return "the same operation as the first answer had", "another"
+		}
+		return "", ""
+	})
+}

@@ -1,0 +1,378 @@
+package conformance
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// typed wants members, where they are, to be of a JSON type.
+func typed(jsonType string, names ...string) func(o object) string {
+	return func(o object) string {
+		for _, name := range names {
+			if v, ok := find(o, name); ok && kind(v) != jsonType {
+				return name + " to be of type " + jsonType
+			}
+		}
+		return ""
+	}
+}
+
+// texts wants members to be there, and texts that are not empty.
+func texts(names ...string) func(o object) string {
+	return func(o object) string {
+		for _, name := range names {
+			if v, _ := o[name].(string); v == "" {
+				return name + " to be a text that is not empty"
+			}
+		}
+		return ""
+	}
+}
+
+// unique wants the values that pick gives of a catalog to differ.
+func unique(what string, pick func(services []object) []string) test {
+	return func(_ *scene, a answer) (string, string) {
+		values := pick(list(a.body["services"]))
+		slices.Sort(values)
+		for n := 1; n < len(values); n++ {
+			if values[n] == values[n-1] {
+				return what + " to be unique", fmt.Sprintf("%.100q twice", values[n])
+			}
+		}
+		return "", ""
+	}
+}
+
+var (
+	friendly = regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
+	semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+)
+
+const (
+	maxName   = 255
+	maxSchema = 64 << 10
+	maxTags   = 2048
+)
+
+// schemas are all the schemas of a plan, by where they stand.
+func schemas(plan object) map[string]any {
+	out := map[string]any{}
+	for _, path := range []string{"service_instance.create", "service_instance.update", "service_binding.create"} {
+		if v, ok := find(plan, "schemas."+path); ok {
+			out[path] = v
+		}
+	}
+	return out
+}
+
+// references finds an external $ref.
+func references(v any) string {
+	switch v := v.(type) {
+	case object:
+		if ref, ok := v["$ref"].(string); ok && !strings.HasPrefix(ref, "#") {
+			return ref
+		}
+		for _, member := range v {
+			if ref := references(member); ref != "" {
+				return ref
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if ref := references(item); ref != "" {
+				return ref
+			}
+		}
+	}
+	return ""
+}
+
+// nothing finds a null.
+func nothing(v any, path string) string {
+	switch v := v.(type) {
+	case nil:
+		return path
+	case object:
+		for name, member := range v {
+			if name == "parameters" || name == "metadata" { // whose nulls are their owner's
+				continue
+			}
+			if at := nothing(member, path+"."+name); at != "" {
+				return at
+			}
+		}
+	case []any:
+		for n, item := range v {
+			if at := nothing(item, fmt.Sprintf("%s[%d]", path, n)); at != "" {
+				return at
+			}
+		}
+	}
+	return ""
+}
+
+func planSchemas(o object) string {
+	for path, v := range schemas(o) {
+		action, ok := v.(object)
+		if !ok {
+			return "schemas." + path + " to be an object"
+		}
+		schema, ok := action["parameters"].(object)
+		if _, there := action["parameters"]; there && !ok {
+			return "schemas." + path + ".parameters to be an object"
+		}
+		if ok && text(schema, "$schema") == "" {
+			return "schemas." + path + ".parameters to name its $schema"
+		}
+		if ref := references(schema); ref != "" {
+			return "no external $ref in schemas." + path
+		}
+		if len(encode(v)) > maxSchema {
+			return "schemas." + path + " to be at most 64 kB"
+		}
+	}
+	return ""
+}
+
+func planMaintenance(o object) string {
+	v, ok := o["maintenance_info"]
+	if !ok {
+		return ""
+	}
+	info, ok := v.(object)
+	switch version, _ := info["version"].(string); {
+	case !ok:
+		return "maintenance_info to be an object"
+	case !semantic.MatchString(version):
+		return "maintenance_info.version to be a semantic version"
+	}
+	return typed("string", "description")(info)
+}
+
+func dashboardClient(o object) string {
+	v, ok := o["dashboard_client"]
+	if !ok {
+		return ""
+	}
+	client, ok := v.(object)
+	if !ok {
+		return "dashboard_client to be an object"
+	}
+	return texts("id", "secret", "redirect_uri")(client)
+}
+
+func serviceTags(o object) string {
+	v, ok := o["tags"]
+	if !ok {
+		return ""
+	}
+	tags, ok := v.([]any)
+	if !ok {
+		return "tags to be an array"
+	}
+	length := 0
+	for _, tag := range tags {
+		text, ok := tag.(string)
+		if !ok {
+			return "tags to be texts"
+		}
+		length += len(text)
+	}
+	if length > maxTags {
+		return "tags of at most 2048 characters together"
+	}
+	return ""
+}
+
+func serviceRequires(o object) string {
+	v, ok := o["requires"]
+	if !ok {
+		return ""
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return "requires to be an array"
+	}
+	for _, item := range items {
+		if item != "syslog_drain" && item != "route_forwarding" && item != "volume_mount" {
+			return "requires to hold syslog_drain, route_forwarding and volume_mount only"
+		}
+	}
+	return ""
+}
+
+func lengths(o object) string {
+	for _, name := range []string{"name", "description"} {
+		if utf8.RuneCountInString(text(o, name)) > maxName {
+			return name + " of at most 255 characters"
+		}
+	}
+	return ""
+}
+
+func catalogCases() []Case {
+	looks := func(id string, level Level, since int, title string, tests ...test) Case {
+		w := status(200)
+		for _, t := range tests {
+			w = w.that(t)
+		}
+		return Case{ID: id, Level: level, Since: since, Title: title, steps: []step{{get(catalog), w}}}
+	}
+	names := func(o object) string {
+		if !friendly.MatchString(text(o, "name")) {
+			return "a name of letters, digits, periods and hyphens"
+		}
+		return ""
+	}
+	duration := func(o object) string {
+		if v, ok := o["maximum_polling_duration"]; ok && !seconds.MatchString(fmt.Sprint(v)) {
+			return "maximum_polling_duration to be a positive whole number of seconds"
+		}
+		return ""
+	}
+	return []Case{
+		looks("CAT-01", Must, 0, "the catalog has an array of services", func(_ *scene, a answer) (string, string) {
+			if kind(a.body["services"]) != "array" {
+				return "services to be an array", a.String()
+			}
+			return "", ""
+		}),
+		looks("CAT-02/texts", Must, 0, "offerings have an id, a name and a description", each("services", texts("id", "name", "description"))),
+		looks("CAT-02/bindable", Must, 0, "offerings say whether they are bindable", each("services", func(o object) string {
+			if kind(o["bindable"]) != "boolean" {
+				return "bindable to be true or false"
+			}
+			return ""
+		})),
+		looks("CAT-02/plans", Must, 0, "offerings have plans", each("services", func(o object) string {
+			if len(list(o["plans"])) == 0 {
+				return "an array of one plan or more"
+			}
+			return ""
+		})),
+		looks("CAT-03", Must, 0, "plans have an id, a name and a description", each("plans", texts("id", "name", "description"))),
+		looks("CAT-04/service-ids", Must, 0, "the ids of offerings are unique", unique("the ids of offerings", pickOf("id"))),
+		looks("CAT-04/service-names", Must, 0, "the names of offerings are unique", unique("the names of offerings", pickOf("name"))),
+		looks("CAT-04/plan-ids", Must, 0, "the ids of plans are unique", unique("the ids of plans", func(services []object) []string {
+			var out []string
+			for _, s := range services {
+				out = append(out, pickOf("id")(list(s["plans"]))...)
+			}
+			return out
+		})),
+		looks("CAT-04/plan-names", Must, 0, "the names of an offering's plans are unique", each("services", func(o object) string {
+			wanted, _ := unique("the names of plans", func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, answer{})
+			return wanted
+		})),
+		looks("CAT-04/apart", Recommended, 0, "no plan has the id of an offering", unique("the ids of offerings and plans", func(services []object) []string {
+			out := pickOf("id")(services)
+			for _, s := range services {
+				ids := pickOf("id")(list(s["plans"]))
+				slices.Sort(ids)
+				out = append(out, slices.Compact(ids)...)
+			}
+			return out
+		})),
+		looks("CAT-05", Should, 0, "names can be typed on a command line", each("services", names), each("plans", names)),
+		{ID: "CAT-07", Title: "two fetches give the same ids", story: func(s *scene) {
+			first, ok := s.send(get(catalog))
+			second, again := s.send(get(catalog))
+			if ok && again && !same(normal(idsOf(first.body)), normal(idsOf(second.body))) {
+				s.fail("CAT-07", second.request, "the same ids as before", "others")
+			}
+		}},
+		looks("CAT-08", Must, 0, "tags are texts, 2048 characters at most together", each("services", serviceTags)),
+		looks("CAT-09", Must, 0, "requires names permissions that exist", each("services", serviceRequires)),
+		looks("CAT-11", Must, 0, "metadata are objects", each("services", typed("object", "metadata")), each("plans", typed("object", "metadata"))),
+		looks("CAT-12", Should, 0, "a dashboard client is complete", each("services", dashboardClient)),
+		looks("CAT-13", Must, 0, "plan_updateable of an offering is true or false", each("services", typed("boolean", "plan_updateable"))),
+		looks("CAT-14", Must, 15, "plan_updateable of a plan is true or false", each("plans", typed("boolean", "plan_updateable"))),
+		looks("CAT-15", Must, 11, "bindable of a plan is true or false", each("plans", typed("boolean", "bindable"))),
+		looks("CAT-16", Must, 0, "free is true or false", each("plans", typed("boolean", "free"))),
+		looks("CAT-17", Must, 14, "instances_retrievable is true or false", each("services", typed("boolean", "instances_retrievable"))),
+		looks("CAT-18", Must, 14, "bindings_retrievable is true or false", each("services", typed("boolean", "bindings_retrievable"))),
+		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: []need{bindAsync}, story: func(s *scene) {
+			if !s.plan.service.bindingsRetrievable {
+				s.fail("CAT-18", "GET "+catalog, "bindings_retrievable of "+s.plan.service.name+", whose credentials cannot be had in another way", "no")
+			}
+		}},
+		looks("CAT-19", Must, 15, "allow_context_updates is true or false", each("services", typed("boolean", "allow_context_updates"))),
+		looks("CAT-20", Must, 13, "schemas are objects", each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
+		looks("CAT-21", Must, 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB", each("plans", planSchemas)),
+		looks("CAT-23", Must, 15, "maximum_polling_duration is in seconds", each("plans", duration)),
+		looks("CAT-24", Must, 15, "maintenance_info has a semantic version", each("plans", planMaintenance)),
+		looks("CAT-25", Must, 17, "binding_rotatable is true or false", each("plans", typed("boolean", "binding_rotatable"))),
+		{ID: "CAT-25/old", Level: Recommended, Since: 17, Title: "clients before 2.17 do not see binding_rotatable", steps: []step{{get(catalog).as(16),
+			status(200).that(each("plans", func(o object) string {
+				if _, ok := o["binding_rotatable"]; ok {
+					return "no binding_rotatable"
+				}
+				return ""
+			}))}}},
+		looks("CAT-26", Should, 14, "names and descriptions have at most 255 characters", each("services", lengths), each("plans", lengths)),
+		looks("CAT-27", Must, 0, "nothing is null", each("services", func(o object) string {
+			if at := nothing(o, ""); at != "" {
+				return "no null, but " + strings.TrimPrefix(at, ".") + " left out"
+			}
+			return ""
+		})),
+		{ID: "CAT-29", Title: "reading the catalog changes nothing, and is quick", story: func(s *scene) {
+			for range 3 {
+				s.asked(get(catalog), status(200))
+			}
+		}},
+		{ID: "CAT-30", Level: May, Since: 16, Title: "a catalog with an ETag is not sent again unless it changed", story: func(s *scene) {
+			if a, ok := s.send(get(catalog)); !ok || a.header.Get("Etag") == "" {
+				return // a broker need not
+			}
+			a, ok := s.send(get(catalog).with("If-None-Match", "$etag"))
+			if ok && s.checked(a, status(304, 200)) && a.status == http.StatusNotModified && len(a.raw) > 0 {
+				s.fail("CAT-30", a.request, "no body with a 304", "one")
+			}
+			s.asked(get(catalog).with("If-None-Match", `"another"`), status(200).has("services", present))
+		}},
+		{ID: "CAT-31", Level: Recommended, Title: "the catalog is the same for each version, but for binding_rotatable", story: func(s *scene) {
+			first, ok := s.send(get(catalog).as(OldestMinor))
+			last, again := s.send(get(catalog))
+			if !ok || !again {
+				return
+			}
+			for _, a := range []answer{first, last} {
+				for _, service := range list(a.body["services"]) {
+					for _, plan := range list(service["plans"]) {
+						delete(plan, "binding_rotatable")
+					}
+				}
+			}
+			if !same(first.body, last.body) {
+				s.fail("CAT-31", first.request, "the same catalog as the newest version has", "another")
+			}
+		}},
+	}
+}
+
+func pickOf(member string) func(objects []object) []string {
+	return func(objects []object) []string {
+		var out []string
+		for _, o := range objects {
+			out = append(out, text(o, member))
+		}
+		return out
+	}
+}
+
+// idsOf are the ids of a catalog, in its order of names.
+func idsOf(body object) object {
+	out := object{}
+	for _, s := range list(body["services"]) {
+		out[text(s, "name")] = text(s, "id")
+		for _, p := range list(s["plans"]) {
+			out[text(s, "name")+"/"+text(p, "name")] = text(p, "id")
+		}
+	}
+	return out
+}

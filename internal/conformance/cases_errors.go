@@ -1,0 +1,191 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Sentences of version 2.9, which some platforms recognise errors by.
+const (
+	asyncSentence       = "This service plan requires client support for asynchronous service operations."
+	concurrencySentence = "The Service Broker does not support concurrent requests that mutate the same resource."
+	appSentence         = "This service supports generation of credentials through binding an application only."
+)
+
+func errorCases() []Case {
+	return []Case{
+		{ID: "ERR-01", Title: "every body is a JSON object", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-02", Title: "error is one word and description a text", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-03", Title: "the refusal of a client that cannot wait is AsyncRequired", needs: []need{asyncOnly},
+			steps: []step{{set(instance, provisionBody), refused(asyncRequired)}}},
+		{ID: "ERR-03/sentence", Level: Should, Title: "AsyncRequired comes with the sentence of version 2.9", needs: []need{asyncOnly},
+			steps: []step{{set(instance, provisionBody), refused(asyncRequired).has("description", asyncSentence)}}},
+		{ID: "ERR-04", Since: 14, Title: "the refusal of a second operation is ConcurrencyError", given: updating, steps: []step{{patch(instance+async, change(1)), refused(concurrencyError)}}},
+		{ID: "ERR-04/sentence", Level: Recommended, Since: 14, Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by", given: updating,
+			steps: []step{{patch(instance+async, change(1)), refused(concurrencyError).has("description", concurrencySentence)}}},
+		{ID: "ERR-06", Since: 15, Title: "the refusal of another maintenance version is MaintenanceInfoConflict", needs: []need{maintained},
+			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": "99.99.99"})), refused(maintenanceConflict)}}},
+		{ID: "ERR-07", Title: "the refusal of a change of plan has no reserved code", given: ready, needs: []need{notUpdateable},
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})), status(422, 400).that(func(_ *scene, a answer) (string, string) {
+				if reserved(text(a.body, "error")) {
+					return "another error than " + text(a.body, "error"), a.String()
+				}
+				return "", ""
+			})}}},
+		{ID: "ERR-08", Since: 14, Title: "what is refused changes nothing", given: ready, needs: []need{fetchable, free, withSibling}, steps: []step{
+			{set(instance+async, provisionBody.with(freeParameter, 7)), status(409)}, {set(instance+async, provisionBody.with("plan_id", "$otherplan")), status(409)},
+			{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown", "parameters": object{probe: 8}})), status(400, 422)},
+			{remove(instance + async), status(400)},
+		}},
+		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-11", Since: 14, Title: "410 is for deletions and 404 for the rest, and 423 and 429 for nothing", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-13", Level: Should, Title: "no error, poll or header tells a password, and errors are short", watched: true, needs: []need{anyPlan}, story: tour},
+	}
+}
+
+// anew asks for an instance of a fresh id.
+func anew(content any) request { return set(instance+async, content) }
+
+func inputCases() []Case {
+	var out []Case
+	malformed := []struct{ rule, name, content string }{
+		{"INP-01", "brace", "{"}, {"INP-01", "text", "not json"}, {"INP-01", "empty", ""}, {"INP-01", "garbage", "{}x"},
+		{"INP-02", "array", "[]"}, {"INP-02", "string", `"x"`}, {"INP-02", "null", "null"}, {"INP-02", "number", "1"},
+		{"INP-17", "utf8", "{\"service_id\":\"\xff\"}"},
+	}
+	for _, m := range malformed {
+		title := "a body that is no JSON object is refused: " + m.name
+		out = append(out,
+			Case{ID: m.rule + "/provision-" + m.name, Title: title, needs: []need{anyPlan}, steps: []step{{anew(raw(m.content)), told(400)}}},
+			Case{ID: m.rule + "/update-" + m.name, Title: title, given: ready, steps: []step{{patch(instance+async, raw(m.content)), told(400)}}},
+			Case{ID: m.rule + "/bind-" + m.name, Title: title, given: ready, needs: []need{bindable}, steps: []step{{set(binding+async, raw(m.content)), told(400)}}},
+		)
+	}
+	wrong := []struct {
+		member string
+		value  any
+		since  int
+	}{
+		{"service_id", 5, 0}, {"plan_id", object{}, 0}, {"organization_guid", 7, 10}, {"space_guid", []any{}, 10}, {"context", "x", 12},
+		{"parameters", []any{}, 0}, {"maintenance_info", "1.0.0", 15},
+	}
+	for _, w := range wrong {
+		out = append(out, Case{ID: "INP-03/provision-" + w.member, Since: w.since, Title: w.member + " of a wrong type is refused", needs: []need{anyPlan},
+			steps: []step{{anew(provisionBody.with(w.member, w.value)), told(400)}}})
+	}
+	out = append(out, Case{ID: "INP-03/provision-parameters-text", Title: "parameters that are a text are refused", needs: []need{anyPlan},
+		steps: []step{{anew(provisionBody.with("parameters", "x")), told(400)}}})
+	for _, w := range []struct {
+		member string
+		value  any
+	}{{"service_id", 5}, {"plan_id", []any{}}, {"parameters", "x"}, {"context", 1}, {"previous_values", 1}} {
+		out = append(out, Case{ID: "INP-03/update-" + w.member, Title: w.member + " of a wrong type is refused", given: ready,
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service"}).with(w.member, w.value)), told(400)}}})
+	}
+	for _, w := range []struct {
+		member string
+		value  any
+	}{{"service_id", 5}, {"plan_id", []any{}}, {"parameters", []any{}}, {"bind_resource", []any{}}, {"app_guid", object{}}} {
+		out = append(out, Case{ID: "INP-03/bind-" + w.member, Title: w.member + " of a wrong type is refused", given: ready, needs: []need{bindable},
+			steps: []step{{set(binding+async, bindBody.with(w.member, w.value)), told(400)}}})
+	}
+	for _, member := range []string{"service_id", "plan_id"} {
+		out = append(out, Case{ID: "INP-04/" + member, Since: 12, Title: "an empty " + member + " is refused", needs: []need{anyPlan},
+			steps: []step{{anew(provisionBody.with(member, "")), told(400)}}})
+	}
+	for _, id := range []struct{ name, escaped string }{
+		{"unreserved", "$instance~._-"}, {"space", "$instance%20x"}, {"slash", "$instance%2Fx"}, {"accent", "$instance%C3%A9"}, {"question", "$instance%3Fx"}, {"percent", "$instance%25x"},
+	} {
+		w := status(201, 202, 400)
+		if id.name == "unreserved" {
+			w = made
+		}
+		out = append(out, Case{ID: "INP-11/" + id.name, Level: Should, Since: 13, Title: "an id with special characters is kept apart, or refused", needs: []need{anyPlan},
+			story: func(s *scene) {
+				path := "/v2/service_instances/" + id.escaped
+				a, ok := s.send(set(path+async, provisionBody))
+				if !ok || !s.checked(a, w) || a.status == 400 {
+					return
+				}
+				if a.status == 202 {
+					s.ends(path+"/last_operation", succeeded)
+				}
+				s.asked(set(path+async, provisionBody), status(200))
+				s.asked(get(instanceOperation), status(404, 410)) // the id without its end is another
+			}})
+	}
+	long := strings.Repeat("x", 255-36)
+	deep := strings.Repeat("[", 10000) + strings.Repeat("]", 10000)
+	odd := func(id, parameters, title string) Case {
+		return Case{ID: id, Level: Recommended, Title: title, needs: []need{anyPlan}, steps: []step{{
+			anew(raw(`{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space","parameters":` + parameters + `}`)), status(400, 201, 202),
+		}}}
+	}
+	return append(out,
+		Case{ID: "INP-05/app_guid", Since: 12, Title: "an empty app_guid is refused", given: ready, needs: []need{bindable},
+			steps: []step{{set(binding+async, bindBody.with("app_guid", "").without("bind_resource")), told(400)}}},
+		Case{ID: "INP-05/plan_id", Since: 12, Title: "an empty plan_id of an update is refused", given: ready,
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": ""})), told(400)}}},
+		Case{ID: "INP-06/provision", Title: "unknown members of a provision are ignored", needs: []need{anyPlan},
+			steps: []step{{anew(provisionBody.with("x-vendor", object{"y": 1}).with("context.x-vendor", true)), made}}},
+		Case{ID: "INP-06/bind", Title: "unknown members of a bind are ignored", given: ready, needs: []need{bindable},
+			steps: []step{{set(binding+async, bindBody.with("x-vendor", 1).with("bind_resource.x-vendor", "y")), made}}},
+		Case{ID: "INP-06/update", Title: "unknown members of an update are ignored", given: ready,
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "x-vendor": object{}, "previous_values": object{"x-vendor": 1}})), changed}}},
+		Case{ID: "INP-06/compared", Title: "unknown members do not make a request another", given: ready,
+			steps: []step{{set(instance+async, provisionBody.with("x-vendor", 1)), status(200)}}},
+		Case{ID: "INP-07", Level: Should, Title: "null is as good as absent", needs: []need{anyPlan},
+			story: func(s *scene) {
+				content := provisionBody.with("maintenance_info", nil)
+				if len(s.plan.parameters) == 0 {
+					content = content.with("parameters", nil)
+				}
+				s.asked(anew(content), made)
+			}},
+		Case{ID: "INP-08", Level: Recommended, Title: "a member that stands twice does no harm", needs: []need{anyPlan},
+			steps: []step{{anew(raw(`{"service_id":"$service","service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space"}`)), status(201, 202, 400)}}},
+		Case{ID: "INP-09/false", Title: "accepts_incomplete=false permits nothing", needs: []need{asyncOnly},
+			steps: []step{{set(instance+"?accepts_incomplete=false", provisionBody), refused(asyncRequired)}}},
+		Case{ID: "INP-09/banana", Title: "accepts_incomplete=banana is refused", needs: []need{asyncOnly},
+			steps: []step{{set(instance+"?accepts_incomplete=banana", provisionBody), told(400, 422)}}},
+		Case{ID: "INP-10", Level: May, Title: "accepts_incomplete in the body is honoured or ignored", needs: []need{asyncOnly},
+			steps: []step{{set(instance, provisionBody.with("accepts_incomplete", true)), status(202, 422)}}},
+		Case{ID: "INP-12", Title: "an empty instance id is not served", needs: []need{anyPlan},
+			steps: []step{{set("/v2/service_instances/", provisionBody), status(404, 405, 400)}}},
+		Case{ID: "INP-13", Level: Recommended, Title: "an id of 255 characters is accepted", needs: []need{anyPlan},
+			steps: []step{{set("/v2/service_instances/"+long+"$instance"+async, provisionBody), made}}},
+		Case{ID: "INP-14", Level: Recommended, Title: "a body of 1 MiB is refused", needs: []need{anyPlan},
+			steps: []step{{anew(provisionBody.with("x", strings.Repeat("a", 1<<20))), told(413, 400)}}},
+		odd("INP-15/nesting", `{"x":`+deep+`}`, "parameters that are nested 10000 times do no harm"),
+		odd("INP-15/number", `{"x":1e400}`, "a number beyond every float does no harm"),
+		odd("INP-15/integer", `{"x":123456789012345678901234567890}`, "an integer of 30 digits does no harm"),
+		Case{ID: "INP-16/post-catalog", Title: "POST of the catalog is refused", steps: []step{{request{method: "POST", path: catalog, content: object{}}, status(405, 404)}}},
+		Case{ID: "INP-16/post-instance", Title: "POST of an instance is refused", needs: []need{anyPlan},
+			steps: []step{{request{method: "POST", path: instance, content: provisionBody}, status(405, 404)}}},
+		Case{ID: "INP-16/path", Title: "an unknown path is 404", steps: []step{{get("/v2/nothing-here"), status(404)}}},
+		Case{ID: "INP-18", Title: "unknown query parameters are ignored", steps: []step{{remove(instance + asyncIDs + "&force=true&foo=bar"), status(410)}}},
+		Case{ID: "INP-19", Level: Should, Title: "nothing under /v2 is answered with a redirect", watched: true,
+			steps: []step{{get(catalog + "/"), status(404, 200)}, {get("/v2//catalog"), status(404, 200)}}},
+		Case{ID: "INP-20", Title: "the body of a DELETE is ignored", given: ready,
+			steps: []step{{request{method: "DELETE", path: instance + asyncIDs, content: object{"x": 1}}, removed}}},
+	)
+}
+
+// each looks at the objects of one kind in a catalog, and says what is wrong.
+func each(of string, look func(o object) string) test {
+	return func(_ *scene, a answer) (string, string) {
+		for _, service := range list(a.body["services"]) {
+			owners := []object{service}
+			if of == "plans" {
+				owners = list(service["plans"])
+			}
+			for _, o := range owners {
+				if problem := look(o); problem != "" {
+					name, _ := o["name"].(string)
+					return problem, fmt.Sprintf("in %q of %q: %.200s", name, text(service, "name"), encode(redacted(o)))
+				}
+			}
+		}
+		return "", ""
+	}
+}

@@ -1,0 +1,321 @@
+// Package conformance asks a service broker, over HTTP alone, everything that
+// the Open Service Broker API has an answer to, and reports each answer that is
+// not the specification's. It learns from the catalog and by trying what each
+// plan can do; a case about something that no plan does is not applicable. Its
+// cases are named by the rules of the requirement list (PROV-08 and so on), and
+// stand in tables, one file for each section of the list.
+//
+// What it makes, it removes, also when it is interrupted. How a broker works
+// inside it does not know: it asks any broker. How a report is written it
+// leaves to package report.
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Target is the broker to ask.
+type Target struct {
+	URL                string // with its base path, if it has one
+	Username, Password string
+}
+
+// String leaves the password out.
+func (t Target) String() string { return t.URL + " as " + t.Username }
+
+// GoString leaves the password out.
+func (t Target) GoString() string { return t.String() }
+
+// Options choose what is asked, and how. Now is required.
+type Options struct {
+	// Now is the clock, for how long cases took.
+	Now func() time.Time
+	// Client makes the requests; a plain one if nil. Redirects are never
+	// followed.
+	Client *http.Client
+	// Parallel is how many cases run at a time; 4 if zero.
+	Parallel int
+	// Level leaves out the cases of a lower level.
+	Level Level
+	// Minor is the minor version of the API that is spoken, unless a case is
+	// about another; 17 if zero. Cases of later versions are left out.
+	Minor int
+	// Only leaves out the cases whose id and title it does not match.
+	Only *regexp.Regexp
+	// Service and Plan, a name or an id each, restrict which plans are tried.
+	Service, Plan string
+	// Parameters are given to every provision, UpdateParameters to updates,
+	// BindParameters to binds, where a plan needs some.
+	Parameters, UpdateParameters, BindParameters map[string]any
+	// OperationTimeout is how long to wait for an operation; 10 min if zero.
+	OperationTimeout time.Duration
+	// Known is what an earlier run learned of the same broker, to spare the
+	// trying.
+	Known *Knowledge
+	// Observe is told of each step of the run, one at a time.
+	Observe func(Progress)
+}
+
+// Takes reports whether a case is among those that were chosen.
+func (o Options) Takes(c Case) bool {
+	return c.Level >= o.Level && (o.Minor == 0 || c.Since <= o.Minor) && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
+}
+
+// Versions of the API that the kit knows, and limits.
+const (
+	OldestMinor = 9
+	NewestMinor = 17
+	// requestLimit is the longest that a broker may take to answer (PROV-32).
+	requestLimit = time.Minute
+	// cleanUpLimit bounds the removal of what was made, once the run is over.
+	cleanUpLimit = 2 * time.Minute
+	defaultWait  = 10 * time.Minute
+	parallel     = 4
+)
+
+// An Outcome is what became of a case.
+type Outcome int
+
+// The outcomes.
+const (
+	Passed        Outcome = iota + 1
+	Failed                // an answer is not the specification's
+	Blocked               // what the case begins with could not be reached
+	NotApplicable         // the broker does not offer what the case is about
+)
+
+// String names the outcome.
+func (o Outcome) String() string {
+	return map[Outcome]string{Passed: "passed", Failed: "failed", Blocked: "blocked", NotApplicable: "not applicable"}[o]
+}
+
+// A Failure is one thing that is not as it should be. It holds no credentials.
+type Failure struct {
+	Rule    string // that says so
+	Request string // that showed it
+	Want    string
+	Got     string
+}
+
+// String is the whole failure in one line.
+func (f Failure) String() string {
+	return fmt.Sprintf("%s: %s: want %s, got %s", f.Rule, f.Request, f.Want, f.Got)
+}
+
+// A Result is what became of one case.
+type Result struct {
+	ID, Section, Title string
+	Level              Level
+	Since              int    // the first minor version with the rule
+	Plan               string // that it was asked of: service/plan, or empty
+	Outcome            Outcome
+	Reason             string // why it is not applicable or blocked
+	Failures           []Failure
+	Duration           time.Duration
+}
+
+// A Report is the result of a run.
+type Report struct {
+	URL     string
+	Minor   int      // the version that was spoken
+	Results []Result // in the order of the requirement list
+	// Left are the paths of what was made and could not be removed, and why.
+	Left []string
+	// Interrupted says that not every case was asked.
+	Interrupted bool
+	Duration    time.Duration
+}
+
+// Count is how many cases had the outcome.
+func (r Report) Count(o Outcome) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// Conforms says that nothing failed, nothing was blocked, nothing was left
+// behind, and everything was asked.
+func (r Report) Conforms() bool {
+	return r.Count(Failed) == 0 && r.Count(Blocked) == 0 && len(r.Left) == 0 && !r.Interrupted
+}
+
+// Progress tells how far a run is.
+type Progress struct {
+	// Doing says what is done before and after the cases; empty in between.
+	Doing string
+	// Result is the case that has just ended; nil if Doing is set.
+	Result      *Result
+	Done, Total int
+}
+
+// ErrUnusable says that a broker cannot be asked at all.
+var ErrUnusable = errors.New("the broker cannot be checked")
+
+// Run asks a broker. It returns an error, an ErrUnusable, only if the broker
+// cannot be asked at all: what is wrong with its answers is in the report. When
+// the context ends, no more cases are begun, and all that was made is removed
+// before Run returns.
+func Run(ctx context.Context, target Target, o Options) (Report, error) {
+	began := o.Now()
+	r, err := newRunner(target, o)
+	if err != nil {
+		return Report{}, err
+	}
+	cases := r.chosen()
+	if len(cases) == 0 {
+		return Report{}, fmt.Errorf("%w: no case is left by what was chosen", ErrUnusable)
+	}
+	if r.know = o.Known; r.know == nil {
+		r.observe(Progress{Doing: "reading the catalog, and trying what each plan can do", Total: len(cases)})
+		r.know, err = r.learn(ctx)
+		if err != nil {
+			r.sweep(ctx)
+			return Report{}, err
+		}
+	}
+	results := r.ask(ctx, cases)
+	r.observe(Progress{Doing: "removing what was made", Done: len(cases), Total: len(cases)})
+	r.sweep(ctx)
+	report := Report{URL: r.base.Redacted(), Minor: r.Minor, Left: r.left(), Interrupted: ctx.Err() != nil}
+	report.Results = append(r.know.results(r), r.judged(cases, results)...)
+	report.Duration = o.Now().Sub(began)
+	return report, nil
+}
+
+// Learn finds out what the plans of a broker can do, for runs to come.
+func Learn(ctx context.Context, target Target, o Options) (*Knowledge, error) {
+	r, err := newRunner(target, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.sweep(ctx)
+	return r.learn(ctx)
+}
+
+// A runner is what the cases of one run share.
+type runner struct {
+	Options
+	target Target
+	base   *url.URL
+	client *http.Client
+	know   *Knowledge
+
+	observing sync.Mutex
+	done      int
+	secrets   secrets
+	ledger    ledger
+	watch     watch
+}
+
+func newRunner(target Target, o Options) (*runner, error) {
+	base, err := url.Parse(strings.TrimRight(target.URL, "/"))
+	switch {
+	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
+		return nil, fmt.Errorf("%w: its URL is not one that begins with http:// or https://", ErrUnusable)
+	case base.User != nil:
+		return nil, fmt.Errorf("%w: give the credentials apart from the URL", ErrUnusable)
+	}
+	if o.Parallel == 0 {
+		o.Parallel = parallel
+	}
+	if o.Minor == 0 {
+		o.Minor = NewestMinor
+	}
+	if o.OperationTimeout == 0 {
+		o.OperationTimeout = defaultWait
+	}
+	client := &http.Client{}
+	if o.Client != nil {
+		*client = *o.Client
+	}
+	if client.Transport == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = 64
+		client.Transport = transport
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r := &runner{Options: o, target: target, base: base, client: client}
+	r.secrets.addPassword(target.Password)
+	return r, nil
+}
+
+func (r *runner) observe(p Progress) {
+	if r.Observe == nil {
+		return
+	}
+	r.observing.Lock()
+	defer r.observing.Unlock()
+	r.Observe(p)
+}
+
+// chosen are the cases that the options leave.
+func (r *runner) chosen() []Case {
+	var out []Case
+	for _, c := range Cases() {
+		if r.Takes(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ask runs the cases, a few at a time. Those that a run has no time for any
+// more have no outcome.
+func (r *runner) ask(ctx context.Context, cases []Case) []Result {
+	results := make([]Result, len(cases))
+	next := make(chan int)
+	var running sync.WaitGroup
+	for range r.Parallel {
+		running.Go(func() {
+			for n := range next {
+				results[n] = r.play(ctx, cases[n])
+				r.observing.Lock()
+				r.done++
+				done := r.done
+				r.observing.Unlock()
+				r.observe(Progress{Result: &results[n], Done: done, Total: len(cases)})
+			}
+		})
+	}
+feeding:
+	for n := range cases {
+		select {
+		case <-ctx.Done():
+			break feeding
+		case next <- n:
+		}
+	}
+	close(next)
+	running.Wait()
+	return results
+}
+
+// judged are the results with what was seen on the way added: some rules hold
+// for every answer, whichever case got it.
+func (r *runner) judged(cases []Case, results []Result) []Result {
+	var out []Result
+	for n, result := range results {
+		if result.Outcome == 0 {
+			continue
+		}
+		if cases[n].watched {
+			if seen := r.watch.of(result.ID); len(seen) > 0 {
+				result.Outcome, result.Failures = Failed, append(result.Failures, seen...)
+			}
+		}
+		out = append(out, result)
+	}
+	return out
+}

@@ -1,0 +1,310 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/internal/conformance/report"
+)
+
+func targetOf(s *httptest.Server) conformance.Target {
+	return conformance.Target{URL: s.URL, Username: username, Password: password}
+}
+
+// Ids are unique, and each names a rule.
+func TestCasesAreNamed(t *testing.T) {
+	rule := regexp.MustCompile(`^[A-Z]{3,4}-\d\d$`)
+	seen := map[string]bool{}
+	for _, c := range conformance.Cases() {
+		if seen[c.ID] {
+			t.Errorf("two cases are called %s", c.ID)
+		}
+		if seen[c.ID] = true; !rule.MatchString(c.Rule()) {
+			t.Errorf("%s does not begin with a rule", c.ID)
+		}
+		if c.Title == "" || c.Section == "" || c.Level == 0 || c.Since < conformance.OldestMinor || c.Since > conformance.NewestMinor {
+			t.Errorf("%s is incomplete", c.ID)
+		}
+	}
+	if len(seen) < 400 {
+		t.Errorf("%d cases, fewer than there were", len(seen))
+	}
+}
+
+// A broker is asked below its base path, and of the plan that was chosen; what
+// the plan does not do is not applicable, and not failed.
+func TestOnePlanBelowABasePath(t *testing.T) {
+	server := httptest.NewServer(http.StripPrefix("/brokers/one", open(t).Handler))
+	defer server.Close()
+	target := targetOf(server)
+	target.URL += "/brokers/one/"
+	result, err := conformance.Run(context.Background(), target, conformance.Options{
+		Now: time.Now, Parallel: 8, Service: "demo", Plan: "sync", Level: conformance.Must, Only: only(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Conforms() {
+		for _, r := range result.Results {
+			if r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked {
+				t.Errorf("%s %s: %s %v", r.ID, r.Outcome, r.Reason, r.Failures)
+			}
+		}
+		t.Errorf("it does not conform; left behind: %v", result.Left)
+	}
+	reasons := map[string]string{}
+	for _, r := range result.Results {
+		if r.Outcome == conformance.NotApplicable {
+			reasons[r.ID] = r.Reason
+		}
+	}
+	for id, reason := range map[string]string{
+		"PROV-10": "asynchronously", "FAC-03": "status resource", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable", "PROV-21/equal": "maintenance_info",
+	} {
+		if !strings.Contains(reasons[id], reason) {
+			t.Errorf("%s is not applicable because %q, which does not tell of %q", id, reasons[id], reason)
+		}
+	}
+}
+
+// A recording broker remembers which instances it was asked to make.
+type recording struct {
+	http.Handler
+	mu    sync.Mutex
+	paths []string
+	seen  func(n int)
+}
+
+func (h *recording) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPut {
+		h.mu.Lock()
+		h.paths = append(h.paths, r.URL.EscapedPath())
+		n := len(h.paths)
+		h.mu.Unlock()
+		defer h.seen(n)
+	}
+	h.Handler.ServeHTTP(w, r)
+}
+
+// What was made is removed, also when the run is interrupted in its midst.
+func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
+	for name, at := range map[string]int{"WhileTrying": 5, "WhileAsking": 60, "Late": 150} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(context.Background())
+			defer interrupt()
+			broker := &recording{Handler: open(t).Handler, seen: func(n int) {
+				if n == at {
+					interrupt()
+				}
+			}}
+			server := httptest.NewServer(broker)
+			defer server.Close()
+			// Synchronous plans: nothing is to be waited for.
+			result, err := conformance.Run(ctx, targetOf(server), conformance.Options{Now: time.Now, Service: "demo", Plan: "sync", Only: only(t)})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err == nil && (!result.Interrupted || result.Conforms()) {
+				t.Errorf("the report does not tell of the interruption")
+			}
+			for _, left := range result.Left {
+				t.Errorf("left behind: %s", left)
+			}
+			for _, path := range broker.paths {
+				q := httptest.NewRequest(http.MethodGet, path, nil)
+				q.SetBasicAuth(username, password)
+				q.Header.Set("X-Broker-API-Version", "2.17")
+				answer := httptest.NewRecorder()
+				if broker.Handler.ServeHTTP(answer, q); answer.Code == http.StatusOK {
+					t.Errorf("GET %s: it is still there", path)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be removed is told, and the broker does not conform.
+func TestWhatIsLeftBehindIsTold(t *testing.T) {
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		broken(broker, w, r, on("DELETE", instancePath), func(r *reply) {
+			r.status, r.body = 500, map[string]any{"description": "no"}
+		})
+	}))
+	defer server.Close()
+	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^PROV-01 "), OperationTimeout: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Left) == 0 || result.Conforms() {
+		t.Errorf("nothing is told to be left behind: %+v", result)
+	}
+	for _, left := range result.Left {
+		if !strings.Contains(left, "/v2/service_instances/") || !strings.Contains(left, "500") {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+}
+
+// A broker that makes nothing blocks the cases: they are not passed over.
+func TestABrokerThatMakesNothing(t *testing.T) {
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
+		broker.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Conforms() || result.Count(conformance.Blocked) == 0 || result.Count(conformance.Passed) == 0 {
+		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed), result.Count(conformance.Blocked))
+	}
+}
+
+// What cannot be asked at all is an error of its own.
+func TestUnusableBrokers(t *testing.T) {
+	answering := func(status int, body string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = fmt.Fprint(w, body)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	for name, url := range map[string]string{
+		"NoURL":         "broker",
+		"OtherScheme":   "ftp://broker.example.com",
+		"PasswordInURL": "http://user:password@broker.example.com",
+		"Dead":          "http://127.0.0.1:1",
+		"Unauthorized":  answering(401, "{}"),
+		"NotABroker":    answering(404, "not found"),
+		"NotJSON":       answering(200, html),
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := conformance.Target{URL: url, Username: username, Password: password}
+			_, err := conformance.Run(context.Background(), target, conformance.Options{Now: time.Now})
+			if !errors.Is(err, conformance.ErrUnusable) {
+				t.Errorf("got %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), password) {
+				t.Errorf("the error tells the password")
+			}
+		})
+	}
+}
+
+// No report tells a password or credentials, wherever the broker says them.
+func TestReportsTellNoSecrets(t *testing.T) {
+	broker := open(t).Handler
+	var mu sync.Mutex
+	secrets := []string{password}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		broken(broker, w, r, match{}, func(r *reply) {
+			if c, ok := r.body["credentials"].(map[string]any); ok {
+				mu.Lock()
+				secrets = append(secrets, fmt.Sprint(c["password"]))
+				mu.Unlock()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if r.status >= 400 { // every error tells all it knows, and is of a wrong status
+				r.status = 418
+				r.says("description", "as "+strings.Join(secrets, ", "))
+			}
+			if r.status == 200 && r.body["credentials"] != nil {
+				r.status = 202
+			}
+		})
+	}))
+	defer server.Close()
+	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(BIND|ERR|AUTH|UNB|GETB)"), OperationTimeout: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Count(conformance.Failed) < 30 {
+		t.Errorf("only %d failed", result.Count(conformance.Failed))
+	}
+	for name, write := range report.Formats {
+		var out strings.Builder
+		if err := write(&out, result); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range secrets {
+			if secret != "" && secret != "<nil>" && strings.Contains(out.String(), secret) {
+				t.Errorf("%s tells a secret", name)
+			}
+		}
+	}
+}
+
+// Whatever a broker answers, the kit comes to an end, and does not pass it.
+func TestBrokersThatAnswerAnything(t *testing.T) {
+	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,"instances_retrievable":true,"bindings_retrievable":true,
+		"plans":[{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"},"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],"properties":{"a":{"type":"string","minLength":3}}}}}}},
+		{"id":"q","name":"q","description":"d"}]}]}`
+	for name, c := range map[string]struct {
+		catalog, rest string
+		status        int
+	}{
+		"EmptyCatalog":     {`{}`, `{}`, 200},
+		"NullServices":     {`{"services":null}`, `null`, 200},
+		"WildCatalog":      {`{"services":[null,1,{"id":5,"plans":[{},null,"x"]},{"id":"s","name":"s","plans":{"id":"p"},"requires":"x","tags":[1,{}],"metadata":[]}]}`, `{}`, 200},
+		"OnlyOK":           {oneService, `{}`, 200},
+		"OnlyCreated":      {oneService, `{"credentials":{"uri":5,"list":[null,"a long enough secret"]}}`, 201},
+		"OnlyAccepted":     {oneService, `{"operation":{"x":1}}`, 202},
+		"OnlyInProgress":   {oneService, `{"state":"in progress","operation":"o","description":5}`, 200},
+		"OnlyFailed":       {oneService, `{"state":"failed","operation":"o"}`, 202},
+		"OnlyRefusals":     {oneService, `{"error":7}`, 422},
+		"OnlyConcurrency":  {oneService, `{"error":"ConcurrencyError"}`, 422},
+		"OnlyGone":         {oneService, `[]`, 410},
+		"OnlyFaults":       {oneService, html, 500},
+		"OnlyRedirects":    {oneService, ``, 302},
+		"ConnectionsReset": {oneService, ``, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "//elsewhere.example.com/%zz")
+				switch {
+				case r.URL.Path == "/v2/catalog":
+					_, _ = w.Write([]byte(c.catalog))
+				case c.status == 0:
+					panic(http.ErrAbortHandler)
+				default:
+					w.WriteHeader(c.status)
+					_, _ = w.Write([]byte(c.rest))
+				}
+			}))
+			defer server.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			result, err := conformance.Run(ctx, targetOf(server), conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Conforms() || result.Interrupted {
+				t.Errorf("conforms %v, interrupted %v in %v", result.Conforms(), result.Interrupted, result.Duration)
+			}
+		})
+	}
+}

@@ -1,0 +1,487 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Knowledge is what a broker's plans can do: what the catalog says, and what
+// was learned by trying.
+type Knowledge struct {
+	plans    []*plan // the quick ones first
+	services []*service
+}
+
+type service struct {
+	id, name                                            string
+	bindable, instancesRetrievable, bindingsRetrievable bool
+	contextUpdates                                      bool
+	needed                                              []string
+	plans                                               []*plan
+}
+
+func (s *service) requires(permission string) bool { return slices.Contains(s.needed, permission) }
+
+// A plan is one plan of the catalog. What follows trouble was learned by
+// trying.
+type plan struct {
+	knowledge                       *Knowledge
+	service                         *service
+	id, name                        string
+	bindable, updateable, rotatable bool
+	maintenance                     string // version
+	schemas                         object
+	parameters, bindParameters      object // that requests need
+
+	// trouble is why trying told nothing; refusal says that the broker
+	// refused for a reason that it may have.
+	trouble string
+	refusal bool
+
+	works                         bool // it can be provisioned
+	sync, async, asyncOnly, fails bool
+	freeParameters                bool
+	changes                       []object
+	changeAsync, changeFails      bool
+	deleteAsync                   bool
+	binds                         bool
+	bindSync, bindAsync           bool
+	bindAsyncOnly, requiresApp    bool
+	bindFreeParameters            bool
+	credentials, facade           bool
+}
+
+// String names the plan.
+func (p *plan) String() string { return p.service.name + "/" + p.name }
+
+// sibling is another plan of the offering that works, or nil.
+func (p *plan) sibling() *plan {
+	for _, works := range []bool{true, false} {
+		for _, other := range p.service.plans {
+			if other != p && (other.works && !other.fails || !works) {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// foreign is a plan of another offering, or nil.
+func (p *plan) foreign() *plan {
+	for _, s := range p.knowledge.services {
+		if s != p.service && len(s.plans) > 0 {
+			return s.plans[0]
+		}
+	}
+	return nil
+}
+
+func (k *Knowledge) usable() bool {
+	return slices.ContainsFunc(k.plans, func(p *plan) bool { return p.works })
+}
+
+// unusable says why no plan works.
+func (k *Knowledge) unusable() string {
+	for _, p := range k.plans {
+		if p.trouble != "" {
+			return "no plan could be provisioned; " + p.String() + ": " + p.trouble
+		}
+	}
+	return "no plan could be provisioned"
+}
+
+// results tell of the plans that could not be tried.
+func (k *Knowledge) results(r *runner) []Result {
+	var out []Result
+	for _, p := range k.plans {
+		if p.trouble == "" || r.Known != nil {
+			continue
+		}
+		result := Result{ID: "PLAN/" + p.String(), Section: "plans", Title: "the plan can be provisioned, bound and deleted", Level: Must, Since: OldestMinor,
+			Plan: p.String(), Outcome: Blocked, Reason: r.secrets.hide(p.trouble)}
+		if p.refusal {
+			result.Outcome = NotApplicable
+		}
+		out = append(out, result)
+	}
+	return out
+}
+
+// learn reads the catalog and tries each plan. Failing to read the catalog is
+// an ErrUnusable.
+func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
+	s := r.begin(ctx, Case{}, nil)
+	a, ok := s.exchange(get(catalog).silent())
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, a.fault)
+	case a.status == http.StatusUnauthorized:
+		return nil, fmt.Errorf("%w: it does not take the user name and the password (401)", ErrUnusable)
+	case a.status != http.StatusOK || a.body == nil:
+		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, r.secrets.hide(a.String()))
+	}
+	k := read(a.body)
+	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
+		return r.Service != "" && r.Service != p.service.id && r.Service != p.service.name || r.Plan != "" && r.Plan != p.id && r.Plan != p.name
+	})
+	if len(k.plans) == 0 {
+		if r.Service != "" || r.Plan != "" {
+			return nil, fmt.Errorf("%w: its catalog does not have the plan that was chosen", ErrUnusable)
+		}
+		return k, nil
+	}
+	if !slices.ContainsFunc(r.chosen(), func(c Case) bool { return len(c.needs)+len(c.given.needs) > 0 }) {
+		k.plans = nil // nothing needs one
+		return k, nil
+	}
+	r.each(k.plans, func(p *plan) { r.try(ctx, p) })
+	r.each(k.plans, func(p *plan) { r.tryPlanChange(ctx, p) })
+	slices.SortStableFunc(k.plans, func(a, b *plan) int { return a.slowness() - b.slowness() })
+	return k, ctx.Err()
+}
+
+func (p *plan) slowness() int {
+	if p.sync {
+		return 0
+	}
+	return 1
+}
+
+// each visits all plans, a few at a time.
+func (r *runner) each(plans []*plan, visit func(p *plan)) {
+	limit := make(chan struct{}, r.Parallel)
+	var group sync.WaitGroup
+	for _, p := range plans {
+		limit <- struct{}{}
+		group.Go(func() {
+			defer func() { <-limit }()
+			visit(p)
+		})
+	}
+	group.Wait()
+}
+
+// read takes from a catalog what can be read of it; what is malformed is the
+// catalog cases' business.
+func read(body object) *Knowledge {
+	k := &Knowledge{}
+	for _, v := range list(body["services"]) {
+		s := &service{
+			id: text(v, "id"), name: text(v, "name"), bindable: flag(v, "bindable", false), contextUpdates: flag(v, "allow_context_updates", false),
+			instancesRetrievable: flag(v, "instances_retrievable", false), bindingsRetrievable: flag(v, "bindings_retrievable", false),
+		}
+		requires, _ := find(v, "requires")
+		if items, ok := requires.([]any); ok {
+			for _, item := range items {
+				s.needed = append(s.needed, fmt.Sprint(item))
+			}
+		}
+		plans, _ := find(v, "plans")
+		for _, w := range list(plans) {
+			p := &plan{
+				knowledge: k, service: s, id: text(w, "id"), name: text(w, "name"), maintenance: text(w, "maintenance_info.version"),
+				bindable: flag(w, "bindable", s.bindable), rotatable: flag(w, "binding_rotatable", false),
+				updateable: flag(w, "plan_updateable", flag(v, "plan_updateable", false)),
+			}
+			p.schemas, _ = w["schemas"].(object)
+			if p.id != "" && s.id != "" {
+				s.plans = append(s.plans, p)
+				k.plans = append(k.plans, p)
+			}
+		}
+		k.services = append(k.services, s)
+	}
+	return k
+}
+
+func list(v any) []object {
+	var out []object
+	items, _ := v.([]any)
+	for _, item := range items {
+		if o, ok := item.(object); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func text(o object, path string) string {
+	v, _ := find(o, path)
+	t, _ := v.(string)
+	return t
+}
+
+func flag(o object, path string, otherwise bool) bool {
+	v, _ := find(o, path)
+	if b, ok := v.(bool); ok {
+		return b
+	}
+	return otherwise
+}
+
+// probe is a parameter that no broker knows: one that takes it takes any.
+const probe = "conformance_check"
+
+// try finds out what a plan can do, on instances of its own.
+func (r *runner) try(ctx context.Context, p *plan) {
+	p.parameters = chosen(r.Parameters, p.schema("service_instance", "create"))
+	p.bindParameters = chosen(r.BindParameters, p.schema("service_binding", "create"))
+	s := r.begin(ctx, Case{ID: "trying " + p.String()}, p)
+	defer r.ledger.later(s.cleanUp)
+	if !s.tryProvision() || !p.works {
+		return
+	}
+	s.tryChange()
+	if p.bindable {
+		s.tryBind()
+	}
+	a, ok := s.exchange(remove(instance + asyncIDs).silent())
+	p.deleteAsync = ok && a.status == http.StatusAccepted
+}
+
+func chosen(given map[string]any, schema object) object {
+	if given != nil {
+		return normal(given).(object)
+	}
+	return sample(schema)
+}
+
+// troubled records why trying told nothing.
+func (s *scene) troubled(a answer, ok bool) bool {
+	s.plan.trouble, s.plan.refusal = a.request+" was answered "+a.String(), a.status == http.StatusBadRequest
+	if s.plan.refusal {
+		s.plan.trouble += "; if it needs parameters, give them with --parameters, --update-parameters, --bind-parameters"
+	}
+	if !ok {
+		s.plan.trouble = a.request + ": no answer: " + a.fault
+	}
+	return false
+}
+
+func (s *scene) tryProvision() bool {
+	p := s.plan
+	for _, free := range []bool{true, false} {
+		content := body(provision)
+		if free {
+			content = content.with("parameters."+probe, 1)
+		}
+		a, ok := s.exchange(set(instance+async, content).silent())
+		switch {
+		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity):
+			continue
+		case ok && (a.status == http.StatusCreated || a.status == http.StatusOK):
+			p.works, p.sync, p.freeParameters = true, true, free
+		case ok && a.status == http.StatusAccepted:
+			p.async, p.freeParameters = true, free
+			p.facade = s.statusResource()
+			switch state := s.settle(instanceOperation); state {
+			case succeeded:
+				p.works = true
+			case failed:
+				p.fails = true
+				return true
+			default:
+				p.trouble = a.request + " was accepted, and its operation ended: " + state
+				return false
+			}
+		default:
+			return s.troubled(a, ok)
+		}
+		break
+	}
+	if p.async {
+		a, _ := s.exchange(set("/v2/service_instances/$instance2", body(provision)).silent())
+		p.sync = a.status == http.StatusCreated
+		p.asyncOnly = a.status == http.StatusUnprocessableEntity
+	}
+	return true
+}
+
+// statusResource reports whether the Location of a 202 is a resource that
+// tells the state of the operation in conditions.
+func (s *scene) statusResource() bool {
+	if location, _ := s.known("location"); location == "" {
+		return false
+	}
+	a, ok := s.exchange(get("$location").silent())
+	_, told := find(a.body, "status.state")
+	return ok && told
+}
+
+func (s *scene) tryChange() {
+	var changes []object
+	switch {
+	case s.UpdateParameters != nil:
+		changes = []object{{"parameters": normal(s.UpdateParameters)}}
+	case s.plan.freeParameters:
+		changes = []object{{"parameters": object{probe: 2}}, {"parameters": object{probe: 3}}}
+	default:
+		return
+	}
+	s.tryChanges(changes)
+}
+
+func (s *scene) tryChanges(changes []object) {
+	s.plan.changes = changes
+	a, ok := s.exchange(patch(instance+async, change(0)).silent())
+	switch {
+	case ok && a.status == http.StatusOK:
+	case ok && a.status == http.StatusAccepted:
+		s.plan.changeAsync = true
+		s.plan.changeFails = s.settle(instanceOperation) == failed
+	default:
+		s.plan.changes = nil
+	}
+}
+
+// tryPlanChange is for plans that take no change of parameters.
+func (r *runner) tryPlanChange(ctx context.Context, p *plan) {
+	if !p.works || p.changes != nil || !p.updateable {
+		return
+	}
+	var changes []object
+	for _, other := range p.service.plans {
+		if other != p && other.works && len(other.parameters) == 0 {
+			changes = append(changes, object{"plan_id": other.id})
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	s := r.begin(ctx, Case{ID: "trying " + p.String()}, p)
+	defer r.ledger.later(s.cleanUp)
+	if s.provisioned() {
+		s.tryChanges(changes)
+	}
+}
+
+func (s *scene) tryBind() {
+	p := s.plan
+	for _, free := range []bool{true, false} {
+		content := body(bind)
+		if free {
+			content = content.with("parameters."+probe, 1)
+		}
+		a, ok := s.exchange(set(binding+async, content).silent())
+		switch {
+		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity && a.body["error"] != asyncRequired):
+			continue
+		case ok && (a.status == http.StatusCreated || a.status == http.StatusOK):
+			p.binds, p.bindSync, p.bindFreeParameters = true, true, free
+		case ok && a.status == http.StatusAccepted:
+			p.bindAsync, p.bindFreeParameters = true, free
+			if state := s.settle(bindingOperation); state != succeeded {
+				p.trouble = a.request + " was accepted, and its operation ended: " + state
+				return
+			}
+			p.binds = true
+			_, _ = s.exchange(get(binding).silent())
+		case ok && s.Minor < 14 && a.body["error"] == asyncRequired:
+			return // it binds asynchronously, which this version does not know
+		default:
+			s.troubled(a, ok)
+			return
+		}
+		break
+	}
+	p.credentials = s.grant["credentials"] != nil
+	if p.bindAsync {
+		a, _ := s.exchange(set(instance+"/service_bindings/$binding2", body(bind)).silent())
+		p.bindSync = a.status == http.StatusCreated
+		p.bindAsyncOnly = a.status == http.StatusUnprocessableEntity
+	}
+	a, _ := s.exchange(set(instance+"/service_bindings/$binding3"+async, body(bind).without("app_guid", "bind_resource")).silent())
+	p.requiresApp = a.status == http.StatusUnprocessableEntity
+	if a.status == http.StatusAccepted {
+		s.settle(instance + "/service_bindings/$binding3/last_operation")
+	}
+}
+
+// schema is a schema of the plan, or nil.
+func (p *plan) schema(resource, action string) object {
+	v, _ := find(p.schemas, resource+"."+action+".parameters")
+	o, _ := v.(object)
+	return o
+}
+
+// sample makes parameters of a schema: what it requires and no more.
+func sample(schema object) object {
+	out := object{}
+	required, _ := schema["required"].([]any)
+	properties, _ := schema["properties"].(object)
+	for _, v := range required {
+		name, _ := v.(string)
+		property, _ := properties[name].(object)
+		if v, ok := sampleOf(property); ok {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func sampleOf(property object) (any, bool) {
+	for _, known := range []string{"default", "const"} {
+		if v, ok := property[known]; ok {
+			return v, true
+		}
+	}
+	if values, ok := property["enum"].([]any); ok && len(values) > 0 {
+		return values[0], true
+	}
+	switch property["type"] {
+	case "integer", "number":
+		if v, ok := property["minimum"]; ok {
+			return v, true
+		}
+		return 1, true
+	case "boolean":
+		return true, true
+	case "array":
+		return []any{}, true
+	case "object":
+		return sample(property), true
+	case "string":
+		n := 8
+		if v, ok := property["maxLength"]; ok {
+			_, _ = fmt.Sscan(fmt.Sprint(v), &n)
+		}
+		if v, ok := property["minLength"]; ok {
+			var least int
+			_, _ = fmt.Sscan(fmt.Sprint(v), &least)
+			n = max(min(n, 8), least)
+		}
+		return strings.Repeat("x", min(n, 1000)), true
+	}
+	return nil, false
+}
+
+// wrong makes parameters that violate a schema of the plan, or nil.
+func (p *plan) wrong(resource, action string) object {
+	schema := p.schema(resource, action)
+	if schema == nil {
+		return nil
+	}
+	out := sample(schema)
+	if schema["additionalProperties"] == false {
+		out["longshore_unknown_parameter"] = true
+		return out
+	}
+	properties, _ := schema["properties"].(object)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property, _ := properties[name].(object)
+		switch property["type"] {
+		case "integer", "number", "boolean", "array", "object":
+			out[name] = "longshore-wrong-type"
+			return out
+		case "string":
+			out[name] = 5
+			return out
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// A resource is an instance or a binding that may exist.
+type resource struct {
+	path, service, plan string
+	minor               int
+	// former is the plan before the last change, which may have failed.
+	former string
+	// begun says that a request for it was not refused, busy that an operation
+	// on it was accepted.
+	begun, busy bool
+	by          string // the case
+
+	mu   sync.Mutex
+	gone bool
+	why  string // it could not be removed
+}
+
+// A ledger remembers all that a run has asked to be made, from before it is
+// asked: what follows may be interrupted at any time.
+type ledger struct {
+	mu    sync.Mutex
+	made  []*resource
+	going sync.WaitGroup
+}
+
+// later removes on the side what one case has made.
+func (l *ledger) later(work func()) { l.going.Go(work) }
+
+// register enters what a request may make or change.
+func (s *scene) register(a answer) {
+	segments := strings.Split(a.path, "/")
+	if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
+		return
+	}
+	plan, _ := a.content["plan_id"].(string)
+	service, _ := a.content["service_id"].(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.made {
+		if r.path == a.path {
+			return
+		}
+	}
+	if a.method != http.MethodPut {
+		return
+	}
+	r := &resource{path: a.path, service: service, plan: plan, minor: s.Minor, by: s.ID}
+	if s.plan != nil {
+		r.service, r.plan = s.plan.service.id, s.plan.id
+	}
+	if r.service == "" { // a hint that is missing must not stop the removal
+		r.service = "unknown"
+	}
+	if r.plan == "" {
+		r.plan = "unknown"
+	}
+	s.made = append(s.made, r)
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	s.ledger.made = append(s.ledger.made, r)
+}
+
+// follow takes from an answer what the removal must know.
+func (s *scene) follow(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.made {
+		if r.path != a.path {
+			continue
+		}
+		r.busy = r.busy || a.status == http.StatusAccepted && a.method != http.MethodDelete
+		switch plan, _ := a.content["plan_id"].(string); {
+		case a.method == http.MethodPut && (a.status < 400 || a.status >= 500):
+			r.begun = true
+		case a.method == http.MethodPatch && a.status/100 == 2 && plan != "" && plan != r.plan:
+			r.former, r.plan = r.plan, plan
+		}
+	}
+}
+
+func (r *resource) ofBinding() bool { return strings.Contains(r.path, "/service_bindings/") }
+
+// dispose removes what may exist, the bindings first. What runs is waited for:
+// many brokers refuse to delete what is being made.
+func (r *runner) dispose(ctx context.Context, made []*resource) {
+	for _, m := range made {
+		if m.busy {
+			r.begin(ctx, Case{}, nil).poll(m.path + "/last_operation?" + m.hints())
+		}
+	}
+	for _, bindings := range []bool{true, false} {
+		for n := len(made) - 1; n >= 0; n-- {
+			if made[n].ofBinding() == bindings {
+				r.removeOne(ctx, made[n])
+			}
+		}
+	}
+}
+
+// hints are the query of a request about it.
+func (r *resource) hints() string {
+	return "service_id=" + url.QueryEscape(r.service) + "&plan_id=" + url.QueryEscape(r.plan)
+}
+
+// removals is how often a deletion that fails is begun.
+const removals = 3
+
+func (r *runner) removeOne(ctx context.Context, made *resource) {
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	if made.gone {
+		return
+	}
+	s := r.begin(ctx, Case{}, nil)
+	wait, cancel := context.WithTimeout(ctx, r.OperationTimeout)
+	defer cancel()
+	tries := 0
+	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
+		hints := made.hints()
+		a, ok := s.exchange(remove(made.path + async + "&" + hints).as(made.minor).silent())
+		switch {
+		case !ok:
+			made.why = a.fault
+			return
+		case a.status == http.StatusOK || a.status == http.StatusGone || a.status == http.StatusNotFound:
+			made.gone = true
+			return
+		case a.status == http.StatusAccepted:
+			poll := made.path + "/last_operation?" + hints
+			if token, ok := s.known("operation"); ok {
+				poll += "&operation=" + url.QueryEscape(token)
+			}
+			state := s.poll(poll)
+			if state == succeeded || state == gone {
+				made.gone = true
+				return
+			}
+			made.why = "its deletion ended: " + state
+			if tries++; tries == removals {
+				return
+			}
+		default:
+			made.why = fmt.Sprintf("DELETE was answered %s", a)
+			if made.gone = !made.begun; made.gone {
+				return
+			}
+			if a.status == http.StatusUnprocessableEntity && a.body["error"] == concurrencyError {
+				break // wait for what runs
+			}
+			if made.former != "" {
+				made.plan, made.former = made.former, ""
+			}
+			if tries++; tries == removals {
+				return
+			}
+		}
+		if !sleep(wait, pause) {
+			return
+		}
+	}
+}
+
+// sweep waits until all that was made is removed, and tries what is left once
+// more. It goes on when the run was interrupted.
+func (r *runner) sweep(ctx context.Context) {
+	r.ledger.going.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+	rest := r.ledger.made
+	limit := make(chan struct{}, r.Parallel)
+	for _, bindings := range []bool{true, false} {
+		var group sync.WaitGroup
+		for _, made := range rest {
+			if made.ofBinding() == bindings && !made.isGone() {
+				limit <- struct{}{}
+				group.Go(func() {
+					defer func() { <-limit }()
+					r.removeOne(ctx, made)
+				})
+			}
+		}
+		group.Wait()
+	}
+}
+
+func (r *resource) isGone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+// left lists what could not be removed, and why.
+func (r *runner) left() []string {
+	var out []string
+	for _, made := range r.ledger.made {
+		if !made.gone {
+			out = append(out, r.secrets.hide(made.path+" (made by "+made.by+"): "+made.why))
+		}
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package report_test
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/internal/conformance/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func sample() conformance.Report {
+	return conformance.Report{
+		URL: "https://broker.example.com", Minor: 17, Duration: 83500 * time.Millisecond,
+		Left: []string{"/v2/service_instances/i (made by PROV-01): its deletion ended: failed"},
+		Results: []conformance.Result{
+			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9, Outcome: conformance.Passed, Duration: 4 * time.Millisecond},
+			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space", Level: conformance.Must, Since: 9, Plan: "db/small",
+				Outcome: conformance.Failed, Failures: []conformance.Failure{{
+					Rule: "PROV-08", Request: "PUT /v2/service_instances/i?accepts_incomplete=true as 2.17", Want: "status 409", Got: `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`,
+				}}},
+			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202", Level: conformance.Must, Since: 12, Outcome: conformance.NotApplicable,
+				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
+			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress", Level: conformance.Must, Since: 9, Outcome: conformance.NotApplicable,
+				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
+			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials", Level: conformance.Should, Since: 9, Plan: "db/small",
+				Outcome: conformance.Blocked, Reason: "a binding of a ready instance: PUT was answered 500"},
+		},
+	}
+}
+
+func written(t *testing.T, format string, r conformance.Report) string {
+	t.Helper()
+	var out strings.Builder
+	if err := report.Formats[format](&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestGolden(t *testing.T) {
+	good := sample()
+	good.Results, good.Left = good.Results[:1], nil
+	for name, r := range map[string]conformance.Report{"bad": sample(), "good": good} {
+		for format := range report.Formats {
+			t.Run(name+"."+format, func(t *testing.T) {
+				path := filepath.Join("testdata", name+"."+format)
+				got := written(t, format, r)
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// Build servers read the XML: the counts agree with the elements.
+func TestJUnitIsXML(t *testing.T) {
+	var parsed struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Suites   []struct {
+			Tests int `xml:"tests,attr"`
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure *struct {
+					Text string `xml:",chardata"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal([]byte(written(t, "junit", sample())), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if parsed.Tests != 6 || parsed.Failures != 1 || parsed.Errors != 2 || parsed.Skipped != 2 {
+		t.Errorf("counts: %+v", parsed)
+	}
+	n, told := 0, false
+	for _, s := range parsed.Suites {
+		if s.Tests != len(s.Cases) {
+			t.Errorf("a suite says %d and has %d cases", s.Tests, len(s.Cases))
+		}
+		for _, c := range s.Cases {
+			n++
+			told = told || c.Failure != nil && strings.Contains(c.Failure.Text, "PROV-08: PUT /v2/service_instances/i") && strings.Contains(c.Failure.Text, "b=<2>")
+		}
+	}
+	if n != parsed.Tests || !told {
+		t.Errorf("%d cases, told %v", n, told)
+	}
+}
+
+func TestJSONHoldsAll(t *testing.T) {
+	var parsed struct {
+		Version  string         `json:"api_version"`
+		Conforms bool           `json:"conforms"`
+		Totals   map[string]int `json:"totals"`
+		Left     []string       `json:"left_behind"`
+		Cases    []struct {
+			ID, Level, Since, Outcome, Reason, Plan string
+			Failures                                []conformance.Failure
+		}
+	}
+	if err := json.Unmarshal([]byte(written(t, "json", sample())), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if parsed.Version != "2.17" || parsed.Conforms || len(parsed.Left) != 1 {
+		t.Errorf("got %+v", parsed)
+	}
+	if diff := cmp.Diff(map[string]int{"passed": 1, "failed": 1, "blocked": 1, "not_applicable": 2}, parsed.Totals); diff != "" {
+		t.Errorf("totals -want +got:\n%s", diff)
+	}
+	for n, want := range sample().Results {
+		got := parsed.Cases[n]
+		if got.ID != want.ID || got.Outcome != want.Outcome.String() || got.Level != want.Level.String() || got.Reason != want.Reason || got.Plan != want.Plan || !cmp.Equal(got.Failures, want.Failures) {
+			t.Errorf("-want %+v +got %+v", want, got)
+		}
+	}
+}
