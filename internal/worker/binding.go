@@ -78,7 +78,7 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 	}
 	wait := time.Duration(0)
 	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
-		wait = until.Sub(now)
+		wait = leasePause(op, until, now)
 	}
 	switch standingOf(r) {
 	case over:

@@ -29,7 +29,7 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 		})
 	}
 	if until := i.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
-		return w.waitInstance(ctx, ref, i, until.Sub(now))
+		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
 	if op.Kind == lifecycle.Deprovision {
 		b, err := w.nextBinding(ctx, i)
@@ -186,8 +186,7 @@ func (w *Worker) nextBinding(ctx context.Context, i lifecycle.Instance) (*lifecy
 func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, b lifecycle.Binding) (workflow.Outcome, error) {
 	now, op := w.Now(), i.Operation
 	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
-		// The late step usually gives its lease up long before it runs out.
-		return w.waitInstance(ctx, ref, i, min(until.Sub(now), instanceWait))
+		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
 	in, err := w.bindingFor(ctx, i, b, op)
 	if err != nil {

@@ -66,6 +66,8 @@ const (
 	recordTries = 20
 	// raceWait is the pause after losing a race for the lease.
 	raceWait = 100 * time.Millisecond
+	// maxLeasePause is the longest pause between two looks at a lease.
+	maxLeasePause = 10 * time.Second
 	// instanceWait is the pause of a bind while its instance changes.
 	instanceWait = 2 * time.Second
 )
@@ -185,6 +187,15 @@ func (w *Worker) logFault(ref workflow.Ref, op *lifecycle.Operation, err error) 
 
 // until is when a lease taken now ends.
 func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
+
+// leasePause is how long an operation waits before it looks again at another's
+// lease. A step that is alive gives its lease up as soon as it has recorded
+// its result, which is long before the lease runs out: the pauses begin short,
+// since somebody may be waiting for the answer, and grow.
+func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
+	pause := max(raceWait, min(now.Sub(op.Started)/2, maxLeasePause))
+	return min(pause, until.Sub(now))
+}
 
 // repeat runs write until it does not meet a conflict. It outlives the step's
 // context: what the cloud has done must be recorded.
