@@ -84,13 +84,13 @@ func (s *scene) exchange(q request) (answer, bool) {
 		a.raw, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 		_ = response.Body.Close()
 	}
+	if v, err := decode(a.raw); err == nil {
+		a.body, _ = v.(object)
+	}
 	s.follow(a)
 	if err != nil {
 		a.fault = s.secrets.hide(err.Error())
 		return a, false
-	}
-	if v, err := decode(a.raw); err == nil {
-		a.body, _ = v.(object)
 	}
 	if !q.quiet {
 		s.watch.see(s.runner, a)
