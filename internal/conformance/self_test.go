@@ -20,7 +20,7 @@ const (
 	password = "kit-password-5c1e"
 	// demoDelay is how long the demo's operations take: long enough to be asked
 	// about while they run.
-	demoDelay = 500 * time.Millisecond
+	demoDelay = 400 * time.Millisecond
 )
 
 // open starts the embedded broker.
