@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Headers of the API.
@@ -78,19 +79,19 @@ func (s *scene) exchange(q request) (answer, bool) {
 	a.running, _ = s.known("operation")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), requestLimit)
 	defer cancel()
-	response, err := s.client.Do(hr.WithContext(ctx))
+	response, err := s.whenAllowed(hr.WithContext(ctx))
 	if err == nil {
 		a.status, a.header = response.StatusCode, response.Header
 		a.raw, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 		_ = response.Body.Close()
 	}
+	if v, err := decode(a.raw); err == nil {
+		a.body, _ = v.(object)
+	}
 	s.follow(a)
 	if err != nil {
 		a.fault = s.secrets.hide(err.Error())
 		return a, false
-	}
-	if v, err := decode(a.raw); err == nil {
-		a.body, _ = v.(object)
 	}
 	if !q.quiet {
 		s.watch.see(s.runner, a)
@@ -99,6 +100,33 @@ func (s *scene) exchange(q request) (answer, bool) {
 	s.note(a)
 	return a, true
 }
+
+// whenAllowed sends a request again while it is refused for there being too many:
+// that is said by what stands before a broker, which has not seen it.
+func (s *scene) whenAllowed(hr *http.Request) (*http.Response, error) {
+	for try := 0; ; try++ {
+		response, err := s.client.Do(hr)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests || try == maxRefusals {
+			return response, err
+		}
+		_ = response.Body.Close()
+		if !sleep(hr.Context(), firstRefusal<<try) {
+			return nil, hr.Context().Err()
+		}
+		if hr.GetBody != nil {
+			if hr.Body, err = hr.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// How often a request is sent again that is refused for there being too many,
+// and the first pause before that, which doubles each time.
+const (
+	maxRefusals  = 6
+	firstRefusal = 200 * time.Millisecond
+)
 
 func (s *scene) build(q request, a *answer) (*http.Request, error) {
 	var content io.Reader

@@ -1,6 +1,9 @@
 package conformance
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // A given is what a case begins with. reach is false if that could not be
 // reached.
@@ -166,6 +169,7 @@ func (s *scene) beingUnbound() bool {
 	return ok && s.runs(bindingOperation)
 }
 
-// underWay waits a moment, so that an operation has been begun not only on
-// paper.
-func (s *scene) underWay() { sleep(s.ctx, 3*firstPause) }
+// begun is how long an operation usually takes to be begun not only on paper.
+const begun = 150 * time.Millisecond
+
+func (s *scene) underWay() { sleep(s.ctx, begun) }

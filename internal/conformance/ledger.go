@@ -78,7 +78,8 @@ func (s *scene) follow(a answer) {
 		if r.path != a.path {
 			continue
 		}
-		r.busy = r.busy || a.status == http.StatusAccepted && a.method != http.MethodDelete
+		operation := a.status == http.StatusAccepted || a.body["operation"] != nil // of a wrong status
+		r.busy = r.busy || operation && a.method != http.MethodDelete
 		switch plan, _ := a.content["plan_id"].(string); {
 		case a.method == http.MethodPut && (a.status < 400 || a.status >= 500):
 			r.begun = true

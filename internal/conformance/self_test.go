@@ -19,7 +19,7 @@ const (
 	password = "kit-password-5c1e"
 	// demoDelay is how long the demo's operations take: long enough to be asked
 	// about while they run.
-	demoDelay = 250 * time.Millisecond
+	demoDelay = 400 * time.Millisecond
 )
 
 // open starts the embedded broker.
@@ -40,9 +40,13 @@ var notOffered = []string{"UPD-15/allowed", "ROT-06"}
 func TestOurBrokerConforms(t *testing.T) {
 	server := httptest.NewServer(open(t).Handler)
 	defer server.Close()
-	report, err := conformance.Run(context.Background(), conformance.Target{URL: server.URL, Username: username, Password: password}, conformance.Options{
-		Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t),
-	})
+	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t)}
+	conforms(t, targetOf(server), options)
+}
+
+func conforms(t *testing.T, target conformance.Target, options conformance.Options) {
+	t.Helper()
+	report, err := conformance.Run(context.Background(), target, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +70,13 @@ func TestOurBrokerConforms(t *testing.T) {
 		report.Count(conformance.Passed), report.Count(conformance.NotApplicable))
 }
 
-// only restricts the cases, for work on one of them.
+// onlyVariable restricts the cases, for work on one of them.
+const onlyVariable = "LONGSHORE_CHECK_ONLY"
+
+// only are the cases that are asked: all, unless it is set.
 func only(t *testing.T) *regexp.Regexp {
 	t.Helper()
-	if pattern := os.Getenv("LONGSHORE_CHECK_ONLY"); pattern != "" {
+	if pattern := os.Getenv(onlyVariable); pattern != "" {
 		return regexp.MustCompile(pattern)
 	}
 	return nil
