@@ -36,6 +36,9 @@ type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (eve
 func New(next http.Handler, log *slog.Logger) Handler {
 	adapter := httpadapter.New(next)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (response events.APIGatewayProxyResponse, _ error) {
+		refuse := func(status int, description string) events.APIGatewayProxyResponse {
+			return refusal(event, status, description)
+		}
 		defer func() {
 			if p := recover(); p != nil {
 				log.Error("panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -122,15 +125,24 @@ func isToken(method string) bool {
 	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// refuse is an answer that is made before net/http is reached.
-func refuse(status int, description string) events.APIGatewayProxyResponse {
+// refusal is an answer that is made before net/http is reached. Like every
+// other it carries the request's identity (RID-01).
+func refusal(event events.APIGatewayProxyRequest, status int, description string) events.APIGatewayProxyResponse {
 	body, err := json.Marshal(map[string]string{"description": description})
 	if err != nil {
 		body = []byte("{}") // never: it is a map of strings
 	}
+	sent := http.Header{}
+	for name, values := range event.MultiValueHeaders {
+		sent[http.CanonicalHeaderKey(name)] = values
+	}
+	headers := map[string][]string{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
+	if id := osb.RequestIdentity(sent); id != "" {
+		headers[osb.HeaderRequestIdentity] = []string{id}
+	}
 	return events.APIGatewayProxyResponse{
 		StatusCode:        status,
-		MultiValueHeaders: map[string][]string{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}},
+		MultiValueHeaders: headers,
 		Body:              string(body) + "\n",
 	}
 }

@@ -119,6 +119,24 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 	}
 }
 
+// RID-01: also what never reaches the server carries the request's identity.
+func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
+	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("x") }), quiet())
+	for _, path := range []string{"/v2/%zz", "/v2/catalog"} {
+		for sent, want := range map[string][]string{"id-1": {"id-1"}, "a\nb": nil} {
+			response, err := h(t.Context(), events.APIGatewayProxyRequest{
+				HTTPMethod: "GET", Path: path, MultiValueHeaders: map[string][]string{"x-broker-api-request-identity": {sent}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, response.MultiValueHeaders["X-Broker-API-Request-Identity"]); diff != "" {
+				t.Errorf("%s with %q: -want +got:\n%s", path, sent, diff)
+			}
+		}
+	}
+}
+
 // NFR-04: what the broker says of its own paths holds for whoever asked.
 func TestLocationsAreBehindTheBasePath(t *testing.T) {
 	type context = events.APIGatewayProxyRequestContext

@@ -10,11 +10,14 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
+// HeaderRequestIdentity carries the request identity, both ways.
+const HeaderRequestIdentity = "X-Broker-API-Request-Identity"
+
 // Headers of the API.
 const (
 	headerVersion         = "X-Broker-API-Version"
 	headerIdentity        = "X-Broker-API-Originating-Identity"
-	headerRequestIdentity = "X-Broker-API-Request-Identity"
+	headerRequestIdentity = HeaderRequestIdentity
 )
 
 // The same as an http.Header keeps them: it must rewrite any other spelling
@@ -65,8 +68,12 @@ const maxRequestIdentity = 256
 
 // requestIdentity is echoed in every answer, errors included (RID-01), unless
 // it could harm whoever reads it (RID-04).
-func requestIdentity(r *http.Request) string {
-	id := r.Header.Get(keptRequestIdentity)
+func requestIdentity(r *http.Request) string { return RequestIdentity(r.Header) }
+
+// RequestIdentity is what is echoed of a request with these headers, also by
+// whoever answers in the server's place.
+func RequestIdentity(h http.Header) string {
+	id := h.Get(keptRequestIdentity)
 	if len(id) > maxRequestIdentity || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return ""
 	}

@@ -1,0 +1,61 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/conformance"
+)
+
+// emulatorFaults are the cases that an emulator answers wrongly by itself, by
+// what its URLs look like.
+var emulatorFaults = map[string]map[string]string{
+	"/_user_request_": {
+		"INP-11/slash": "MiniStack decodes %2F in a path, after which it is another path",
+	},
+}
+
+// The deployed broker keeps to the API, rule by rule.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	report, err := conformance.Run(context.WithoutCancel(t.Context()),
+		conformance.Target{URL: p.url, Username: p.username, Password: p.password},
+		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: settleLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := map[string]string{}
+	for suffix, cases := range emulatorFaults {
+		if strings.HasSuffix(p.url, suffix) {
+			faults = cases
+		}
+	}
+	for _, r := range report.Results {
+		if r.Outcome != conformance.Failed && r.Outcome != conformance.Blocked {
+			if why, ok := faults[r.ID]; ok {
+				t.Errorf("%s passes, although: %s", r.ID, why)
+			}
+			continue
+		}
+		if why, ok := faults[r.ID]; ok {
+			t.Logf("%s: %s", r.ID, why)
+			continue
+		}
+		t.Errorf("%s [%s] %s (%s): %s %s", r.ID, r.Level, r.Outcome, r.Plan, r.Title, r.Reason)
+		for _, f := range r.Failures {
+			t.Errorf("  %s", f)
+		}
+	}
+	for _, left := range report.Left {
+		t.Errorf("left behind: %s", left)
+	}
+	t.Logf("%d cases in %v: %d passed", len(report.Results), report.Duration.Round(time.Second), report.Count(conformance.Passed))
+	if report.Count(conformance.Passed) < 400 {
+		t.Errorf("only %d cases passed", report.Count(conformance.Passed))
+	}
+}
