@@ -41,15 +41,20 @@ func TestFaults(t *testing.T) {
 		{"DeployInTheMiddle", deployed},
 	}
 	p, c := newPlatform(t), newCloud(t)
+	type broken struct{ name, instance, operation string }
+	var all []broken
 	for _, f := range faults {
-		instance := id("i")
-		var operation string
-		injected := t.Run("Inject"+f.name, func(t *testing.T) { operation = f.inject(t, p, c, instance) })
-		if !injected || operation == "" {
-			continue // it has failed, or been skipped
+		b := broken{name: f.name, instance: id("i")}
+		injected := t.Run("Inject"+f.name, func(t *testing.T) { b.operation = f.inject(t, p, c, b.instance) })
+		if injected && b.operation != "" { // else it has failed, or been skipped
+			all = append(all, b)
 		}
-		t.Run(f.name, func(t *testing.T) {
+	}
+	t.Parallel() // the rest is waiting
+	for _, b := range all {
+		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
+			instance, operation := b.instance, b.operation
 			path := instancePath(instance)
 			if state := p.settled(t, path, operation); state != "succeeded" {
 				t.Fatalf("the operation ended %q", state)

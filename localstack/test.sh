@@ -4,4 +4,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 line=$(bash localstack/env.sh)
 eval "$line"
-go test -tags deployed -count 1 -timeout 10m ./localstack/... ${TESTFLAGS:-}
+go test -tags deployed -count 1 -timeout 20m ./localstack/... ${TESTFLAGS:-}
