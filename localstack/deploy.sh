@@ -10,7 +10,9 @@ export CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_N
 
 # An emulator that enforces IAM knows no more than the caller's own rights.
 context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true
-  --context "base-path=$base")
+  --context "base-path=$base"
+  # Tests ask more at once than platforms do.
+  --context throttle-rate=1000 --context throttle-burst=2000)
 if [ -n "${LONGSHORE_DEMO_DELAY:-}" ]; then
   context+=(--context "demo-delay=$LONGSHORE_DEMO_DELAY")
 fi

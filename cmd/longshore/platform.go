@@ -153,7 +153,7 @@ func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platf
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, `Platform %[1]s may use the broker, within seconds.
+	_, err = fmt.Fprintf(out, `Platform %[1]s may use the broker, in a minute at the latest.
 
   URL       the broker's own%[2]s
   user      %[3]s
