@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"path/filepath"
@@ -117,6 +116,7 @@ type api interface {
 // it would be noticed. The zero fault replaces nothing.
 type fault struct {
 	store   func(store.Store) store.Store
+	steps   func(store.Store) store.Store // the store of workers alone
 	records func(broker.Records) broker.Records
 	api     func(api) api
 }
@@ -127,6 +127,8 @@ type arena struct {
 	*testing.T
 	brokers []api
 	cloud   *cloud
+	// patience is when an operation that runs counts as forgotten.
+	patience time.Duration
 }
 
 // processes is how many brokers answer for one store.
@@ -141,22 +143,30 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 	if f.store != nil {
 		s = f.store(s)
 	}
-	a := &arena{T: t, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	a := &arena{T: t, patience: 10 * time.Second, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
+	quiet := slog.New(slog.DiscardHandler)
+	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
+	if f.store != nil || f.steps != nil || f.records != nil || f.api != nil {
+		a.patience, loud = 100*time.Millisecond, quiet
+	}
 	for range processes {
 		records := ledger.New(s, "account", "region", rand.Text)
+		ofSteps := records
+		if f.steps != nil {
+			ofSteps = ledger.New(f.steps(s), "account", "region", rand.Text)
+		}
 		steps := worker.New(worker.Options{
-			Records: records, Vault: key, Plans: offered(), Providers: map[string]provider.Provider{"quick": a.cloud},
+			Records: ofSteps, Vault: key, Plans: offered(), Providers: map[string]provider.Provider{"quick": a.cloud},
 			Now: now, NewID: rand.Text, Log: quiet, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
 		})
-		engine := inprocess.New(steps.Step, inprocess.Options{Sleep: doze, Log: slog.New(slog.NewTextHandler(complaints{t}, nil))})
+		engine := inprocess.New(steps.Step, inprocess.Options{Sleep: doze, Log: loud})
 		t.Cleanup(engine.Close)
 		o := broker.Options{
-			Records: records, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: now, NewID: operationID, Log: quiet,
+			Records: counting{records}, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: now, NewID: operationID, Log: quiet,
 			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, OperationTimeout: time.Hour,
 		}
 		if f.records != nil {
-			o.Records = f.records(records)
+			o.Records = f.records(o.Records)
 		}
 		var b api = broker.New(o)
 		if f.api != nil {
@@ -194,7 +204,10 @@ func (c complaints) Write(line []byte) (int, error) {
 // its answer does not tell, and which ones it has started.
 type usher struct{ workflow.Engine }
 
-type note struct{ waited, started string }
+type note struct {
+	waited, started string
+	conflicts       int
+}
 
 type noteKey struct{}
 
@@ -210,6 +223,20 @@ func (u usher) Finish(ctx context.Context, ref workflow.Ref) error {
 		n.waited = ref.Token.Operation
 	}
 	return u.Engine.Finish(ctx, ref)
+}
+
+// commitTries is after how many conflicts a broker gives a request up.
+const commitTries = 10
+
+// counting notes the conflicts that a request met.
+type counting struct{ broker.Records }
+
+func (c counting) Commit(ctx context.Context, changes ...ledger.Change) error {
+	err := c.Records.Commit(ctx, changes...)
+	if n, ok := ctx.Value(noteKey{}).(*note); ok && errors.Is(err, ledger.ErrConflict) {
+		n.conflicts++
+	}
+	return err
 }
 
 // A cloud is a provider whose things take a few looks each. The parameter v

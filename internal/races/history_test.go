@@ -21,7 +21,7 @@ import (
 // A plot is what the clients of one history will ask: all of it follows from a
 // seed. Which request meets which is up to the machine.
 type plot struct {
-	seed    uint64
+	before  []planned // one after the other
 	clients [][]planned
 }
 
@@ -35,44 +35,64 @@ type planned struct {
 	recollect uint64 // which of the tokens known by then is polled
 }
 
+// Tastes are how often each verb is asked for, in the order of the verbs.
+var (
+	everything = taste{22, 12, 12, 18, 10, 7, 6, 7, 6}
+	instances  = taste{25, 16, 22, 6, 4, 8, 2, 12, 3}
+	bindings   = taste{6, 1, 1, 36, 28, 1, 5, 2, 20}
+	endings    = taste{12, 2, 16, 44, 4, 4, 8, 2, 8} // of instances that are being bound
+
+	tastes = []taste{everything, instances, bindings, endings}
+)
+
+type taste [getBinding + 1]int
+
+func (t taste) pick(r *rand.Rand) verb {
+	total := 0
+	for _, n := range t {
+		total += n
+	}
+	k := r.IntN(total)
+	for v, n := range t {
+		if k -= n; k < 0 {
+			return verb(v)
+		}
+	}
+	panic("unreachable")
+}
+
 func newPlot(seed uint64, z size) plot {
 	r := rand.New(rand.NewPCG(seed, 0))
-	p := plot{seed: seed, clients: make([][]planned, z.clients)}
+	p := plot{clients: make([][]planned, z.clients)}
 	// Most requests are alike, so that they meet their repetitions.
 	usual := int8(1 + r.IntN(2))
-	if r.IntN(5) == 0 {
+	if r.IntN(8) == 0 {
 		usual = []int8{failsToCreate, failsToDelete}[r.IntN(2)]
 	}
 	parameters := func() int8 {
-		if r.IntN(10) < 7 {
+		if r.IntN(20) < 17 {
 			return usual
 		}
 		return []int8{1, 2, failsToCreate, failsToDelete}[r.IntN(4)]
 	}
+	weights := tastes[r.IntN(len(tastes))]
+	if z.taste != nil {
+		weights = *z.taste
+	}
+	for group := range z.groups {
+		for i := range twins {
+			if r.IntN(4) != 0 {
+				p.before = append(p.before, planned{group: group, request: request{verb: provision, instance: i, parameters: usual}})
+			}
+		}
+	}
 	for n := range p.clients {
 		for range z.requests {
-			q := planned{group: r.IntN(z.groups), recollect: r.Uint64(), pause: time.Duration(r.IntN(2000)) * time.Microsecond}
+			q := planned{group: r.IntN(z.groups), recollect: r.Uint64(), pause: time.Duration(r.IntN(1000)) * time.Microsecond}
 			q.instance, q.binding, q.permitted = r.IntN(3)/2, r.IntN(3)/2, r.IntN(10) < 7
 			q.parameters = parameters()
-			switch k := r.IntN(100); {
-			case k < 22:
-				q.verb = provision
-			case k < 34:
-				q.verb, q.parameters = update, []int8{1, 2, 3, failsToUpdate, failsToDelete}[r.IntN(5)]
-			case k < 46:
-				q.verb = deprovision
-			case k < 64:
-				q.verb = bind
-			case k < 74:
-				q.verb = unbind
-			case k < 81:
-				q.verb = pollInstance
-			case k < 87:
-				q.verb = pollBinding
-			case k < 94:
-				q.verb = getInstance
-			default:
-				q.verb = getBinding
+			if q.verb = weights.pick(r); q.verb == update {
+				q.parameters = []int8{1, 2, 3, failsToUpdate, failsToDelete}[r.IntN(5)]
 			}
 			if q.verb < pollInstance && r.IntN(6) == 0 {
 				q.underway = time.Duration(r.IntN(25_000)) * time.Microsecond
@@ -151,7 +171,7 @@ func (c *chronicle) send(client int, p planned) answer {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := answer{effect: r.Effect}
+	a := answer{effect: r.Effect, wornOut: r.note.conflicts >= commitTries}
 	switch refused, ok := r.reason(); {
 	case ok:
 		a.effect, a.refused = 0, refused
@@ -199,6 +219,9 @@ func (c *chronicle) send(client int, p planned) answer {
 // play lets all clients ask at once, and when no operation runs any more asks
 // for what has become of everything.
 func (c *chronicle) play(p plot) {
+	for _, q := range p.before {
+		c.send(0, q)
+	}
 	var all sync.WaitGroup
 	for client, requests := range p.clients {
 		all.Go(func() {
@@ -215,16 +238,13 @@ func (c *chronicle) play(p plot) {
 	}
 }
 
-// restWait is when an operation that runs counts as forgotten.
-const restWait = 10 * time.Second
-
 // close asks what has become of an instance and its bindings.
 func (c *chronicle) close(client int, q planned) {
 	// settled waits for the latest operation, and reports whether it is a
 	// deletion that has failed.
 	settled := func(v verb) (broken bool) {
 		q.verb = v
-		for end := time.Now().Add(restWait); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(c.patience); ; time.Sleep(time.Millisecond) {
 			r := c.ask(client, q.request, namesOf(q.group, q.request), "")
 			if r.poll == nil {
 				return false
@@ -294,7 +314,14 @@ func (c *chronicle) verdict(t *testing.T) string {
 		case porcupine.Unknown:
 			fmt.Fprintf(&b, "\n  not decided within %v: make histories smaller", checkWait)
 		case porcupine.Illegal:
-			culprit, path := h.explained()
+			path := ""
+			if dir, err := os.MkdirTemp("", "longshore-races-"); err == nil {
+				path = filepath.Join(dir, "history.html")
+			}
+			culprit, err := h.explained(path)
+			if err != nil {
+				t.Error(err)
+			}
 			fmt.Fprintf(&b, "\n  no order of these requests explains their answers; to look at: %s\n  where it is first stuck: %s", path, culprit)
 		}
 		b.WriteString("\n" + h.String())
@@ -323,9 +350,13 @@ func (h *history) String() string {
 	return b.String()
 }
 
-// explained writes the history with the orders that came furthest, as HTML,
-// and names the first request to return that the furthest of them leaves out.
-func (h *history) explained() (culprit, path string) {
+func (h *history) illegal() bool {
+	return porcupine.CheckOperationsTimeout(model, h.elements, checkWait) == porcupine.Illegal
+}
+
+// explained names the first request to return that the order which came
+// furthest leaves out, and writes all orders as HTML, unless path is empty.
+func (h *history) explained(path string) (culprit string, err error) {
 	_, info := porcupine.CheckOperationsVerbose(model, h.elements, checkWait)
 	furthest := map[int]bool{}
 	for _, order := range info.PartialLinearizations()[0] {
@@ -345,13 +376,8 @@ func (h *history) explained() (culprit, path string) {
 	if first != nil {
 		culprit = fmt.Sprintf("client %d, %.3f ms: %s", first.ClientId, float64(first.Call)/1e6, describe(first.Input.(request), first.Output.(answer)))
 	}
-	dir, err := os.MkdirTemp("", "longshore-races-")
-	if err != nil {
-		return culprit, err.Error()
+	if path != "" {
+		err = porcupine.VisualizePath(model, info, path)
 	}
-	path = filepath.Join(dir, "history.html")
-	if err := porcupine.VisualizePath(model, info, path); err != nil {
-		return culprit, err.Error()
-	}
-	return culprit, path
+	return culprit, err
 }

@@ -40,8 +40,12 @@ func seedOf(t *testing.T) int {
 	return seed
 }
 
-// A size says how much one history is; each group of it is checked by itself.
-type size struct{ clients, requests, groups int }
+// A size says how much one history is, and of what; each group of it is checked
+// by itself. Without a taste, the seed chooses one.
+type size struct {
+	clients, requests, groups int
+	taste                     *taste
+}
 
 // run plays one history and gives what is wrong with it, and how long it is.
 func run(t *testing.T, s store.Store, f fault, seed int, z size) (wrong string, elements int) {
