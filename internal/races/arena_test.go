@@ -247,6 +247,7 @@ type cloud struct {
 	made    int               // so far
 	looks   map[string]int    // so far, by operation
 	refused map[string]bool   // deletions that have failed once, by name and incarnation
+	holding bool              // nothing is ever done
 }
 
 // parameters are those of every request.
@@ -263,7 +264,14 @@ func decoded(raw json.RawMessage) int8 {
 // look is one call for an operation: done after none to two others.
 func (c *cloud) look(op provider.Operation) bool {
 	c.looks[op.ID]++
-	return c.looks[op.ID] > int(op.ID[0])%3
+	return !c.holding && c.looks[op.ID] > int(op.ID[0])%3
+}
+
+// hold lets no operation end, or lets them all go on.
+func (c *cloud) hold(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding = on
 }
 
 func (c *cloud) make(name, incarnation string, v, bad int8, op provider.Operation) (provider.Status, error) {
