@@ -14,7 +14,7 @@ import (
 type ring struct{ *arena }
 
 func (r ring) now(verb verb, v int8, permitted bool) request {
-	return request{verb: verb, parameters: v, permitted: permitted, sent: time.Now().UnixNano()}
+	return request{verb: verb, parameters: v, permitted: permitted, sent: now().UnixNano()}
 }
 
 // ask repeats what was given up because a step followed another all the time, as
@@ -101,8 +101,10 @@ var races = map[string]struct {
 const repetitions = 3
 
 func TestRaces(t *testing.T) {
+	t.Parallel()
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := open(t)
 			for name, tc := range races {
 				t.Run(name, func(t *testing.T) {

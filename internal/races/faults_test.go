@@ -22,6 +22,7 @@ const faultTries = 300
 // A checker that finds nothing proves something only if it would find what is
 // there: each of these brokers is broken in one place.
 func TestFaultsAreNoticed(t *testing.T) {
+	t.Parallel()
 	faults := map[string]struct {
 		reason string
 		taste  taste // that it is soonest noticed with

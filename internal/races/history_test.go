@@ -125,7 +125,7 @@ type chronicle struct {
 }
 
 func newChronicle(a *arena, groups int) *chronicle {
-	c := &chronicle{arena: a, began: time.Now().UnixNano()}
+	c := &chronicle{arena: a, began: now().UnixNano()}
 	for range groups {
 		c.groups = append(c.groups, &history{numbers: map[string]uint8{}, known: map[names][]known{}})
 	}
@@ -163,11 +163,11 @@ func (c *chronicle) send(client int, p planned) answer {
 		c.mu.Unlock()
 	}
 	time.Sleep(p.pause)
-	q.sent = time.Now().UnixNano()
+	q.sent = now().UnixNano()
 	time.Sleep(p.underway)
-	q.call = time.Now().UnixNano()
+	q.call = now().UnixNano()
 	r := c.ask(client, q, about, token)
-	q.answered = time.Now().UnixNano()
+	q.answered = now().UnixNano()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

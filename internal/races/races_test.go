@@ -70,8 +70,10 @@ var budgets = map[string]struct {
 // Everything that the model allows, at once (IDEM-01 to IDEM-09, CONC-01 to
 // CONC-09).
 func TestHistories(t *testing.T) {
+	t.Parallel()
 	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b, seed := budgets[name], seedOf(t)
 			histories := asked(t, "HISTORIES", b.histories)
 			began := time.Now()
