@@ -3,6 +3,7 @@ module github.com/longshore/longshore
 go 1.26
 
 require (
+	github.com/anishathalye/porcupine v1.0.3
 	github.com/aws/aws-cdk-go/awscdk/v2 v2.260.0
 	github.com/aws/aws-lambda-go v1.50.0
 	github.com/aws/aws-sdk-go-v2 v1.41.9

@@ -309,6 +309,12 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			if err != nil {
 				return Result{}, err
 			}
+			if again, changed := r.AskedAgain(q.Received); changed {
+				r.Course = again
+				if err := b.Records.Commit(ctx, ledger.PutBinding(r)); err != nil {
+					return Result{}, err
+				}
+			}
 			return b.follow(ctx, r.Course, later, Done)
 		}
 		if err := i.OnUnbind(); err != nil {
@@ -328,7 +334,8 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(ctx, ledger.PutBinding(r), ledger.PutPast(past)); err != nil {
+		// Neither an update nor the deletion of the instance may have begun since.
+		if err := b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
 		b.begun(r.Course)

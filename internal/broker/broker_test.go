@@ -258,6 +258,110 @@ func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	}
 }
 
+// A deletion that is asked for again while it runs overtakes what was sent
+// before its repetition, too (ORB-03): a platform that gave up on a PUT deletes
+// what the PUT may make, and the PUT may arrive when that is done.
+func TestRepeatedDeletionsAreRemembered(t *testing.T) {
+	d := newDesk(t)
+	asks := map[string]struct {
+		put, remove func(c broker.Caller) (broker.Result, error)
+	}{
+		"Instance": {
+			func(c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, "") },
+			d.delete,
+		},
+		"Binding": {
+			func(c broker.Caller) (broker.Result, error) {
+				r, err := d.bind("i", "b", "async-bind", c)
+				return r.Result, err
+			},
+			func(c broker.Caller) (broker.Result, error) {
+				return d.Unbind(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+			},
+		},
+	}
+	for _, name := range []string{"Instance", "Binding"} {
+		ask := asks[name]
+		made, err := ask.put(d.caller(17, true))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		d.settle(made.Token)
+		removal, err := ask.remove(d.caller(17, true))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		late := d.caller(17, true)
+		if again, err := ask.remove(d.caller(17, true)); err != nil || again.Token != removal.Token {
+			t.Fatalf("%s: DEPR-07: %+v %v", name, again, err)
+		}
+		d.settle(removal.Token)
+		if r, err := ask.put(late); reason(err) != lifecycle.ConcurrencyError {
+			t.Errorf("%s: an overtaken PUT: %+v %v", name, r, err)
+		}
+		last, err := ask.put(d.caller(17, true))
+		if err != nil || last.Effect != broker.Accepted {
+			t.Fatalf("%s: a later PUT: %+v %v", name, last, err)
+		}
+		d.settle(last.Token)
+	}
+}
+
+// between does something after an instance was read, once.
+type between struct {
+	broker.Records
+	do func()
+}
+
+func (b *between) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
+	i, err := b.Records.Instance(ctx, key, now)
+	if do := b.do; do != nil {
+		b.do = nil
+		do()
+	}
+	return i, err
+}
+
+// CONC-01, CONC-08: an unbind does not begin under an instance that began to
+// change after the unbind had looked at it.
+func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
+	changes := map[string]func(d *desk) error{
+		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(17, true)); return err },
+		"Update": func(d *desk) error {
+			_, err := d.Update(context.Background(), broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			return err
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			for _, ask := range []func() (broker.Result, error){
+				func() (broker.Result, error) { return d.put("async-bind", d.caller(17, true), "") },
+				func() (broker.Result, error) {
+					r, err := d.bind("i", "b", "async-bind", d.caller(17, true))
+					return r.Result, err
+				},
+			} {
+				r, err := ask()
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.settle(r.Token)
+			}
+			o := d.Options
+			o.Records = &between{d.records, func() {
+				if err := change(d); err != nil {
+					t.Error(err)
+				}
+			}}
+			r, err := broker.New(o).Unbind(context.Background(), broker.DeleteRequest{Caller: d.caller(17, true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+			if reason(err) != lifecycle.ConcurrencyError {
+				t.Errorf("%+v %v", r, err)
+			}
+		})
+	}
+}
+
 func TestTokensOfOthersTellNothing(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()

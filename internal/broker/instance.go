@@ -219,6 +219,12 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 			if err != nil {
 				return Result{}, err
 			}
+			if again, changed := i.AskedAgain(q.Received); changed {
+				i.Course = again
+				if err := b.Records.Commit(ctx, ledger.PutInstance(i)); err != nil {
+					return Result{}, err
+				}
+			}
 			return b.follow(ctx, i.Course, later, Done)
 		}
 		b.logHints(q, i.Attributes.ServiceID, i.Attributes.PlanID)

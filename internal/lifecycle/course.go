@@ -97,6 +97,18 @@ func (c *Course) deleteReceived(at time.Time) {
 	}
 }
 
+// AskedAgain records that the deletion which runs was asked for once more, and
+// reports whether that changes anything. What was sent between the two requests
+// is as overtaken as what was sent before the first (ORB-03).
+func (c Course) AskedAgain(received time.Time) (Course, bool) {
+	if !received.After(c.DeleteReceived) {
+		return c, false
+	}
+	c = c.clone()
+	c.deleteReceived(received)
+	return c, true
+}
+
 // past is the operation as it is remembered once another takes its place: one
 // that was still running has been cancelled (LOP-16).
 func (c *Course) past(now time.Time) *PastOperation {

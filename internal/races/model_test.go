@@ -1,0 +1,264 @@
+package races_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The model is the broker as it would be if it did one thing at a time: what
+// is recorded of two instances that share their bindings' ids, and what each
+// request then comes to (checklist sections 14 and 15). It knows nothing of
+// records, versions and commits.
+//
+// Nobody sees when the work of an operation ends. The model is therefore
+// nondeterministic: before each request, any operation that runs may have
+// ended, and any binding of an instance that is being deleted may be gone.
+//
+// A request that waits for its work is two things, each at one moment between
+// its call and its return: its arrival, where it begins or joins an operation,
+// and its departure, where it finds the operation settled.
+
+// Sizes of the model, which is an array so that two of them are compared fast.
+const (
+	twins = 2  // instances that share the ids of their bindings
+	binds = 2  // binding ids
+	most  = 96 // operations that one history can begin, and one more
+)
+
+// A stage is a state of the lifecycle, as a number.
+type stage uint8
+
+const (
+	absent stage = iota
+	creating
+	ready
+	updating
+	createFailed
+	deleting
+	deleteFailed
+	deleted
+)
+
+var stages = [...]string{"absent", "creating", "ready", "updating", "create failed", "deleting", "delete failed", "deleted"}
+
+func (s stage) String() string { return stages[s] }
+
+// gone: there is nothing with this id.
+func (s stage) gone() bool { return s == absent || s == deleted }
+
+// A phase is how far an operation is; none is the phase of one that was never
+// begun.
+type phase uint8
+
+const (
+	none phase = iota
+	running
+	succeeded
+	failed
+	cancelled
+)
+
+// An operation is what is remembered of one, under its number.
+type operation struct {
+	phase   phase
+	deletes bool
+	waited  bool // the request that began it waits for it
+}
+
+// A resource is what instances and bindings have in common.
+type resource struct {
+	stage      stage
+	parameters int8
+	current    uint8 // the latest operation; 0 for none
+	// buried is when the last request to delete it was sent. A creation that
+	// was sent before comes too late (ORB-03). Where the broker itself asked,
+	// the time is not known better than from buried to buriedBy.
+	buried, buriedBy int64
+}
+
+type instance struct {
+	resource
+	target int8 // of the update that runs
+}
+
+type binding struct {
+	resource
+	incarnation uint8 // the operation that began it
+	granted     uint8 // the same once it has succeeded: what its credentials tell
+}
+
+// A state is all that the model remembers. It is never changed in place.
+type state struct {
+	instances  [twins]instance
+	bindings   [twins][binds]binding
+	owner      [binds]int8 // whose binding has the id: the instance and 1, or 0
+	operations [most]operation
+}
+
+// settled are the states that follow when one operation ends, or one binding
+// goes with its instance.
+func (s state) settled() []state {
+	var out []state
+	end := func(change func(next *state)) {
+		next := s
+		change(&next)
+		out = append(out, next)
+	}
+	for i := range s.instances {
+		in := s.instances[i]
+		finish := func(to stage, p phase) {
+			end(func(next *state) {
+				next.instances[i].stage, next.instances[i].target = to, 0
+				next.operations[in.current].phase = p
+				switch {
+				case to == deleted:
+					next.instances[i].parameters = 0
+				case in.stage == updating && p == succeeded:
+					next.instances[i].parameters = in.target
+				}
+			})
+		}
+		switch in.stage {
+		case creating:
+			if in.parameters == failsToCreate {
+				finish(createFailed, failed)
+			} else {
+				finish(ready, succeeded)
+			}
+		case updating:
+			if in.target == failsToUpdate {
+				finish(ready, failed)
+			} else {
+				finish(ready, succeeded)
+			}
+		case deleting:
+			left, stuck := false, false
+			for b, r := range s.bindings[i] {
+				if r.stage.gone() {
+					continue
+				}
+				left = true
+				stuck = stuck || r.parameters == failsToDelete
+				end(func(next *state) { next.remove(i, b) })
+			}
+			if !left {
+				finish(deleted, succeeded)
+			}
+			if stuck || !left && in.parameters == failsToDelete {
+				finish(deleteFailed, failed)
+			}
+		}
+		for b, r := range s.bindings[i] {
+			finish := func(to stage, p phase) {
+				end(func(next *state) { next.finishBinding(i, b, to, p) })
+			}
+			switch r.stage {
+			case creating:
+				switch {
+				case in.stage == deleteFailed:
+					finish(createFailed, failed)
+				case in.stage != ready: // it waits for the instance
+				case r.parameters == failsToCreate:
+					finish(createFailed, failed)
+				default:
+					finish(ready, succeeded)
+				}
+			case deleting:
+				finish(deleted, succeeded)
+				if r.parameters == failsToDelete {
+					finish(deleteFailed, failed)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (s *state) finishBinding(i, b int, to stage, p phase) {
+	r := &s.bindings[i][b]
+	s.operations[r.current].phase = p
+	r.stage = to
+	switch to {
+	case ready:
+		r.granted = r.incarnation
+	case deleted:
+		s.strip(i, b)
+	}
+}
+
+// remove ends a binding with its instance.
+func (s *state) remove(i, b int) {
+	r := &s.bindings[i][b]
+	r.stage = deleted
+	if op := &s.operations[r.current]; op.phase == running {
+		op.phase = succeeded
+		if !op.deletes {
+			op.phase = cancelled
+		}
+	}
+	s.strip(i, b)
+}
+
+func (s *state) strip(i, b int) {
+	r := &s.bindings[i][b]
+	r.parameters, r.incarnation, r.granted = 0, 0, 0
+	if s.owner[b] == int8(i+1) {
+		s.owner[b] = 0
+	}
+}
+
+// reachable is the state itself and all that it may have become without any
+// request.
+func (s state) reachable() []state {
+	all := []state{s}
+	for n := 0; n < len(all); n++ {
+		for _, next := range all[n].settled() {
+			if !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+func (s state) String() string {
+	var b strings.Builder
+	for i, in := range s.instances {
+		if in.stage == absent && in.buried == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s v%d", instanceName(i), in.stage, in.parameters)
+		if in.stage == updating {
+			fmt.Fprintf(&b, " to v%d", in.target)
+		}
+		if in.current != 0 {
+			fmt.Fprintf(&b, " (op %d)", in.current)
+		}
+		for n, r := range s.bindings[i] {
+			if r.stage != absent {
+				fmt.Fprintf(&b, ", %s %s v%d (op %d)", bindingName(n), r.stage, r.parameters, r.current)
+			}
+		}
+		b.WriteString("; ")
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// model is what porcupine checks a history of two twins against.
+var model = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{state{}} },
+	Step: func(s, input, output any) (after []any) {
+		for _, now := range s.(state).reachable() {
+			for _, next := range now.answer(input.(request), output.(answer)) {
+				after = append(after, next)
+			}
+		}
+		return after
+	},
+	Equal:             func(a, b any) bool { return a.(state) == b.(state) },
+	DescribeOperation: func(input, output any) string { return describe(input.(request), output.(answer)) },
+	DescribeState:     func(s any) string { return s.(state).String() },
+}).ToModel()

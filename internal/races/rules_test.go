@@ -1,0 +1,484 @@
+package races_test
+
+import (
+	"fmt"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A verb is what a request asks for.
+type verb uint8
+
+const (
+	provision verb = iota
+	update
+	deprovision
+	bind
+	unbind
+	pollInstance
+	pollBinding
+	getInstance
+	getBinding
+)
+
+var verbs = [...]string{"PUT", "PATCH", "DELETE", "PUT", "DELETE", "POLL", "POLL", "GET", "GET"}
+
+func (v verb) ofBinding() bool {
+	return v == bind || v == unbind || v == pollBinding || v == getBinding
+}
+
+// Parameters that decide how operations end; the others succeed. A deletion
+// that fails does so once: which one, the model need not know.
+const (
+	failsToCreate = 7
+	failsToUpdate = 8
+	failsToDelete = 9
+)
+
+// A part says which of the moments of a request an element of a history is.
+type part uint8
+
+const (
+	whole part = iota
+	arrival
+	departure
+)
+
+// A request is what a client asks.
+type request struct {
+	verb              verb
+	part              part
+	instance, binding int
+	parameters        int8
+	permitted         bool  // accepts_incomplete
+	sent              int64 // before the call, when it was held up on its way
+	polled            uint8 // the operation that is asked for; 0 for the latest
+	call, answered    int64 // when, in nanoseconds
+}
+
+// shown is the effect of a request that only reads.
+const shown broker.Effect = 100
+
+// An answer is what a client is told.
+type answer struct {
+	effect  broker.Effect // 0 for a refusal
+	refused lifecycle.Reason
+	// operation is the one that was accepted, waited for, or shown.
+	operation  uint8
+	parameters int8
+	granted    uint8 // the operation that the credentials are of
+	phase      phase
+	wornOut    bool  // a record was written all the time by others
+	slow       bool  // the operation did not settle while the request waited
+	undone     uint8 // the deletion that was begun because of it
+}
+
+// answer gives what the request comes to in this very state: the states after
+// it, none if the answer cannot be right.
+func (s state) answer(q request, a answer) []state {
+	if q.part == departure {
+		return s.depart(q, a)
+	}
+	if a.wornOut { // a step after the other came in between: nothing was done
+		return s.refused(a, lifecycle.ConcurrencyError)
+	}
+	in, r := s.instances[q.instance], s.bindings[q.instance][q.binding]
+	switch q.verb {
+	case provision:
+		return s.provision(in, q, a)
+	case update:
+		return s.update(in, q, a)
+	case deprovision:
+		return s.deprovision(in, q, a)
+	case bind:
+		return s.bind(in, r, q, a)
+	case unbind:
+		return s.unbind(in, r, q, a)
+	case pollInstance:
+		return s.poll(in.resource, q, a)
+	case pollBinding:
+		return s.poll(r.resource, q, a)
+	case getInstance:
+		switch in.stage {
+		case ready, deleteFailed:
+			return s.provided(a.effect == shown && a.parameters == in.parameters)
+		case updating, deleting:
+			return s.refused(a, lifecycle.ConcurrencyError)
+		}
+		return s.refused(a, lifecycle.NotFound)
+	default: // getBinding
+		if r.stage == ready || r.stage == deleteFailed {
+			return s.provided(a.effect == shown && a.parameters == r.parameters && a.granted == r.granted)
+		}
+		return s.refused(a, lifecycle.NotFound)
+	}
+}
+
+// provided is the same state, provided that the answer is right.
+func (s state) provided(right bool) []state {
+	if right {
+		return []state{s}
+	}
+	return nil
+}
+
+func (s state) refused(a answer, r lifecycle.Reason) []state {
+	return s.provided(a.effect == 0 && a.refused == r && a.operation == 0)
+}
+
+// begin requires an answer that tells of an operation which nobody has heard
+// of before, and enters it.
+func (s *state) begin(q request, a answer, success broker.Effect) bool {
+	if a.operation == 0 || s.operations[a.operation].phase != none {
+		return false
+	}
+	if q.permitted {
+		if q.part != whole || a.effect != broker.Accepted {
+			return false
+		}
+	} else if q.part != arrival || a.effect != 0 && a.effect != success {
+		return false
+	}
+	s.operations[a.operation] = operation{phase: running, deletes: q.verb == deprovision || q.verb == unbind, waited: !q.permitted}
+	return true
+}
+
+// join requires the operation that runs already (PROV-10, PROV-12).
+func (s state) join(current uint8, q request, a answer) []state {
+	switch {
+	case q.permitted:
+		return s.provided(q.part == whole && a.effect == broker.Accepted && a.operation == current)
+	case s.operations[current].waited:
+		return s.provided(q.part == arrival && (a.effect == 0 || a.effect == broker.Done) && a.operation == current)
+	}
+	return s.refused(a, lifecycle.AsyncRequired)
+}
+
+// late are the two things that may come of a creation that was sent before a
+// deletion: refused, and begun where it was sent after it.
+func late(r resource, q request) (refused, begun bool) {
+	if r.stage != deleted {
+		return false, true
+	}
+	return q.sent <= r.buriedBy, q.sent > r.buried
+}
+
+// depart is the end of a request that has waited for an operation.
+func (s state) depart(q request, a answer) []state {
+	if a.slow {
+		return s.departSlow(q, a)
+	}
+	switch s.operations[a.operation].phase {
+	case succeeded:
+		if r := s.bindings[q.instance][q.binding]; q.verb == bind {
+			if r.stage != ready || r.incarnation != a.operation {
+				return s.provided(a.effect == 0 && a.refused == lifecycle.ConcurrencyError)
+			}
+			return s.provided(a.effect != 0 && a.granted == a.operation)
+		}
+		return s.provided(a.effect != 0)
+	case cancelled:
+		return s.provided(a.effect == 0 && a.refused == lifecycle.ConcurrencyError)
+	case failed:
+		return s.provided(a.effect == 0 && a.refused == lifecycle.OperationFailed)
+	}
+	return nil
+}
+
+// departSlow is a bind that stops because its instance is being deleted, and
+// that its request turns into a deletion, unless it has gone by then.
+func (s state) departSlow(q request, a answer) []state {
+	r := &s.bindings[q.instance][q.binding]
+	if q.verb != bind || a.effect != 0 || a.refused != lifecycle.OperationFailed {
+		return nil
+	}
+	op := &s.operations[a.operation]
+	if a.undone == 0 {
+		return s.provided(op.phase == cancelled || op.phase == failed)
+	}
+	if r.stage != creating || r.current != a.operation || s.operations[a.undone].phase != none {
+		return nil
+	}
+	op.phase = cancelled
+	s.operations[a.undone] = operation{phase: running, deletes: true}
+	r.stage, r.current = deleting, a.undone
+	r.buried, r.buriedBy = max(r.buried, q.call), max(r.buriedBy, q.answered)
+	return []state{s}
+}
+
+func (s state) provision(in instance, q request, a answer) (after []state) {
+	same := in.parameters == q.parameters
+	if in.stage.gone() || in.stage == createFailed && same {
+		refused, begun := late(in.resource, q)
+		if refused {
+			after = s.refused(a, lifecycle.ConcurrencyError)
+		}
+		if begun && s.begin(q, a, broker.Created) {
+			in.stage, in.parameters, in.current = creating, q.parameters, a.operation
+			s.instances[q.instance] = in
+			after = append(after, s)
+		}
+		return after
+	}
+	if !same {
+		return s.refused(a, lifecycle.Conflict)
+	}
+	switch in.stage {
+	case creating:
+		return s.join(in.current, q, a)
+	case ready:
+		return s.provided(a.effect == broker.Done && a.operation == 0)
+	case deleteFailed:
+		return s.refused(a, lifecycle.Unprocessable)
+	}
+	return s.refused(a, lifecycle.ConcurrencyError)
+}
+
+func (s state) update(in instance, q request, a answer) []state {
+	switch in.stage {
+	case absent, deleted:
+		return s.refused(a, lifecycle.NotFound)
+	case createFailed, deleteFailed:
+		return s.refused(a, lifecycle.Unprocessable)
+	case updating:
+		if in.target == q.parameters {
+			return s.join(in.current, q, a)
+		}
+	case ready:
+		if in.parameters == q.parameters {
+			return s.provided(a.effect == broker.Done && a.operation == 0)
+		}
+		if !s.begin(q, a, broker.Done) {
+			return nil
+		}
+		in.stage, in.target, in.current = updating, q.parameters, a.operation
+		s.instances[q.instance] = in
+		return []state{s}
+	}
+	return s.refused(a, lifecycle.ConcurrencyError)
+}
+
+func (r *resource) bury(sent int64) {
+	r.buried, r.buriedBy = max(r.buried, sent), max(r.buriedBy, sent)
+}
+
+func (s state) deprovision(in instance, q request, a answer) []state {
+	switch in.stage {
+	case absent, deleted:
+		in.stage = deleted
+		in.bury(q.sent)
+		s.instances[q.instance] = in
+		return s.refused(a, lifecycle.Gone)
+	case updating:
+		return s.refused(a, lifecycle.ConcurrencyError)
+	case deleting:
+		after := s.join(in.current, q, a)
+		for n := range after {
+			if a.operation != 0 {
+				after[n].instances[q.instance].bury(q.sent)
+			}
+		}
+		return after
+	}
+	if !s.begin(q, a, broker.Done) {
+		return nil
+	}
+	if op := &s.operations[in.current]; op.phase == running {
+		op.phase = cancelled
+	}
+	in.stage, in.current = deleting, a.operation
+	in.bury(q.sent)
+	s.instances[q.instance] = in
+	return []state{s}
+}
+
+// aside is a refusal for the instance's sake, or for that of the other holder
+// of the id, whatever the binding or the instance has become meanwhile: they
+// are records of their own, read one after the other. What begins anything is
+// checked as a whole when it is committed.
+func (s state) aside(in instance, q request, a answer) bool {
+	switch {
+	case a.effect != 0 || a.operation != 0:
+		return false
+	case a.refused == lifecycle.ConcurrencyError:
+		return in.stage == creating && q.verb == bind || in.stage == updating || in.stage == deleting
+	case a.refused == lifecycle.Conflict:
+		owner := s.owner[q.binding]
+		return q.verb == bind && owner != 0 && owner != int8(q.instance+1)
+	}
+	return false
+}
+
+func (s state) bind(in instance, r binding, q request, a answer) (after []state) {
+	if s.aside(in, q, a) {
+		return []state{s}
+	}
+	same := r.parameters == q.parameters
+	if !r.stage.gone() {
+		if !same {
+			return s.refused(a, lifecycle.Conflict)
+		}
+		switch r.stage {
+		case creating:
+			return s.join(r.current, q, a)
+		case ready:
+			return s.provided(a.effect == broker.Done && a.operation == 0 && a.granted == r.granted)
+		case deleteFailed:
+			return s.refused(a, lifecycle.Unprocessable)
+		case deleting:
+			return s.refused(a, lifecycle.ConcurrencyError)
+		}
+	}
+	refused, begun := late(r.resource, q)
+	if refused {
+		after = s.refused(a, lifecycle.ConcurrencyError)
+	}
+	if !begun {
+		return after
+	}
+	switch owner := s.owner[q.binding]; {
+	case in.stage.gone():
+		return append(after, s.refused(a, lifecycle.NotFound)...)
+	case in.stage == createFailed || in.stage == deleteFailed:
+		return append(after, s.refused(a, lifecycle.Unprocessable)...)
+	case in.stage != ready:
+		return append(after, s.refused(a, lifecycle.ConcurrencyError)...)
+	case owner != 0 && owner != int8(q.instance+1): // BIND-19
+		return append(after, s.refused(a, lifecycle.Conflict)...)
+	}
+	if !s.begin(q, a, broker.Created) {
+		return after
+	}
+	r.stage, r.parameters, r.current, r.incarnation, r.granted = creating, q.parameters, a.operation, a.operation, 0
+	s.bindings[q.instance][q.binding] = r
+	s.owner[q.binding] = int8(q.instance + 1)
+	return append(after, s)
+}
+
+func (s state) unbind(in instance, r binding, q request, a answer) []state {
+	if s.aside(in, q, a) {
+		return []state{s}
+	}
+	switch {
+	case r.stage.gone():
+		if in.stage != absent {
+			r.stage = deleted
+			r.bury(q.sent)
+			s.bindings[q.instance][q.binding] = r
+		}
+		return s.refused(a, lifecycle.Gone)
+	case r.stage == deleting:
+		after := s.join(r.current, q, a)
+		for n := range after {
+			if a.operation != 0 {
+				after[n].bindings[q.instance][q.binding].bury(q.sent)
+			}
+		}
+		return after
+	case in.stage == updating || in.stage == deleting: // CONC-08
+		return s.refused(a, lifecycle.ConcurrencyError)
+	}
+	if !s.begin(q, a, broker.Done) {
+		return nil
+	}
+	if op := &s.operations[r.current]; op.phase == running {
+		op.phase = cancelled
+	}
+	r.stage, r.current = deleting, a.operation
+	r.bury(q.sent)
+	s.bindings[q.instance][q.binding] = r
+	return []state{s}
+}
+
+func (s state) poll(r resource, q request, a answer) []state {
+	if r.current == 0 {
+		return s.refused(a, lifecycle.NotFound)
+	}
+	shows := r.current
+	if q.polled != 0 && s.operations[q.polled].phase != none {
+		shows = q.polled
+		if op := s.operations[shows]; op.deletes && op.phase == succeeded {
+			return s.refused(a, lifecycle.Gone)
+		}
+	}
+	return s.provided(a.effect == shown && a.operation == shows && a.phase == s.operations[shows].phase)
+}
+
+func instanceName(i int) string { return fmt.Sprintf("i%d", i) }
+func bindingName(b int) string  { return fmt.Sprintf("b%d", b) }
+
+var phases = [...]string{"not begun", "in progress", "succeeded", "failed", "failed, cancelled"}
+
+var effects = map[broker.Effect]string{broker.Created: "created", broker.Done: "done", broker.Accepted: "accepted"}
+
+var reasons = map[lifecycle.Reason]string{
+	lifecycle.OperationFailed: "500 operation failed", lifecycle.NotFound: "404", lifecycle.Conflict: "409", lifecycle.Gone: "410",
+	lifecycle.Unprocessable: "422", lifecycle.AsyncRequired: "422 AsyncRequired", lifecycle.ConcurrencyError: "422 ConcurrencyError",
+}
+
+func (q request) String() string {
+	out := verbs[q.verb] + " " + instanceName(q.instance)
+	if q.verb.ofBinding() {
+		out += "/" + bindingName(q.binding)
+	}
+	switch q.verb {
+	case provision, update, bind:
+		out += fmt.Sprintf(" v%d", q.parameters)
+	case pollInstance, pollBinding:
+		out += fmt.Sprintf(" op %d", q.polled)
+		return out
+	}
+	if q.verb < pollInstance && !q.permitted {
+		out += " and wait"
+	}
+	if held := q.call - q.sent; q.verb < pollInstance && held > 1e6 {
+		out += fmt.Sprintf(" (sent %d µs before)", held/1000)
+	}
+	return out
+}
+
+func (a answer) String() string {
+	var out string
+	switch a.effect {
+	case 0:
+		if out = reasons[a.refused]; out == "" {
+			out = fmt.Sprintf("refused for reason %d", a.refused)
+		}
+		if a.slow {
+			out += ", too slow"
+		}
+		if a.wornOut {
+			out += ", after conflicts"
+		}
+		if a.undone != 0 {
+			out += fmt.Sprintf(", undone by op %d", a.undone)
+		}
+	case shown:
+		switch {
+		case a.phase != none:
+			out = phases[a.phase]
+		default:
+			out = fmt.Sprintf("v%d", a.parameters)
+		}
+	default:
+		out = effects[a.effect]
+	}
+	if a.operation != 0 {
+		out += fmt.Sprintf(", op %d", a.operation)
+	}
+	if a.granted != 0 {
+		out += fmt.Sprintf(", credentials of op %d", a.granted)
+	}
+	return out
+}
+
+func describe(q request, a answer) string {
+	switch q.part {
+	case arrival:
+		return q.String() + " → waits for " + fmt.Sprintf("op %d", a.operation)
+	case departure:
+		return q.String() + " → left with " + a.String()
+	}
+	return q.String() + " → " + a.String()
+}
