@@ -108,6 +108,7 @@ var responseTypes = []string{
 	"RESOURCE_NOT_FOUND", "THROTTLED", "UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE", "WAF_FILTERED",
 }
 
+// NFR-03: what the gateway answers is JSON too.
 func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 	made := must(t, usual)
 	var kinds []string

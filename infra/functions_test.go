@@ -74,6 +74,7 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 	}
 }
 
+// NFR-01: the API ends before the gateway gives up.
 func TestTimeAndMemory(t *testing.T) {
 	tests := map[string]struct {
 		reason       string

@@ -66,6 +66,8 @@ func summary(o catalog.Offering) offering {
 }
 
 // TestShippedOfferings holds the ids as well: they never change (CAT-07).
+//
+// CAT-32: plans that are synchronous, asynchronous where allowed, and asynchronous only are among them.
 func TestShippedOfferings(t *testing.T) {
 	const never, allowed, required = catalog.Never, catalog.Allowed, catalog.Required
 	// of is a plan of an offering whose plans are updateable.

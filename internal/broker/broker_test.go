@@ -324,6 +324,8 @@ func (b *between) Instance(ctx context.Context, key lifecycle.Key, now time.Time
 
 // CONC-01, CONC-08: an unbind does not begin under an instance that began to
 // change after the unbind had looked at it.
+//
+// UNB-09: another operation is in the way.
 func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 	changes := map[string]func(d *desk) error{
 		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(17, true)); return err },
@@ -385,6 +387,8 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 }
 
 // Every operation goes on being answered under its own token (LOP-06, LOP-10).
+//
+// UPD-26: the token says which operation is asked for, not the plan.
 func TestPastOperationsAreAnswered(t *testing.T) {
 	d := newDesk(t)
 	ctx, key := context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}

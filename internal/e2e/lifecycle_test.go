@@ -15,6 +15,8 @@ import (
 )
 
 // The lifecycle of the README, at every step as a platform sees it.
+//
+// DEPR-15, DEPR-18: a deletion needs no body, and leaves nothing.
 func TestLifecycle(t *testing.T) {
 	data := t.TempDir()
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=300ms")...)

@@ -17,6 +17,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
+// NFR-06: whether paths arrive encoded or decoded.
 func TestPathsArriveAsSent(t *testing.T) {
 	cases := map[string]struct {
 		reason, path string

@@ -331,6 +331,7 @@ func TestEvaluationOrder(t *testing.T) {
 	}
 }
 
+// PROV-34: apart from the operation, a 202 has the members of a 201.
 func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
 	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
@@ -487,6 +488,7 @@ func TestRotationIsGated(t *testing.T) {
 	}
 }
 
+// BIND-28, BIND-29, BIND-36: volume mounts, and metadata that holds times alone.
 func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 	grant := &provider.Grant{
 		Credentials: map[string]any{"password": "x"},
@@ -557,6 +559,8 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 }
 
 // A canary that is sent in every secret place must not reach the log.
+//
+// BIND-37, OID-06: neither credentials nor who asked.
 func TestNothingSecretIsLogged(t *testing.T) {
 	const canary = "canary-5f1d"
 	var log bytes.Buffer

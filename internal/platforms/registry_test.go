@@ -179,6 +179,8 @@ func TestEachPlatformIsItself(t *testing.T) {
 // A rotation under load: two processes that keep the registry, each with
 // requests by the old password and, from the moment it is known, by the new
 // one. None is refused before the overlap ends.
+//
+// AUTH-08: several passwords are valid at once.
 func TestRotationLosesNoRequest(t *testing.T) {
 	var registry atomic.Pointer[platforms.Registry]
 	first := one(login("u", "old"))

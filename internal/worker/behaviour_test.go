@@ -279,6 +279,8 @@ func (l lateBind) Bind(context.Context, provider.Binding) (provider.Status, erro
 }
 
 // The same step delivered twice at once gives one result.
+//
+// NFR-09: delivery is at least once.
 func TestAStepDeliveredTwice(t *testing.T) {
 	w := newWorld(t)
 	ref := refOf(w.must(provision), 1)
@@ -346,6 +348,8 @@ func (failingEngine) Finish(context.Context, workflow.Ref) error { return errors
 
 // Synchronous work that does not settle: 202 where the client allows it, else
 // it is turned into a deletion (docs/decisions/0005).
+//
+// ERR-09: what an error leaves behind is removed, and of an update it is said.
 func TestSlowSynchronousWork(t *testing.T) {
 	w := newWorld(t)
 	o := w.broker().Options
