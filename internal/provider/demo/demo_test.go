@@ -59,6 +59,14 @@ func TestConformanceOverFiles(t *testing.T) {
 	})
 }
 
+// The things that other tests use are as good.
+func TestConformanceOverMemory(t *testing.T) {
+	demotest.Run(t, demotest.MemoryPageSize, func(*testing.T) func(testing.TB) demo.Things {
+		m := demotest.NewMemory()
+		return func(testing.TB) demo.Things { return m }
+	})
+}
+
 // A stand is a demo over a folder, with a clock.
 type stand struct {
 	*demo.Provider

@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/store"
+)
+
+// A Memory is a store that forgets everything when the process ends: for tests
+// and benchmarks that need thousands of fresh stores, or no disk.
+type Memory struct {
+	mu      sync.Mutex
+	records map[store.Key]store.Record
+}
+
+// NewMemory makes an empty one.
+func NewMemory() *Memory { return &Memory{records: map[store.Key]store.Record{}} }
+
+// Clone makes another store of the same records.
+func (m *Memory) Clone() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Memory{records: maps.Clone(m.records)}
+}
+
+const memoryPage = 50
+
+// Get implements store.Store.
+func (m *Memory) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	if err := cmp.Or(ctx.Err(), store.CheckKey(key)); err != nil {
+		return store.Record{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.records[key]
+	if !ok {
+		return store.Record{}, store.ErrNotFound
+	}
+	r.Body = slices.Clone(r.Body)
+	return r, nil
+}
+
+// List implements store.Store.
+func (m *Memory) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
+	if err := cmp.Or(ctx.Err(), store.CheckPrefix(partition, prefix)); err != nil {
+		return store.Page{}, err
+	}
+	return m.page(cursor, func(r store.Record) (string, bool) {
+		return r.Sort, r.Partition == partition && strings.HasPrefix(r.Sort, prefix)
+	})
+}
+
+// Due implements store.Store.
+func (m *Memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Page{}, err
+	}
+	return m.page(cursor, func(r store.Record) (string, bool) {
+		// From a year before which nothing is due: the number has no sign.
+		at := r.Due.UnixMilli() - time.Time{}.UnixMilli()
+		return fmt.Sprintf("%020d %q %q", at, r.Partition, r.Sort), !r.Due.IsZero() && !r.Due.After(before)
+	})
+}
+
+// page gives the records that have a place behind the cursor's, in order.
+func (m *Memory) page(cursor string, place func(store.Record) (string, bool)) (store.Page, error) {
+	after, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+	if err != nil {
+		return store.Page{}, store.Invalidf("no page gave this cursor")
+	}
+	type placed struct {
+		place  string
+		record store.Record
+	}
+	var found []placed
+	m.mu.Lock()
+	for _, r := range m.records {
+		if at, ok := place(r); ok && (cursor == "" || at > string(after)) {
+			found = append(found, placed{at, r})
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(found, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
+	var page store.Page
+	if len(found) > memoryPage {
+		found = found[:memoryPage]
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(found[memoryPage-1].place))
+	}
+	for _, f := range found {
+		f.record.Body = slices.Clone(f.record.Body)
+		page.Records = append(page.Records, f.record)
+	}
+	return page, nil
+}
+
+// Commit implements store.Store.
+func (m *Memory) Commit(ctx context.Context, changes ...store.Change) error {
+	if err := cmp.Or(ctx.Err(), store.CheckChanges(changes)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range changes {
+		if m.records[c.Record.Key].Version != c.Record.Version {
+			return store.ErrConflict
+		}
+	}
+	for _, c := range changes {
+		switch r := c.Record; c.Action {
+		case store.ActionPut:
+			r.Version++
+			r.Body = slices.Clone(r.Body)
+			r.Due, r.Expires = r.Due.UTC().Truncate(time.Millisecond), r.Expires.UTC().Truncate(time.Second)
+			m.records[r.Key] = r
+		case store.ActionDelete:
+			delete(m.records, r.Key)
+		}
+	}
+	return nil
+}
