@@ -222,7 +222,7 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	}
 	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Failed)})
 	for what, n := range map[string]int{
-		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "dropped": r.Dropped, "faults": r.Faults,
+		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "looks": r.Looks, "dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

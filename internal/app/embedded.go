@@ -195,7 +195,7 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	}
 	if !report.Empty() {
 		log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
-			"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
+			"looks", report.Looks, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }
 

@@ -39,7 +39,9 @@ func ofInstance(suffix string) func(string) string {
 
 // ofBinding is the path of the instance's binding, as prefix and suffix make it.
 func ofBinding(prefix, suffix string) func(string) string {
-	return func(instance string) string { return instancePath + instance + bindingPath + prefix + instance + suffix }
+	return func(instance string) string {
+		return instancePath + instance + bindingPath + prefix + instance + suffix
+	}
 }
 
 // run fuzzes a target.

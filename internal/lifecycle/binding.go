@@ -177,7 +177,7 @@ func (b Binding) Remove(now time.Time) (Binding, error) {
 		}
 		b.settle(now, phase, description)
 	} else {
-		b.entomb(now)
+		b.bury(now)
 	}
 	return b.stripped(), nil
 }

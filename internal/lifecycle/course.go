@@ -23,6 +23,11 @@ type Course struct {
 	Due time.Time `json:"due,omitzero"`
 	// Expires is when a tombstone is forgotten.
 	Expires time.Time `json:"expires,omitzero"`
+	// LateLook is when a tombstone is to be looked at again; zero for never,
+	// or never more.
+	LateLook time.Time `json:"late_look,omitzero"`
+	// LateAttempt is that of the execution that looks.
+	LateAttempt int `json:"late_attempt,omitempty"`
 	// DeleteReceived is when the last request to delete it arrived.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 }
@@ -81,7 +86,7 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	past := c.past(s.Now)
 	c.Operation = s.operation(kind)
 	c.AbsentSince = time.Time{}
-	c.Expires = time.Time{}
+	c.Expires, c.LateLook, c.LateAttempt = time.Time{}, time.Time{}, 0
 	c.Due = s.Now.Add(Grace)
 	if kind.Deletes() {
 		c.deleteReceived(s.Received)
@@ -138,7 +143,7 @@ func (c *Course) settle(now time.Time, phase Phase, description string) {
 	case CreateFailed, DeleteFailed:
 		c.Due = now.Add(ReclaimAfter)
 	case Deleted:
-		c.entomb(now)
+		c.bury(now)
 	}
 }
 
@@ -147,7 +152,17 @@ func (c *Course) entomb(now time.Time) {
 	c.State = Deleted
 	c.Expires = now.Add(Retention)
 	c.Due = c.Expires
-	c.Leases, c.Wary, c.AbsentSince = nil, false, time.Time{}
+	if !c.LateLook.IsZero() {
+		c.Due = c.LateLook
+	}
+	c.Wary, c.AbsentSince = false, time.Time{}
+}
+
+// bury makes a tombstone of what existed: it is looked at once more.
+func (c *Course) bury(now time.Time) {
+	c.LateLook = now.Add(LateLook)
+	c.Leases = nil
+	c.entomb(now)
 }
 
 // Looked records a good look at work that goes on. The due time is rewritten

@@ -252,8 +252,8 @@ func (i Instance) Succeed(now time.Time) (Instance, error) {
 		i.Attributes, i.Operation.Target = *i.Operation.Target, nil
 		i.Unusable, i.Updated = false, now
 	case Deprovision:
-		// A tombstone keeps no user's data.
-		i.Attributes, i.Unusable = Attributes{}, false
+		// A tombstone keeps no user's data, but what it takes to look again.
+		i.Attributes, i.Unusable = Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, false
 	}
 	i.settle(now, Succeeded, "")
 	return i, nil

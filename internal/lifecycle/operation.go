@@ -43,6 +43,12 @@ const (
 	// SecondLook is how long a deletion that overtook another operation waits
 	// between the two looks that together prove an absence.
 	SecondLook = 10 * time.Second
+	// LateLook is how long after a deletion it is made sure that nothing came
+	// late: a call that was given up on its way may still land.
+	LateLook = 15 * time.Minute
+	// LateLookAgain is the pause between late looks, if one does not see an
+	// absence.
+	LateLookAgain = 5 * time.Minute
 	// Grace is how long after the next planned look an operation counts as
 	// abandoned and is driven again.
 	Grace = time.Minute

@@ -99,7 +99,7 @@ func provisions(id string, minute int) deed[lifecycle.Instance] {
 		},
 		change: func(i *lifecycle.Instance) {
 			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
-			i.Due, i.Expires = at(minute).Add(lifecycle.Grace), time.Time{}
+			i.Due, i.Expires, i.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
 			i.Incarnation, i.Provider, i.Attributes, i.Created, i.Updated = id, "provider", attributes("small"), at(minute), time.Time{}
 		},
 	}
@@ -172,9 +172,16 @@ func updated(minute int, plan string) func(i *lifecycle.Instance) {
 }
 
 func buried(i *lifecycle.Instance, minute int) {
-	i.State, i.Attributes, i.Unusable = lifecycle.Deleted, lifecycle.Attributes{}, false
-	i.Expires = at(minute).Add(lifecycle.Retention)
-	i.Due, i.Leases, i.Wary, i.AbsentSince = i.Expires, nil, false, time.Time{}
+	kept := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
+	i.State, i.Attributes, i.Unusable = lifecycle.Deleted, kept, false
+	i.Expires, i.LateLook = at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
+	i.Due, i.Leases, i.Wary, i.AbsentSince = i.LateLook, nil, false, time.Time{}
+}
+
+// entombed is a tombstone of what never was: nothing can come late of it.
+func entombed(i *lifecycle.Instance, minute int) {
+	buried(i, minute)
+	i.Due, i.LateLook = i.Expires, time.Time{}
 }
 
 func inCourse(reason string, do func(lifecycle.Course) lifecycle.Course, change func(*lifecycle.Course)) deed[lifecycle.Instance] {
@@ -219,7 +226,7 @@ func TestInstanceStories(t *testing.T) {
 					return i.Entomb(instanceKey, at(8), at(8))
 				}),
 				change: func(i *lifecycle.Instance) {
-					i.DeleteReceived, i.Expires, i.Due = at(8), at(8).Add(lifecycle.Retention), at(8).Add(lifecycle.Retention)
+					i.DeleteReceived, i.Expires = at(8), at(8).Add(lifecycle.Retention)
 				},
 			},
 			with(provisions("again", 9), ended(running("delete", lifecycle.Deprovision, 6), lifecycle.Succeeded, 7, "")),
@@ -330,7 +337,7 @@ func TestInstanceStories(t *testing.T) {
 				}),
 				change: func(i *lifecycle.Instance) {
 					i.Key, i.DeleteReceived = instanceKey, at(0)
-					buried(i, 1)
+					entombed(i, 1)
 				},
 			},
 			{
@@ -338,7 +345,7 @@ func TestInstanceStories(t *testing.T) {
 				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
 					return i.Entomb(instanceKey, at(2), at(-5))
 				}),
-				change: func(i *lifecycle.Instance) { buried(i, 2) },
+				change: func(i *lifecycle.Instance) { entombed(i, 2) },
 			},
 			provisions("create", 3),
 		},
@@ -363,7 +370,7 @@ func binds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Bind
 			*b = bound("small")
 			b.Course, b.Incarnation, b.Created = course, id, at(minute)
 			b.Key, b.State, b.Operation = bindingKey, lifecycle.Creating, running(id, lifecycle.Bind, minute)
-			b.Due, b.Expires = at(minute).Add(lifecycle.Grace), time.Time{}
+			b.Due, b.Expires, b.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
 		},
 		past: past,
 	}
@@ -413,8 +420,8 @@ func bindingFails(reason string, minute int, change func(*lifecycle.Binding)) de
 
 // unbound is a tombstone: only what names things is left.
 func unbound(b *lifecycle.Binding, minute int) {
-	b.State, b.Expires = lifecycle.Deleted, at(minute).Add(lifecycle.Retention)
-	b.Due, b.Leases, b.Wary, b.AbsentSince = b.Expires, nil, false, time.Time{}
+	b.State, b.Expires, b.LateLook = lifecycle.Deleted, at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
+	b.Due, b.Leases, b.Wary, b.AbsentSince = b.LateLook, nil, false, time.Time{}
 	b.Parameters, b.Secret, b.Grant, b.Context, b.AppGUID, b.Route, b.Predecessor = nil, nil, nil, nil, "", "", ""
 }
 
@@ -454,7 +461,7 @@ func TestBindingStories(t *testing.T) {
 				do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
 					return b.Entomb(bindingKey, at(4), at(-5))
 				}),
-				change: func(b *lifecycle.Binding) { unbound(b, 4) },
+				change: func(b *lifecycle.Binding) { b.Expires = at(4).Add(lifecycle.Retention) },
 			},
 			binds("again", 5, ended(running("delete", lifecycle.Unbind, 2), lifecycle.Succeeded, 3, "")), // IDEM-09
 		},
@@ -483,6 +490,7 @@ func TestBindingStories(t *testing.T) {
 				change: func(b *lifecycle.Binding) {
 					b.Key, b.DeleteReceived = bindingKey, at(0)
 					unbound(b, 1)
+					b.Due, b.LateLook = b.Expires, time.Time{}
 				},
 			},
 			binds("create", 2, nil),
@@ -541,16 +549,16 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
 	stays := map[string]bool{
-		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "DeleteReceived": true,
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
-		"ServiceID": true, "PlanID": true, // of a binding: catalog ids, which are nobody's data
+		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
 	}
 	leftovers := func(record any) (fields []string) {
 		var walk func(v reflect.Value)
 		walk = func(v reflect.Value) {
 			for n := range v.NumField() {
 				switch f := v.Type().Field(n); {
-				case f.Name == "Course":
+				case f.Name == "Course", f.Name == "Attributes":
 					walk(v.Field(n))
 				case !stays[f.Name] && !v.Field(n).IsZero():
 					fields = append(fields, f.Name)

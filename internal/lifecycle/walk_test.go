@@ -113,7 +113,7 @@ func (w *walker[T]) look() {
 	if c.Operation != nil {
 		op = c.Operation.ID
 	}
-	what := []string{"looked", "faulted", "redriven", "leased", "released", "absence seen"}[w.rng.IntN(6)]
+	what := []string{"looked", "faulted", "redriven", "leased", "released", "absence seen", "late look begun", "looked late"}[w.rng.IntN(8)]
 	w.trail = append(w.trail, what)
 	switch what {
 	case "looked":
@@ -122,6 +122,16 @@ func (w *walker[T]) look() {
 		c = c.Faulted(w.now, time.Second)
 	case "redriven":
 		c = c.Redriven(w.now)
+	case "late look begun":
+		if !c.LateLookDue(w.now.Add(time.Hour)) {
+			return
+		}
+		c = c.LateLookBegun(w.now)
+	case "looked late":
+		if c.Operation == nil || !c.LooksLate(c.Operation.ID, c.LateAttempt) {
+			return
+		}
+		c = c.LookedLate(w.now, w.rng.IntN(2) == 0)
 	case "leased":
 		if !c.InProgress() {
 			return // whoever has nothing to do takes no lease
@@ -228,7 +238,7 @@ func (w *walker[T]) check(what string) {
 	}
 	switch c.State {
 	case lifecycle.Deleted:
-		if c.Expires.IsZero() || !c.Due.Equal(c.Expires) || c.Leases != nil || c.Wary || !c.AbsentSince.IsZero() {
+		if c.Expires.IsZero() || c.LateLook.IsZero() != c.Due.Equal(c.Expires) || c.Due.After(c.Expires) || c.Leases != nil || c.Wary || !c.AbsentSince.IsZero() {
 			wrong("it is not a tombstone that expires")
 		}
 	case lifecycle.CreateFailed, lifecycle.DeleteFailed:
@@ -239,6 +249,9 @@ func (w *walker[T]) check(what string) {
 	default:
 		if !c.Expires.IsZero() {
 			wrong("what is not deleted expires")
+		}
+		if !c.LateLook.IsZero() {
+			wrong("what is not deleted is looked at as if it were")
 		}
 	case lifecycle.Ready:
 		if !c.Due.IsZero() || !c.Expires.IsZero() {
@@ -262,7 +275,8 @@ func (w *walker[T]) check(what string) {
 
 func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
 	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
-	if gone != reflect.DeepEqual(i.Attributes, lifecycle.Attributes{}) {
+	named := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
+	if gone != reflect.DeepEqual(i.Attributes, named) {
 		wrong("its attributes are %+v", i.Attributes)
 	}
 	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {

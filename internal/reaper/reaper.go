@@ -53,6 +53,7 @@ type Report struct {
 	Redriven  int // operations that were driven again
 	Failed    int // operations that were past their deadline
 	Reclaimed int // failed leftovers whose deletion was begun
+	Looks     int // tombstones that were looked at once more
 	Dropped   int // expired records
 	Lost      int // records that another writer changed first: next time
 	Faults    int // records that could not be dealt with
@@ -229,6 +230,9 @@ func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Ti
 		return r.commit(ctx, &report.Failed, ledger.PutInstance(i))
 	case i.InProgress():
 		i.Course = i.Redriven(now)
+	case i.LateLookDue(now):
+		i.Course = i.LateLookBegun(now)
+		count = &report.Looks
 	case i.State == lifecycle.CreateFailed, i.State == lifecycle.DeleteFailed:
 		if i, past, err = i.BeginDeprovision(r.start(now)); err != nil {
 			return err
@@ -257,6 +261,9 @@ func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time
 		return r.commit(ctx, &report.Failed, ledger.PutBinding(b))
 	case b.InProgress():
 		b.Course = b.Redriven(now)
+	case b.LateLookDue(now):
+		b.Course = b.LateLookBegun(now)
+		count = &report.Looks
 	case b.State == lifecycle.CreateFailed, b.State == lifecycle.DeleteFailed:
 		if b, past, err = b.BeginUnbind(r.start(now)); err != nil {
 			return err
@@ -273,6 +280,9 @@ func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time
 
 func (r *Reaper) drive(ctx context.Context, c lifecycle.Course) error {
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
+	if !c.InProgress() {
+		ref.Attempt = c.LateAttempt
+	}
 	r.Log.Info("driving an operation", "execution", ref.Name(), "kind", string(c.Operation.Kind),
 		"instance", c.Key.Instance, "binding", c.Key.Binding)
 	if err := r.Start(ctx, ref); err != nil {

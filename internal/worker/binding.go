@@ -66,6 +66,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		return workflow.Outcome{}, err
 	}
 	b := r.binding
+	if b.LooksLate(ref.Token.Operation, ref.Attempt) {
+		return w.lookLateAtBinding(ctx, ref, b)
+	}
 	if !b.Current(ref.Token.Operation, ref.Attempt) {
 		return settled, nil
 	}

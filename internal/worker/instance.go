@@ -18,6 +18,9 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
+	if i.LooksLate(ref.Token.Operation, ref.Attempt) {
+		return w.lookLateAtInstance(ctx, ref, i)
+	}
 	if !i.Current(ref.Token.Operation, ref.Attempt) {
 		return settled, nil // overtaken, settled, or driven again by another
 	}
