@@ -84,6 +84,9 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 		ComparisonOperator: awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_BREACHING,
 	})
+	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise", &awscloudwatch.AlarmProps{
+		Metric: own(metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+	})
 	tableThrottled := props.Table.Metric(jsii.String("ThrottledRequests"), sum)
 	a.add("TableThrottled", "The table refuses requests", &awscloudwatch.AlarmProps{
 		Metric: tableThrottled, Threshold: jsii.Number(10), EvaluationPeriods: jsii.Number(2),

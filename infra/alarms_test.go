@@ -52,6 +52,7 @@ func TestAlarms(t *testing.T) {
 		"ReaperErrors":         "AWS/Lambda Sum of Errors >= 3 over 1, without data notBreaching FunctionName=<ReaperFunction>",
 		"ReaperThrottled":      "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ReaperFunction>",
 		"Stuck":                "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
+		"ReaperHalted":         "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
 		"NoReaper":             "Longshore SampleCount of PastDue < 1 over 2, without data breaching Stack=Longshore",
 		"TableThrottled":       "AWS/DynamoDB Sum of ThrottledRequests >= 10 over 2, without data notBreaching TableName=<StateTable>",
 	}

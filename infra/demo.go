@@ -20,17 +20,24 @@ func NewDemo(scope constructs.Construct, stack string) *Demo {
 	return &Demo{Prefix: "/longshore/" + stack + "/demo", stack: awscdk.Stack_Of(scope)}
 }
 
-// Things is for making, listing and removing the demo's parameters.
+// Things is for making and removing the demo's parameters.
 func (d *Demo) Things() []awsiam.PolicyStatement {
-	path := d.stack.FormatArn(&awscdk.ArnComponents{
-		Service: jsii.String("ssm"), Resource: jsii.String("parameter"), ResourceName: jsii.String(d.Prefix[1:]),
-	})
-	below := awscdk.Fn_Join(jsii.String(""), &[]*string{path, jsii.String("/*")})
+	below := awscdk.Fn_Join(jsii.String(""), &[]*string{d.path(), jsii.String("/*")})
 	return []awsiam.PolicyStatement{
 		// A parameter is made together with its tags.
 		allow("DemoThings", below, "ssm:AddTagsToResource", "ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"),
-		allow("DemoInventory", path, "ssm:GetParametersByPath"),
 	}
+}
+
+// Inventory is for listing them.
+func (d *Demo) Inventory() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("DemoInventory", d.path(), "ssm:GetParametersByPath")}
+}
+
+func (d *Demo) path() *string {
+	return d.stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String("ssm"), Resource: jsii.String("parameter"), ResourceName: jsii.String(d.Prefix[1:]),
+	})
 }
 
 // Except says why whoever has Things may reach more than one parameter.

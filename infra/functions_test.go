@@ -133,7 +133,7 @@ func TestEnvironment(t *testing.T) {
 			envAccount: account, app.EnvStack: "Longshore", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvTable: table, app.EnvStateMachine: machine,
+			envAccount: account, app.EnvStack: "Longshore", app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
@@ -143,8 +143,8 @@ func TestEnvironment(t *testing.T) {
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
-		"ChosenReaper": {"nothing of it is chosen", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvTable: table, app.EnvStateMachine: machine,
+		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
+			envAccount: account, app.EnvStack: "Other", app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {

@@ -121,15 +121,15 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"ssm:DeleteParameter on " + theThings + "/*",
 			"ssm:GetParameter on " + theThings + "/*",
 			"ssm:PutParameter on " + theThings + "/*",
-			"ssm:GetParametersByPath on " + theThings,
 		})},
-		"ReaperFunctionRole": {"it looks for what is due and has it driven", slices.Concat(records, []string{
+		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, []string{
 			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
 			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
 			"dynamodb:Query on " + theIndex,
 			"dynamodb:BatchGetItem on " + theTable,
 			"dynamodb:DeleteItem on " + theTable,
 			"states:StartExecution on " + theStateMachine,
+			"ssm:GetParametersByPath on " + theThings,
 		})},
 		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
 	}
@@ -192,9 +192,9 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 			},
 		},
 		"ReaperMakesNothing": {
-			"the reaper only has things driven", []string{"ReaperFunctionRole"},
+			"the reaper only has things driven, and sees what exists", []string{"ReaperFunctionRole"},
 			func(g grant) bool {
-				return !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
+				return g.action != "ssm:GetParametersByPath" && !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
 			},
 		},
 		"ProvisionerStartsNothing": {

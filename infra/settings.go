@@ -21,6 +21,7 @@ const (
 	ContextDemoDelay      = "demo-delay"
 	ContextMinRetryAfter  = "min-retry-after"
 	ContextMaxRetryAfter  = "max-retry-after"
+	ContextReaperDryRun   = "reaper-dry-run"
 	ContextLogDays        = "log-days"
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
@@ -59,7 +60,9 @@ type Settings struct {
 	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
 	// empty leaves it to the broker.
 	MinRetryAfter, MaxRetryAfter string
-	LogDays                      int
+	// ReaperDryRun, if it is "true", has what no record knows of reported only.
+	ReaperDryRun string
+	LogDays      int
 	// ThrottleRate is how many requests a second are taken on average, and
 	// ThrottleBurst how many at once.
 	ThrottleRate, ThrottleBurst int
@@ -113,6 +116,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		DemoDelay:      r.text(ContextDemoDelay, ""),
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
+		ReaperDryRun:   r.text(ContextReaperDryRun, ""),
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
@@ -155,6 +159,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	r.check(ContextMinRetryAfter+" and "+ContextMaxRetryAfter, map[string]string{
 		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
 	})
+	r.check(ContextReaperDryRun, map[string]string{app.EnvReaperDryRun: s.ReaperDryRun})
 	if _, ok := retentions[s.LogDays]; !ok {
 		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
 	}

@@ -73,6 +73,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"Rate":        {"a rate of none would serve nobody", map[string]any{"throttle-rate": "0"}, []string{`context throttle-rate is "0": give a whole number from 1`}},
 		"Burst":       {"nor would less", map[string]any{"throttle-burst": "-1"}, []string{`context throttle-burst is "-1": give a whole number from 1`}},
 		"RetryShort":  {"Retry-After counts seconds", map[string]any{"min-retry-after": "10ms"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER "10ms" is not a duration from 1s to 1h: give one such as 5s`}},
+		"DryRun":      {"it is or it is not", map[string]any{"reaper-dry-run": "maybe"}, []string{`context reaper-dry-run: LONGSHORE_REAPER_DRY_RUN "maybe" is neither true nor false: give one of them, or leave it out`}},
 		"RetryOrder":  {"the least is not the most", map[string]any{"min-retry-after": "10s", "max-retry-after": "5s"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER 10s is more than LONGSHORE_MAX_RETRY_AFTER, which is 5s: give the smaller one here`}},
 		"TableAlone":  {"records are of no use without their key", map[string]any{"table": "Longshore-StateTable"}, []string{`context table and key: give both, of a stack that was removed, or neither`}},
 		"Table":       {"a table is named", map[string]any{"table": "a b", "key": "arn:aws:kms:eu-central-1:111122223333:key/k"}, []string{`context table is "a b": give the name of a table`}},

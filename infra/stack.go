@@ -58,9 +58,12 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	reaper := factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
 		// The next minute's sweep finds what this one left.
-		NoRetry:     true,
-		Environment: map[string]*string{app.EnvTable: state.Table.TableName(), app.EnvStateMachine: workflow.StateMachine.StateMachineArn()},
-		Grants:      grants(state.Records(), state.Due(), state.Removal(), workflow.Starting()),
+		NoRetry: true,
+		Environment: map[string]*string{
+			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: workflow.StateMachine.StateMachineArn(),
+			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun),
+		},
+		Grants: grants(state.Records(), state.Due(), state.Removal(), workflow.Starting(), demo.Inventory()),
 	})
 	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper})
 	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath})

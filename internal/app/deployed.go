@@ -140,6 +140,15 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	return gateway.New(server, d.Log), nil
 }
 
+// things is where the demo's things are.
+func (d Deployed) things(set map[string]string) (*parameters.Store, error) {
+	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
+	if err != nil {
+		return nil, &SettingError{EnvDemoPrefix, "is not a path of parameters", err.Error()}
+	}
+	return things, nil
+}
+
 // A Provisioner does the steps that Step Functions, or the API, asks for.
 type Provisioner func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
 
@@ -153,9 +162,9 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
+	things, err := d.things(set)
 	if err != nil {
-		return nil, &SettingError{EnvDemoPrefix, "is not a path of parameters", err.Error()}
+		return nil, err
 	}
 	var offered *catalog.Catalog
 	if offered, err = LoadCatalog(""); err != nil {
@@ -195,14 +204,26 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 
 // Reaper is the handler of functions/reaper.
 func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Report, error), error) {
-	set, err := d.required(EnvTable, EnvStateMachine)
+	set, err := d.required(EnvTable, EnvStateMachine, EnvStack, EnvDemoPrefix)
 	if err != nil {
 		return nil, err
 	}
+	dryRun, err := reaperDryRun(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	things, err := d.things(set)
+	if err != nil {
+		return nil, err
+	}
+	records := d.ledger(set[EnvTable])
 	engine := stepfunctions.New(d.Starter, d.Invoker, stepfunctions.Options{StateMachine: set[EnvStateMachine], Log: d.Log})
 	sweeper := reaper.New(reaper.Options{
-		Records: d.ledger(set[EnvTable]), Start: engine.Start, Now: now, NewID: newID,
+		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
+		Inventory: inventory(records, set[EnvStack], dryRun, map[string]provider.Inventory{
+			ProviderDemo: demo.New(things, demo.Options{Now: now}),
+		}),
 	})
 	return func(ctx context.Context) (reaper.Report, error) {
 		ctx, cancel := context.WithTimeout(ctx, sweepLimit)
@@ -221,8 +242,11 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 		return
 	}
 	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Failed)})
+	if r.Halted {
+		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
+	}
 	for what, n := range map[string]int{
-		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "looks": r.Looks, "dropped": r.Dropped, "faults": r.Faults,
+		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "looks": r.Looks, "adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

@@ -59,6 +59,8 @@ const (
 	sweepEvery = 5 * time.Second
 	// Where its things are.
 	account, region = "local", "local"
+	// What its records say whose they are.
+	embeddedDeployment = "embedded"
 )
 
 // An Embedded is the whole broker in one process. Close it to stop.
@@ -104,10 +106,11 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the demo's folder: %w", err)
 	}
+	made := demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})
 	records := ledger.New(e.folder.records, account, region, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
-		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})},
+		Providers: map[string]provider.Provider{ProviderDemo: made},
 		Now:       now, NewID: newID, Log: log,
 		CallTimeout: callTimeout, HardTimeout: hardTimeout,
 		// The folder is this process's alone: whoever took a lease before is dead.
@@ -121,6 +124,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
+		Inventory: inventory(records, embeddedDeployment, s.ReaperDryRun, map[string]provider.Inventory{ProviderDemo: made}),
 	})
 	e.Handler, err = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log, nil),
@@ -193,9 +197,9 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	if err != nil {
 		log.Error("sweep met faults", "error", err)
 	}
-	if !report.Empty() {
+	if report.Halted = false; !report.Empty() { // that was said when it happened
 		log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
-			"looks", report.Looks, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
+			"looks", report.Looks, "adopted", report.Adopted, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }
 

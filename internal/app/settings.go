@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -19,8 +20,9 @@ const (
 	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
+	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
 	// Of the functions: where things are.
-	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics
+	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
 	EnvTable        = "LONGSHORE_TABLE"         // name of the table
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials
@@ -44,6 +46,8 @@ type Settings struct {
 	DemoDelay time.Duration
 	// RetryAfter bounds when clients are told to ask again.
 	RetryAfter RetryAfter
+	// ReaperDryRun has what no record knows of reported only.
+	ReaperDryRun bool
 }
 
 // RetryAfter are the bounds of the header Retry-After.
@@ -79,10 +83,24 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
 		}
 	}
-	var delayErr, retryErr error
+	var delayErr, retryErr, dryErr error
 	s.DemoDelay, delayErr = demoDelay(getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
-	return s, errors.Join(delayErr, retryErr)
+	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
+	return s, errors.Join(delayErr, retryErr, dryErr)
+}
+
+// reaperDryRun reads whether the reaper only reports.
+func reaperDryRun(getenv func(string) string) (bool, error) {
+	text := getenv(EnvReaperDryRun)
+	if text == "" {
+		return false, nil
+	}
+	dry, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, &SettingError{EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out"}
+	}
+	return dry, nil
 }
 
 // retryAfter reads the bounds of Retry-After, which counts whole seconds.

@@ -3,8 +3,6 @@ package ledger
 import (
 	"context"
 	"time"
-
-	"github.com/longshore/longshore/internal/store"
 )
 
 // A SweepLease says which run of the reaper may change anything, and until
@@ -19,7 +17,7 @@ type SweepLease struct {
 // Held reports whether somebody's lease still runs.
 func (l SweepLease) Held(now time.Time) bool { return now.Before(l.Until) }
 
-var sweepKey = store.Key{Partition: "REAPER", Sort: "LEASE"}
+var sweepKey = reaperKey("LEASE")
 
 // SweepLease reads the lease, whoever holds it.
 func (l *Ledger) SweepLease(ctx context.Context) (SweepLease, error) {

@@ -122,18 +122,22 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// A Due is a record that the reaper is to look at: one of the three is set.
+// A Due is a record that the reaper is to look at: one of the three is set, or
+// none for a record that only expires.
 type Due struct {
-	Instance *lifecycle.Instance
-	Binding  *lifecycle.Binding
-	Past     *lifecycle.PastOperation
-	key      store.Key
-	version  int64
+	Instance  *lifecycle.Instance
+	Binding   *lifecycle.Binding
+	Inventory *Inventory
+	// Expires is when the record may be dropped; zero never.
+	Expires time.Time
+	key     store.Key
+	version int64
 }
 
 // Due reads one page of what is due at before. Records that cannot be read
 // are left out and reported in the error beside the others, so that one of
-// them never hides the rest.
+// them never hides the rest. Those of a kind that only a newer program knows
+// are nothing but what they expire.
 func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
 	page, err := l.store.Due(ctx, before, cursor)
 	if err != nil {
@@ -141,23 +145,21 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 	}
 	var damaged []error
 	for _, r := range page.Records {
-		d := Due{key: r.Key, version: r.Version}
+		d := Due{Expires: r.Expires, key: r.Key, version: r.Version}
 		var err error
 		switch {
 		case r.Sort == sortInstance:
 			d.Instance = &lifecycle.Instance{}
 			err = decode(r, d.Instance)
 			d.Instance.Version = r.Version
-		case r.Sort == sortOperation:
-			d.Past = &lifecycle.PastOperation{}
-			err = decode(r, d.Past)
-			d.Past.Version = r.Version
 		case strings.HasPrefix(r.Sort, sortBinding):
 			d.Binding = &lifecycle.Binding{}
 			err = decode(r, d.Binding)
 			d.Binding.Version = r.Version
-		default:
-			err = fmt.Errorf("record %q %q is of a kind that this program does not know: run a newer one", r.Partition, r.Sort)
+		case r.Key == reaperKey(sortInventory):
+			d.Inventory = &Inventory{}
+			err = decode(r, d.Inventory)
+			d.Inventory.Version = r.Version
 		}
 		if err != nil {
 			damaged = append(damaged, err)

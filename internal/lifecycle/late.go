@@ -38,3 +38,50 @@ func (c Course) LookedLate(now time.Time, absent bool) Course {
 	c.Due = now.Add(LateLookAgain)
 	return c
 }
+
+// A Stray is a thing that exists although no record knows of it.
+type Stray struct {
+	Key         Key
+	Incarnation string
+	Provider    string // what made it
+}
+
+// Adopt begins the deletion of a stray instance.
+func (i Instance) Adopt(s Start, stray Stray) (Instance, *PastOperation, error) {
+	state, err := instanceTransitions.next(i.State, Adopt)
+	if err != nil {
+		return i, nil, err
+	}
+	i.Course = i.clone()
+	i.Key, i.State = stray.Key, state
+	i.Incarnation, i.Provider = stray.Incarnation, stray.Provider
+	return i, i.begin(s, Deprovision), nil
+}
+
+// Adopt begins the removal of a stray binding.
+func (b Binding) Adopt(s Start, stray Stray) (Binding, *PastOperation, error) {
+	state, err := bindingTransitions.next(b.State, Adopt)
+	if err != nil {
+		return b, nil, err
+	}
+	b.Course = b.clone()
+	b.Key, b.State = stray.Key, state
+	b.Incarnation, b.Provider = stray.Incarnation, stray.Provider
+	return b, b.begin(s, Unbind), nil
+}
+
+// Owns reports whether the record knows of a thing of this incarnation: it is
+// what the thing was made for, or an operation, a late look or the time to
+// reclaim will deal with it.
+func (c Course) Owns(recorded, incarnation string) bool {
+	switch c.State {
+	case Absent:
+		return false
+	case Deleted:
+		return !c.LateLook.IsZero()
+	case Ready:
+		return recorded == incarnation
+	default:
+		return true
+	}
+}

@@ -37,13 +37,15 @@ const (
 	Entomb  Event = "entomb"
 	Succeed Event = "succeed"
 	Fail    Event = "fail"
+	// Adopt begins the deletion of what exists although no record knows of it.
+	Adopt Event = "adopt"
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
 
 // Events lists every event, for tables that must be complete.
 func Events() []Event {
-	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, Succeed, Fail, Remove}
+	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, Adopt, Succeed, Fail, Remove}
 }
 
 type transitions map[State]map[Event]State
@@ -52,23 +54,23 @@ type transitions map[State]map[Event]State
 // refused by next, wherever it was asked for.
 var (
 	instanceTransitions = transitions{
-		Absent:       {BeginCreate: Creating, Entomb: Deleted},
+		Absent:       {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
 		Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting},
 		Ready:        {BeginUpdate: Updating, BeginDelete: Deleting},
 		Updating:     {Succeed: Ready, Fail: Ready},
 		CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting},
 		Deleting:     {Succeed: Deleted, Fail: DeleteFailed},
 		DeleteFailed: {BeginDelete: Deleting},
-		Deleted:      {BeginCreate: Creating, Entomb: Deleted},
+		Deleted:      {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
 	}
 	bindingTransitions = transitions{
-		Absent:       {BeginCreate: Creating, Entomb: Deleted},
+		Absent:       {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
 		Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting, Remove: Deleted},
 		Ready:        {BeginDelete: Deleting, Remove: Deleted},
 		CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting, Remove: Deleted},
 		Deleting:     {Succeed: Deleted, Fail: DeleteFailed, Remove: Deleted},
 		DeleteFailed: {BeginDelete: Deleting, Remove: Deleted},
-		Deleted:      {BeginCreate: Creating, Entomb: Deleted},
+		Deleted:      {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
 	}
 )
 

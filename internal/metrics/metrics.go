@@ -28,6 +28,7 @@ const (
 	Answered = "Answered" // requests, by the class of their status; class
 	PastDue  = "PastDue"  // operations that the reaper found stuck
 	Reaped   = "Reaped"   // what the reaper did; what
+	Halted   = "Halted"   // 1 while the reaper adopts nothing until it is told to
 
 	DimensionKind   = "Kind"
 	DimensionResult = "Result"

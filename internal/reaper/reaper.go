@@ -1,8 +1,9 @@
 // Package reaper puts right what stopped on its way: it drives again what is
 // past due, fails what is past its deadline, begins the deletion of failed
 // leftovers that nobody deleted, and drops what has expired. It finds them by
-// the index of what is due alone, and deletes nothing in the cloud itself:
-// that is always an ordinary operation.
+// the index of what is due alone. On a slower schedule it compares what exists
+// to what is recorded, and gives a record to what has none. It deletes nothing
+// in the cloud itself: that is always an ordinary operation.
 package reaper
 
 import (
@@ -40,12 +41,19 @@ type Options struct {
 	// Zero is for a reaper that is alone.
 	Lease time.Duration
 	Log   *slog.Logger
+	// Inventory is how it compares what exists to what is recorded; nil if it
+	// does not.
+	Inventory *InventoryOptions
 }
 
-// A Reaper sweeps. It has no state of its own.
-type Reaper struct{ Options }
+// A Reaper sweeps. It has no state of its own but what it can do without.
+type Reaper struct {
+	Options
+	// asked is when this process last made sure that an inventory is planned.
+	asked time.Time
+}
 
-// New makes a reaper.
+// New makes a reaper. Its sweeps are for one goroutine at a time.
 func New(o Options) *Reaper { return &Reaper{Options: o} }
 
 // A Report counts what one sweep did.
@@ -57,6 +65,10 @@ type Report struct {
 	Dropped   int // expired records
 	Lost      int // records that another writer changed first: next time
 	Faults    int // records that could not be dealt with
+	Adopted   int // things without a record that were given one
+	// Halted: things without a record are left alone until an operator says
+	// otherwise.
+	Halted bool
 	// Busy: another run was at work, and this one did nothing.
 	Busy bool
 }
@@ -70,7 +82,9 @@ func (r Report) Empty() bool { return r == Report{} }
 func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	var errs []error
 	now := r.Now()
+	errs = append(errs, r.plan(ctx, now))
 	var lease *ledger.SweepLease
+	var inventory *ledger.Inventory
 	for cursor := ""; ; {
 		found, next, err := r.Records.Due(ctx, now, cursor)
 		if err != nil {
@@ -90,6 +104,10 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 			}
 		}
 		for _, d := range found {
+			if d.Inventory != nil {
+				inventory = d.Inventory // when the rest is done
+				continue
+			}
 			err := r.deal(ctx, d, &report)
 			switch {
 			case errors.Is(err, ledger.ErrConflict):
@@ -103,10 +121,23 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 			break
 		}
 	}
+	if swept := report.swept(); swept != (ledger.Swept{Dropped: swept.Dropped}) {
+		// What is only dropped is old reports, too: no report of those.
+		errs = append(errs, r.Records.Commit(ctx, ledger.PutReport(ledger.Report{Started: now, Ended: r.Now(), Swept: &swept}, r.NewID())))
+	}
+	if inventory != nil && r.Inventory != nil && ctx.Err() == nil {
+		errs = append(errs, r.takeInventory(ctx, *inventory, &report))
+	}
 	if lease != nil {
 		errs = append(errs, r.endTurn(ctx, *lease))
 	}
 	return report, errors.Join(append(errs, ctx.Err())...)
+}
+
+func (r Report) swept() ledger.Swept {
+	return ledger.Swept{
+		Redriven: r.Redriven, Failed: r.Failed, Reclaimed: r.Reclaimed, Looks: r.Looks, Dropped: r.Dropped, Lost: r.Lost, Faults: r.Faults,
+	}
 }
 
 // takeTurn takes the lease, or gives nil if another run has it.
@@ -177,13 +208,10 @@ func course(d ledger.Due) *lifecycle.Course {
 
 func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	now := r.Now()
-	if d.Past != nil {
-		if now.Before(d.Past.Expires) {
+	if c := course(d); c == nil || c.Forgotten(now) {
+		if d.Expires.IsZero() || now.Before(d.Expires) {
 			return nil
 		}
-		return r.commit(ctx, &report.Dropped, d.Drop())
-	}
-	if course(d).Forgotten(now) {
 		return r.commit(ctx, &report.Dropped, d.Drop())
 	}
 	// The index may lag: what counts is the record.

@@ -28,12 +28,17 @@ type counted struct {
 	commits atomic.Int32
 	// refuse, if set, is what every commit meets.
 	refuse error
+	// before, if set, happens just before a commit of several records.
+	before func()
 }
 
 func (c *counted) Commit(ctx context.Context, changes ...ledger.Change) error {
 	c.commits.Add(1)
 	if c.refuse != nil {
 		return c.refuse
+	}
+	if c.before != nil && len(changes) > 1 {
+		c.before()
 	}
 	return c.Ledger.Commit(ctx, changes...)
 }

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/reaper"
+)
+
+// inventoryEvery is the time between two comparisons of what exists to what is
+// recorded.
+const inventoryEvery = time.Hour
+
+// inventory has the reaper see what the providers hold, and nothing more of
+// them.
+func inventory(records *ledger.Ledger, deployment string, dryRun bool, of map[string]provider.Inventory) *reaper.InventoryOptions {
+	o := &reaper.InventoryOptions{
+		Records: records, Listers: map[string]reaper.Lister{}, Deployment: deployment, Every: inventoryEvery, DryRun: dryRun,
+	}
+	for name, i := range of {
+		o.Listers[name] = lister{i}
+	}
+	return o
+}
+
+// A lister gives the reaper a provider's holdings in its own terms.
+type lister struct{ provider.Inventory }
+
+// List implements reaper.Lister.
+func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string, error) {
+	page, next, err := l.Inventory.List(ctx, cursor)
+	things := make([]reaper.Thing, 0, len(page))
+	for _, h := range page {
+		things = append(things, reaper.Thing{
+			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
+}

@@ -1,0 +1,192 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/store"
+)
+
+// The reaper's own records stand in one partition.
+const (
+	reaperPartition = "REAPER"
+	sortInventory   = "INVENTORY"
+	sortIdentity    = "IDENTITY"
+	sortSighting    = "SEEN#"
+	sortReport      = "REPORT#"
+)
+
+// An Inventory is how far the reaper is with comparing what exists to what is
+// recorded, and what it may still do about it.
+type Inventory struct {
+	Version int64 `json:"-"`
+	// Due is when the next part is to be done.
+	Due time.Time `json:"due,omitzero"`
+	// Pass is the one that runs; nil between two.
+	Pass *Pass `json:"pass,omitempty"`
+	// Things is how many existed in the last whole pass.
+	Things int `json:"things,omitempty"`
+	// Adopted counts what was adopted since Since, which moves on by a day.
+	Adopted int       `json:"adopted,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Halt says why nothing is adopted until an operator says so; nil if not.
+	Halt *Halt `json:"halt,omitempty"`
+}
+
+// A Pass is one look at everything that exists.
+type Pass struct {
+	// Provider and Cursor are where it goes on.
+	Provider string `json:"provider,omitempty"`
+	Cursor   string `json:"cursor,omitempty"`
+	Report   Report `json:"report"`
+}
+
+// A Halt is why the reaper adopts nothing.
+type Halt struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// A Report is what a run of the reaper saw and did.
+type Report struct {
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Swept is set for a run that looked at what was due.
+	Swept *Swept `json:"swept,omitempty"`
+	// Counted is set for one that compared what exists to what is recorded.
+	Counted *Counted `json:"counted,omitempty"`
+}
+
+// Swept counts what a sweep did with what was due.
+type Swept struct {
+	Redriven  int `json:"redriven,omitempty"`  // operations that were driven again
+	Failed    int `json:"failed,omitempty"`    // operations that were past their deadline
+	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
+	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
+	Dropped   int `json:"dropped,omitempty"`   // expired records
+	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
+	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
+}
+
+// Counted is what an inventory found.
+type Counted struct {
+	DryRun  bool `json:"dry_run,omitempty"`
+	Things  int  `json:"things"`
+	Owned   int  `json:"owned"`             // a record knows of them
+	Young   int  `json:"young,omitempty"`   // not yet old enough to judge
+	Sighted int  `json:"sighted,omitempty"` // seen without an owner, for the first time or too soon after it
+	// Adopted were given a record whose operation removes them; in a dry run,
+	// they would have been.
+	Adopted []string `json:"adopted,omitempty"`
+	// Odd are of another incarnation than their record, or lack their tags:
+	// only a person can tell what they are.
+	Odd []string `json:"odd,omitempty"`
+	// Halted is why the run stopped.
+	Halted string `json:"halted,omitempty"`
+}
+
+// An Identity says whose table this is. Whoever is about to act on what is
+// missing from a table asks first whether it is the right one, and whole.
+type Identity struct {
+	Version    int64     `json:"-"`
+	Deployment string    `json:"deployment"`
+	Since      time.Time `json:"since"`
+}
+
+// A Sighting is when a thing was first seen without an owner.
+type Sighting struct {
+	Version  int64     `json:"-"`
+	Provider string    `json:"provider"`
+	Name     string    `json:"name"`
+	First    time.Time `json:"first"`
+}
+
+// How long the reaper's records are kept.
+const (
+	sightingKept = 48 * time.Hour
+	reportKept   = 30 * 24 * time.Hour
+)
+
+func reaperKey(sort string) store.Key { return store.Key{Partition: reaperPartition, Sort: sort} }
+
+// Inventory reads how far the reaper is; version 0 if it has never begun.
+func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
+	var i Inventory
+	version, err := l.read(ctx, reaperKey(sortInventory), &i)
+	i.Version = version
+	return i, err
+}
+
+// PutInventory writes how far the reaper is, as it was read.
+func PutInventory(i Inventory) Change {
+	return Change{key: reaperKey(sortInventory), was: i.Version, body: i, due: i.Due}
+}
+
+// Identity reads whose table this is; version 0 if it does not say.
+func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
+	var i Identity
+	version, err := l.read(ctx, reaperKey(sortIdentity), &i)
+	i.Version = version
+	return i, err
+}
+
+// PutIdentity says whose table this is.
+func PutIdentity(i Identity) Change {
+	return Change{key: reaperKey(sortIdentity), was: i.Version, body: i}
+}
+
+// Sighting reads when a thing was first seen without an owner; version 0 if it
+// never was, or so long ago that it does not count.
+func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
+	s := Sighting{Provider: provider, Name: name}
+	version, err := l.read(ctx, s.record(), &s)
+	s.Version = version
+	if version > 0 && !now.Before(s.First.Add(sightingKept)) {
+		s.First = time.Time{}
+	}
+	return s, err
+}
+
+func (s Sighting) record() store.Key {
+	return reaperKey(sortSighting + escape.Replace(s.Provider) + "#" + s.Name)
+}
+
+// PutSighting remembers a sighting.
+func PutSighting(s Sighting) Change {
+	expires := s.First.Add(sightingKept)
+	return Change{key: s.record(), was: s.Version, body: s, due: expires, expire: expires}
+}
+
+// DeleteSighting forgets a sighting.
+func DeleteSighting(s Sighting) Change {
+	return Change{action: store.ActionDelete, key: s.record(), was: s.Version}
+}
+
+// PutReport keeps a report; id tells two of one moment apart.
+func PutReport(r Report, id string) Change {
+	expires := r.Ended.Add(reportKept)
+	sort := fmt.Sprintf("%s%s#%s", sortReport, r.Started.UTC().Format("2006-01-02T15:04:05.000"), id)
+	return Change{key: reaperKey(sort), body: r, due: expires, expire: expires}
+}
+
+// Reports reads the reports that are kept, the oldest first.
+func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
+	var out []Report
+	for cursor := ""; ; {
+		page, err := l.store.List(ctx, reaperPartition, sortReport, cursor)
+		if err != nil {
+			return nil, fmt.Errorf("listing the reaper's reports: %w", err)
+		}
+		for _, r := range page.Records {
+			var report Report
+			if err := decode(r, &report); err != nil {
+				return nil, err
+			}
+			out = append(out, report)
+		}
+		if cursor = page.Next; cursor == "" {
+			return out, nil
+		}
+	}
+}

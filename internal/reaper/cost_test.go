@@ -1,0 +1,103 @@
+package reaper_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/store/bolt"
+)
+
+// metered counts what a store is asked and what it gives.
+type metered struct {
+	store.Store
+	calls, records int
+}
+
+func (m *metered) Get(ctx context.Context, k store.Key) (store.Record, error) {
+	m.calls++
+	m.records++
+	return m.Store.Get(ctx, k)
+}
+
+func (m *metered) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
+	page, err := m.Store.List(ctx, partition, prefix, cursor)
+	m.calls++
+	m.records += len(page.Records)
+	return page, err
+}
+
+func (m *metered) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	page, err := m.Store.Due(ctx, before, cursor)
+	m.calls++
+	m.records += len(page.Records)
+	return page, err
+}
+
+func (m *metered) Commit(ctx context.Context, changes ...store.Change) error {
+	m.calls++
+	return m.Store.Commit(ctx, changes...)
+}
+
+// What a sweep costs follows what is unsettled, never how many instances there
+// are.
+func TestASweepCostsWhatIsUnsettled(t *testing.T) {
+	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	m := &metered{Store: records}
+	s := &scene{T: t, now: epoch}
+	s.records = &counted{Ledger: ledger.New(m, "account", "region", s.id)}
+
+	sweep := func() (calls, read int) {
+		m.calls, m.records = 0, 0
+		if _, err := s.reaper(started).Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return m.calls, m.records
+	}
+	// Three operations that nothing drives, and then as many ready instances
+	// as a large platform has.
+	for i := range 3 {
+		s.overdue(fmt.Sprint("stuck-", i))
+	}
+	s.now = s.now.Add(time.Hour)
+	fewCalls, fewRead := sweep()
+
+	const ready, at = 100_000, 100
+	for from := 0; from < ready; from += at {
+		var changes []ledger.Change
+		for i := from; i < from+at; i++ {
+			key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint("ready-", i)}
+			start := lifecycle.Start{ID: fmt.Sprintf("operation-%012d", i), Now: epoch, Received: epoch, Timeout: time.Hour}
+			instance, _, err := lifecycle.Instance{}.BeginProvision(start, key, "demo", lifecycle.Attributes{ServiceID: "s", PlanID: "p"})
+			if err == nil {
+				instance, err = instance.Succeed(epoch)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes = append(changes, ledger.PutInstance(instance))
+		}
+		if err := s.records.Commit(t.Context(), changes...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.now = s.now.Add(time.Hour)
+	manyCalls, manyRead := sweep()
+	t.Logf("3 stuck operations: %d calls, %d records read; beside %d ready instances: %d calls, %d records read", fewCalls, fewRead, ready, manyCalls, manyRead)
+	if manyCalls != fewCalls || manyRead != fewRead {
+		t.Errorf("a sweep made %d calls and read %d records, without the ready instances %d and %d", manyCalls, manyRead, fewCalls, fewRead)
+	}
+	if r, err := s.reaper(started).Sweep(t.Context()); err != nil || r != (reaper.Report{}) {
+		t.Errorf("%+v %v", r, err)
+	}
+}

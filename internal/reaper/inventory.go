@@ -1,0 +1,345 @@
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A Thing is something that exists in the cloud, with what its tags say.
+type Thing struct {
+	Name        string
+	Key         lifecycle.Key
+	Incarnation string
+	Created     time.Time
+}
+
+// A Lister lists everything that a provider holds, page by page, and changes
+// nothing. Cursor is empty for the first page; next is empty at the end.
+type Lister interface {
+	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
+}
+
+// InventoryRecords is what an inventory needs of the ledger, which documents it.
+type InventoryRecords interface {
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Identity(ctx context.Context) (ledger.Identity, error)
+	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
+}
+
+// InventoryOptions say how what exists is compared to what is recorded.
+type InventoryOptions struct {
+	Records InventoryRecords
+	Listers map[string]Lister // by the providers' names
+	// Deployment is whose table this must be.
+	Deployment string
+	// Every is the time between two passes.
+	Every time.Duration
+	// DryRun has it only report what it would adopt.
+	DryRun bool
+}
+
+// What is adopted has been seen twice without an owner, is not young, and is
+// one of few: a reaper that finds that much of the world has no owner is more
+// likely to be wrong than right.
+const (
+	youngFor = time.Hour
+	apart    = 10 * time.Minute
+	// A day's adoptions end at maxADay, or at one in hundred of what exists if
+	// that is less, but never below minADay.
+	maxADay, minADay = 20, 3
+	// aPage is the time that a page of things may take; less is not begun.
+	aPage = 10 * time.Second
+	// listed bounds how many names a report holds.
+	listed = 100
+	// planAgain is how often a process makes sure that an inventory is planned.
+	planAgain = time.Hour
+)
+
+// plan makes sure that an inventory will be due: in a new table, or in one that
+// was emptied, nothing is.
+func (r *Reaper) plan(ctx context.Context, now time.Time) error {
+	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
+		return nil
+	}
+	planned, err := r.Inventory.Records.Inventory(ctx)
+	if err == nil && planned.Version == 0 {
+		err = r.Records.Commit(ctx, ledger.PutInventory(ledger.Inventory{Due: now}))
+	}
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return fmt.Errorf("planning an inventory: %w", err)
+	}
+	r.asked = now
+	return nil
+}
+
+// A part is as much of a pass as one run does.
+type part struct {
+	*Reaper
+	*InventoryOptions
+	state  ledger.Inventory
+	report *Report
+	known  bool // whose table this is
+}
+
+// takeInventory goes on with the pass, or begins one, for as long as there is
+// time. Whatever it did is in the table before it returns; a part that dies is
+// done again from where the last one ended.
+func (r *Reaper) takeInventory(ctx context.Context, at ledger.Inventory, report *Report) error {
+	err := r.goOn(ctx, at, report)
+	if errors.Is(err, ledger.ErrConflict) {
+		report.Lost++ // a platform, or another run, was faster: next time
+		return nil
+	}
+	return err
+}
+
+func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) error {
+	p := &part{Reaper: r, InventoryOptions: r.Inventory, state: at, report: report}
+	if p.state.Halt != nil {
+		report.Halted = true
+		return nil
+	}
+	now := r.Now()
+	if p.state.Pass == nil {
+		p.state.Pass = &ledger.Pass{Report: ledger.Report{Started: now, Counted: &ledger.Counted{DryRun: p.DryRun}}}
+	}
+	if now.Sub(p.state.Since) >= 24*time.Hour {
+		p.state.Since, p.state.Adopted = now, 0
+	}
+	identity, err := p.InventoryOptions.Records.Identity(ctx)
+	if err != nil {
+		return fmt.Errorf("reading whose table this is: %w", err)
+	}
+	p.known = identity.Version > 0
+	if p.known && identity.Deployment != p.Deployment {
+		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Deployment))
+	}
+	names := slices.Sorted(maps.Keys(p.Listers))
+	for _, name := range names {
+		if name < p.state.Pass.Provider {
+			continue
+		}
+		if name > p.state.Pass.Provider {
+			p.state.Pass.Provider, p.state.Pass.Cursor = name, ""
+		}
+		whole, err := p.provider(ctx, name)
+		if err != nil || p.state.Halt != nil {
+			return err
+		}
+		if !whole {
+			return p.save(ctx) // it stays due
+		}
+	}
+	return p.finish(ctx)
+}
+
+// provider looks at what a provider holds, and reports whether it saw the end.
+func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
+	for p.timeLeft(ctx) {
+		page, next, err := p.Listers[name].List(ctx, p.state.Pass.Cursor)
+		if err != nil {
+			// The place may be one that the provider no longer knows: the next
+			// pass begins at the beginning.
+			p.state.Pass, p.state.Due = nil, p.Now().Add(apart)
+			return false, errors.Join(fmt.Errorf("listing what provider %q holds: %w", name, err), p.save(ctx))
+		}
+		for _, t := range page {
+			if err := p.thing(ctx, name, t); err != nil || p.state.Halt != nil {
+				return false, err
+			}
+		}
+		if p.state.Pass.Cursor = next; next == "" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (p *part) timeLeft(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || deadline.Sub(p.Now()) > aPage)
+}
+
+// thing judges one thing.
+func (p *part) thing(ctx context.Context, provider string, t Thing) error {
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	counted.Things++
+	if t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" {
+		counted.Odd = some(counted.Odd, t.Name)
+		return nil
+	}
+	i, b, err := p.recorded(ctx, t.Key, now)
+	if err != nil {
+		return err
+	}
+	c, incarnation := i.Course, i.Incarnation
+	if t.Key.IsBinding() {
+		c, incarnation = b.Course, b.Incarnation
+	}
+	switch {
+	case c.Owns(incarnation, t.Incarnation):
+		counted.Owned++
+		return nil
+	case c.State == lifecycle.Ready:
+		counted.Odd = some(counted.Odd, t.Name)
+		return nil
+	case now.Sub(t.Created) < youngFor:
+		counted.Young++
+		return nil
+	}
+	seen, err := p.InventoryOptions.Records.Sighting(ctx, provider, t.Name, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading when %q was seen first: %w", t.Name, err)
+	case seen.First.IsZero():
+		seen.First = now
+		counted.Sighted++
+		return p.Reaper.Records.Commit(ctx, ledger.PutSighting(seen))
+	case now.Sub(seen.First) < apart || !p.known:
+		counted.Sighted++
+		return nil
+	case p.DryRun:
+		counted.Adopted = some(counted.Adopted, t.Name)
+		return nil
+	case p.state.Adopted >= aDay(p.state.Things):
+		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
+	}
+	return p.adopt(ctx, lifecycle.Stray{Key: t.Key, Incarnation: t.Incarnation, Provider: provider}, i, b, seen)
+}
+
+// aDay is how many things may be adopted in a day, of so many that exist.
+func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
+
+// some adds a name to a list that stays short.
+func some(names []string, name string) []string {
+	if len(names) >= listed {
+		return names
+	}
+	return append(names, name)
+}
+
+// recorded reads the record that a thing should have.
+func (p *part) recorded(ctx context.Context, key lifecycle.Key, now time.Time) (i lifecycle.Instance, b lifecycle.Binding, err error) {
+	if key.IsBinding() {
+		b, err = p.Reaper.Records.Binding(ctx, key, now)
+	} else {
+		i, err = p.Reaper.Records.Instance(ctx, key, now)
+	}
+	return i, b, err
+}
+
+// adopt gives the thing a record whose operation removes it. How many were
+// adopted is in the same commit: no run can adopt more than it may.
+func (p *part) adopt(ctx context.Context, stray lifecycle.Stray, i lifecycle.Instance, b lifecycle.Binding, seen ledger.Sighting) error {
+	var past *lifecycle.PastOperation
+	var record ledger.Change
+	var err error
+	start := p.start(p.Now())
+	c := &i.Course
+	if stray.Key.IsBinding() {
+		b, past, err = b.Adopt(start, stray)
+		record, c = ledger.PutBinding(b), &b.Course
+	} else {
+		i, past, err = i.Adopt(start, stray)
+		record = ledger.PutInstance(i)
+	}
+	if err != nil {
+		return err
+	}
+	p.state.Adopted++
+	p.state.Pass.Report.Counted.Adopted = some(p.state.Pass.Report.Counted.Adopted, seen.Name)
+	err = p.Reaper.Records.Commit(ctx, record, ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.PutInventory(p.state))
+	if err != nil {
+		return fmt.Errorf("adopting %q: %w", seen.Name, err)
+	}
+	p.state.Version++
+	p.report.Adopted++
+	p.Log.Warn("what no record knew of is being removed", "thing", seen.Name, "provider", stray.Provider)
+	return p.drive(ctx, *c)
+}
+
+// save keeps how far the pass is.
+func (p *part) save(ctx context.Context) error {
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state)); err != nil {
+		return fmt.Errorf("keeping how far the inventory is: %w", err)
+	}
+	return nil
+}
+
+// halt ends the pass, and all adopting until an operator says otherwise.
+func (p *part) halt(ctx context.Context, reason string) error {
+	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
+	p.state.Pass.Report.Counted.Halted = reason
+	p.report.Halted = true
+	p.Log.Error("the reaper adopts nothing any more until it is told to resume", "reason", reason)
+	return p.end(ctx)
+}
+
+// finish ends a whole pass.
+func (p *part) finish(ctx context.Context) error {
+	counted := p.state.Pass.Report.Counted
+	p.state.Things = counted.Things
+	// A table is known by its identity. A new one gets it as soon as all that
+	// exists is in it; one that lacks it beside things that it knows nothing of
+	// has been emptied, or is the wrong one.
+	switch {
+	case p.known, counted.Young > 0:
+	case counted.Sighted == 0:
+		if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(ledger.Identity{Deployment: p.Deployment, Since: p.Now()})); err != nil {
+			return fmt.Errorf("saying whose table this is: %w", err)
+		}
+	default:
+		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is not the right one", counted.Sighted))
+	}
+	p.state.Due = p.Now().Add(p.Every)
+	return p.end(ctx)
+}
+
+// end keeps the pass's report.
+func (p *part) end(ctx context.Context) error {
+	report := p.state.Pass.Report
+	report.Ended = p.Now()
+	p.state.Pass = nil
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state), ledger.PutReport(report, p.NewID())); err != nil {
+		return fmt.Errorf("keeping what the inventory found: %w", err)
+	}
+	c := report.Counted
+	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young, "sighted", c.Sighted,
+		"adopted", len(c.Adopted), "odd", len(c.Odd), "dry_run", c.DryRun, "halted", c.Halted)
+	return nil
+}
+
+// Resume has the reaper go on after it halted: an operator has looked at what
+// it found. The day's count begins anew, and a table that did not say whose it
+// is now says so.
+func Resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
+	state, err := records.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	identity, err := records.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	state.Halt, state.Pass, state.Adopted, state.Since, state.Due = nil, nil, 0, now, now
+	changes := []ledger.Change{ledger.PutInventory(state)}
+	if identity.Deployment != deployment {
+		identity.Deployment, identity.Since = deployment, now
+		changes = append(changes, ledger.PutIdentity(identity))
+	}
+	return records.Commit(ctx, changes...)
+}
+
+// Resumed is what Resume needs of the ledger, which documents it.
+type Resumed interface {
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Identity(ctx context.Context) (ledger.Identity, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
