@@ -3,6 +3,7 @@ package osb
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -51,9 +52,20 @@ func describe(op lifecycle.Operation) string {
 // A statusBody is the resource of the status façade (FAC-04).
 type statusBody struct {
 	Status status `json:"status"`
+	// EstimatedCompletion and Links are hints while the operation runs (FAC-05).
+	EstimatedCompletion *time.Time      `json:"estimatedCompletionTime,omitempty"`
+	Links               map[string]link `json:"links,omitempty"`
 	// Error and Description come with a failure (FAC-09).
 	Error       string `json:"error,omitempty"`
 	Description string `json:"description,omitempty"`
+}
+
+// A link is what can be done with an operation. Its reference is relative to
+// the resource that it stands on: what a gateway puts before the path is not
+// known here.
+type link struct {
+	Href   string `json:"href"`
+	Method string `json:"method"`
 }
 
 type status struct {
@@ -101,12 +113,19 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 
 func (s *Server) pending(p broker.Poll, done condition) response {
 	done.Status, done.Reason, done.Message = "False", "InProgress", describe(p.Operation)
+	body := statusBody{Status: status{State: pendingStates[p.Operation.Kind], Conditions: []condition{done}}}
+	if expected := p.Operation.Started.Add(p.Operation.Expected).UTC(); expected.After(s.Now()) {
+		body.EstimatedCompletion = &expected
+	}
+	if p.Operation.Kind == lifecycle.Provision || p.Operation.Kind == lifecycle.Bind {
+		body.Links = map[string]link{"cancel": {Href: "./" + url.PathEscape(p.Token.String()), Method: http.MethodDelete}}
+	}
 	return response{
 		status: http.StatusAccepted,
 		header: http.Header{
 			"Location": {location("operations", p.Token.String())}, "Retry-After": {seconds(p.RetryAfter)},
 		},
-		body: statusBody{Status: status{State: pendingStates[p.Operation.Kind], Conditions: []condition{done}}},
+		body: body,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -704,4 +705,68 @@ func FuzzServer(f *testing.F) {
 			bodyOf(t, w)
 		}
 	})
+}
+
+// FAC-05: a creation that runs says when it is likely to be done, and how it is
+// cancelled; what cannot be cancelled does not say how.
+func TestPendingStatusHints(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "a/b"}}
+	cases := map[string]struct {
+		kind     lifecycle.Kind
+		started  time.Time
+		expected time.Duration
+		estimate string
+		links    bool
+	}{
+		"Provision": {lifecycle.Provision, epoch, 90 * time.Second, "2030-02-01T00:01:29Z", true},
+		"Bind":      {lifecycle.Bind, epoch, 0, "", true},
+		"Update":    {lifecycle.Update, epoch, time.Second, "2030-02-01T00:00:00Z", false},
+		"Unbind":    {lifecycle.Unbind, epoch, 0, "", false},
+		"Late":      {lifecycle.Provision, epoch.Add(-time.Hour), time.Minute, "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			poll := broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started, Expected: tc.expected}}
+			w := send(t, newServer(t, &stub{poll: poll}, io.Discard), "GET", "/operations/"+url.PathEscape(token.String()), "")
+			body := bodyOf(t, w)
+			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
+				t.Errorf("estimate %q, want %q", got, tc.estimate)
+			}
+			links, _ := body["links"].(map[string]any)
+			if (links != nil) != tc.links {
+				t.Fatalf("links %v", links)
+			}
+			if !tc.links {
+				return
+			}
+			cancel, _ := links["cancel"].(map[string]any)
+			reference, err := url.Parse(cancel["href"].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, _ := url.Parse("https://api.example.com/stage" + w.Header().Get("Location"))
+			if to := at.ResolveReference(reference).String(); to != at.String() || cancel["method"] != "DELETE" {
+				t.Errorf("cancelled by %v of %s, not of %s", cancel["method"], to, at)
+			}
+		})
+	}
+}
+
+// CONC-04: whoever met another request is told when to try again.
+func TestConcurrencySaysWhen(t *testing.T) {
+	w := send(t, newServer(t, &stub{err: lifecycle.RefuseConcurrent()}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`)
+	if w.Code != 422 || w.Header().Get("Retry-After") != "5" {
+		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+// RID-02: the request identity is in the log, and goes with the request to
+// where the operation is kept.
+func TestRequestIdentityIsKept(t *testing.T) {
+	var log bytes.Buffer
+	b := &stub{result: broker.Result{Effect: broker.Created}}
+	send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i", provisionBody, "X-Broker-API-Request-Identity", "request-7")
+	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" || !strings.Contains(log.String(), `"request_identity":"request-7"`) {
+		t.Errorf("asked %+v, log %s", b.asked, log.String())
+	}
 }

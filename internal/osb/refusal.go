@@ -3,6 +3,7 @@ package osb
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -32,6 +33,9 @@ var answers = map[lifecycle.Reason]struct {
 // internalSentence is all that a client learns of an internal error, besides
 // the name under which the log has the rest (ERR-12).
 const internalSentence = "The service broker met an internal error."
+
+// concurrencyPause is when to repeat a request that met another one.
+const concurrencyPause = 5 * time.Second
 
 // methodNotAllowed carries the Allow header.
 type methodNotAllowed struct{ allow string }
@@ -63,6 +67,9 @@ func (s *Server) refusal(err error, r *http.Request) response {
 	}
 	answer := answers[refused.Reason]
 	body := failureBody{Error: answer.code, Description: refused.Message}
+	if refused.Reason == lifecycle.ConcurrencyError {
+		header.Set("Retry-After", seconds(concurrencyPause)) // CONC-04
+	}
 	if refused.Reason == lifecycle.Unauthorized {
 		header.Set("WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`)
 	}
