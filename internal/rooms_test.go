@@ -50,6 +50,7 @@ var order = []string{
 	"internal/provider",
 	"internal/catalog",
 	"internal/metrics",
+	"internal/logs",
 	"offerings",
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/osb"
 )
 
@@ -112,7 +113,7 @@ func serve(ctx context.Context, args []string, getenv func(string) string, out, 
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(diagnostics, nil))
+	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(diagnostics, nil)})
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listening: %w: choose another address with --listen", err)

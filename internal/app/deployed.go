@@ -21,6 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
@@ -76,7 +77,7 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 // ColdStart makes a function's handler, or ends the process, saying why: a
 // function that lacks a setting must not answer anything.
 func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
-	ctx, log := context.Background(), slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
 	d, err := LoadDeployed(ctx, os.Getenv, log)
 	if err == nil {
 		var h H

@@ -266,7 +266,7 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 		return BindResult{Result: b.accepted(r.Course)}, nil
 	case errors.Is(err, errTooSlow):
 		if err := b.undo(ctx, q.Caller, r.Course.Token()); err != nil {
-			b.Log.Error("a bind that took too long could not be turned into a deletion", "instance", r.Key.Instance, "binding", r.Key.Binding, "error", err)
+			b.Log.ErrorContext(ctx, "a bind that took too long could not be turned into a deletion", "instance", r.Key.Instance, "binding", r.Key.Binding, "error", err)
 		}
 		return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
 	case err != nil || result.Effect == Accepted:

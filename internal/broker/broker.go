@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
@@ -168,15 +169,17 @@ func (b *Broker) begun(c lifecycle.Course) {
 // launch starts the operation that was just committed. A start that fails is
 // no error: the intent is durable, and the reaper starts it.
 func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
+	logs.Add(ctx, logs.Operation, c.Token().String())
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	if err := b.Engine.Start(ctx, ref); err != nil {
-		b.Log.Warn("operation will be started by the reaper", "execution", ref.Name(), "error", err)
+		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
 	}
 }
 
 // follow answers for an operation that runs: later, where the client allows
 // that; else once it has settled. Created is the effect of its success.
 func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, success Effect) (Result, error) {
+	logs.Add(ctx, logs.Operation, c.Token().String())
 	if later {
 		return b.accepted(c), nil
 	}
@@ -184,7 +187,7 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, suc
 	wait, cancel := context.WithTimeout(ctx, b.SynchronousWait)
 	defer cancel()
 	if err := b.Engine.Finish(wait, ref); err != nil {
-		b.Log.Warn("operation will be finished by the reaper", "execution", ref.Name(), "error", err)
+		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
 	}
 	op, err := b.operation(ctx, ref.Token)
 	if err != nil {

@@ -125,7 +125,7 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 		return b.accepted(i.Course), nil
 	}
 	if err := b.undo(ctx, q.Caller, i.Course.Token()); err != nil {
-		b.Log.Error("a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
+		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
 	}
 	return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
 }

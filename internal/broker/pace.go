@@ -46,7 +46,7 @@ func (b *Broker) expected(ctx context.Context, k ledger.PaceKey, now time.Time) 
 	}
 	p, err := b.Records.Pace(ctx, k)
 	if err != nil {
-		b.Log.Warn("how long operations take cannot be read", "plan", k.PlanID, "kind", string(k.Kind), "error", err)
+		b.Log.WarnContext(ctx, "how long operations take cannot be read", "plan", k.PlanID, "kind", string(k.Kind), "error", err)
 		return found.mean
 	}
 	b.paces.mu.Lock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 )
 
 // A pollBody is what last_operation says. The description is left out rather
@@ -30,6 +31,7 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	logs.Add(ctx, logs.Operation, p.Token.String())
 	op := p.Operation
 	body := pollBody{State: op.Phase, Description: describe(op)}
 	if c.API >= 16 && op.Phase == lifecycle.Failed {
@@ -94,6 +96,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	logs.Add(ctx, logs.Operation, p.Token.String())
 	op := p.Operation
 	done := condition{Type: "Completed", LastTransitionTime: op.Started.UTC()}
 	if !op.Settled.IsZero() {

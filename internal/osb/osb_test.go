@@ -21,6 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
@@ -116,7 +117,7 @@ func newServer(t testing.TB, b osb.Broker, log io.Writer) *osb.Server {
 	s, err := osb.New(osb.Options{
 		Broker: b, Platforms: onePassword{}, Offerings: offered(),
 		Now: func() time.Time { return epoch }, NewID: func() string { return "error-id-1" },
-		Log: slog.New(slog.NewJSONHandler(log, nil)),
+		Log: slog.New(logs.Handler{Handler: slog.NewJSONHandler(log, nil)}),
 	})
 	if err != nil {
 		t.Fatalf("making the server: %v", err)
@@ -768,5 +769,12 @@ func TestRequestIdentityIsKept(t *testing.T) {
 	send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i", provisionBody, "X-Broker-API-Request-Identity", "request-7")
 	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" || !strings.Contains(log.String(), `"request_identity":"request-7"`) {
 		t.Errorf("asked %+v, log %s", b.asked, log.String())
+	}
+	// Each line also names the operation that it is about.
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
+	log.Reset()
+	send(t, newServer(t, &stub{poll: broker.Poll{Token: token}}, &log), "GET", "/v2/service_instances/i/last_operation", "")
+	if !strings.Contains(log.String(), `"operation":"`+token.String()+`"`) {
+		t.Errorf("log %s", log.String())
 	}
 }

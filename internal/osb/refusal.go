@@ -62,7 +62,7 @@ func (s *Server) refusal(err error, r *http.Request) response {
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
-		s.Log.Error("internal error", "id", id, "route", route(r), "request_identity", requestIdentity(r), "error", err)
+		s.Log.ErrorContext(r.Context(), "internal error", "id", id, "route", route(r), "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
 	}
 	answer := answers[refused.Reason]

@@ -46,7 +46,7 @@ func (s *Server) parse(w http.ResponseWriter, c *call) error {
 	}
 	var readable bool
 	if c.Asker, readable = asker(c.Request); !readable {
-		s.Log.Warn("originating identity cannot be read and is left out", "route", route(c.Request))
+		s.Log.WarnContext(c.Context(), "originating identity cannot be read and is left out", "route", route(c.Request))
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
 		if c.body, err = readObject(w, c.Request); err != nil {

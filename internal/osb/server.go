@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/platforms"
 )
@@ -196,6 +197,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		received = began
 	}
 	prefix, r := withoutPrefix(r)
+	ctx := logs.Begin(r.Context())
+	logs.Add(ctx, logs.RequestIdentity, requestIdentity(r))
+	r = r.WithContext(ctx)
 	resp, err := s.answer(w, r, prefix, received)
 	if err != nil {
 		resp = s.refusal(err, r)
@@ -219,7 +223,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if body, err = encode(resp.body); err != nil {
 			resp.status = http.StatusInternalServerError
 			body = []byte(`{"description":"` + internalSentence + `"}`)
-			s.Log.Error("answer could not be encoded", "route", route(r))
+			s.Log.ErrorContext(ctx, "answer could not be encoded", "route", route(r))
 		}
 	}
 	w.WriteHeader(resp.status)
@@ -227,8 +231,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(body) // the client may have gone
 	}
 	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
-	s.Log.Info("request", "method", r.Method, "route", route(r), "status", resp.status,
-		"milliseconds", s.Now().Sub(began).Milliseconds(), "request_identity", requestIdentity(r))
+	s.Log.InfoContext(ctx, "request", "method", r.Method, "route", route(r), "status", resp.status,
+		"milliseconds", s.Now().Sub(began).Milliseconds())
 }
 
 func encode(body any) ([]byte, error) {
@@ -246,7 +250,7 @@ func encode(body any) ([]byte, error) {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.Error("panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.Log.ErrorContext(r.Context(), "panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errors.New("a handler panicked")
 		}
 	}()

@@ -311,7 +311,7 @@ func (r *Reaper) drive(ctx context.Context, c lifecycle.Course) error {
 	if !c.InProgress() {
 		ref.Attempt = c.LateAttempt
 	}
-	r.Log.Info("driving an operation", "execution", ref.Name(), "kind", string(c.Operation.Kind),
+	r.Log.InfoContext(ctx, "driving an operation", "operation", ref.Token.String(), "request_identity", c.Operation.Asker.Request, "execution", ref.Name(), "kind", string(c.Operation.Kind),
 		"instance", c.Key.Instance, "binding", c.Key.Binding)
 	if err := r.Start(ctx, ref); err != nil {
 		return fmt.Errorf("starting %q: %w", ref.Name(), err)

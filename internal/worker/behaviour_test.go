@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store"
@@ -508,5 +511,35 @@ func TestPacesAreLearned(t *testing.T) {
 	}
 	if again, err := w.ledger().Pace(t.Context(), k); err != nil || again.Samples != 1 {
 		t.Errorf("a step that came late was counted: %+v %v", again, err)
+	}
+}
+
+// Each line of a step's log names the operation and the request that asked for
+// it.
+func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
+	w := newWorld(t)
+	r, err := w.broker().Provision(context.Background(), broker.ProvisionRequest{
+		Caller: broker.Caller{Platform: "p", API: 17, Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}, InstanceID: "i",
+		ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":"canary"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	for _, answer := range []error{errors.New("throttled"), nil} {
+		steps := w.with(func(context.Context) (provider.Status, error) { return provider.Status{Done: answer == nil}, answer })
+		steps.Log = slog.New(logs.Handler{Handler: slog.NewTextHandler(&log, nil)})
+		if _, err := steps.Step(context.Background(), refOf(r, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 2 {
+		t.Errorf("%d lines, want a fault and an end", len(lines))
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, "operation="+r.Token.String()) || !strings.Contains(line, "request_identity=request-7") || strings.Contains(line, "canary") {
+			t.Errorf("line %q", line)
+		}
 	}
 }

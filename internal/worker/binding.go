@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
@@ -73,6 +74,7 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		return settled, nil
 	}
 	op := b.Operation
+	logs.Add(ctx, logs.RequestIdentity, op.Asker.Request)
 	if !now.Before(op.Deadline) {
 		return w.recordBinding(ctx, ref, r, "", func(_ context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
 			b, err := r.binding.Fail(now, lifecycle.Overdue())
@@ -146,7 +148,7 @@ func (w *Worker) judgedBinding(ctx context.Context, ref workflow.Ref, b lifecycl
 		b, err := b.Fail(now, *v.failure)
 		return b, nil, err
 	case v.fault != nil:
-		w.logFault(ref, b.Operation, v.fault)
+		w.logFault(ctx, ref, b.Operation, v.fault)
 		b.Course = b.Faulted(now, backoff(b.Operation.Faults))
 		return b, nil, nil
 	case v.done && b.Operation.Kind == lifecycle.Unbind:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/workflow"
 )
@@ -25,6 +26,7 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 		return settled, nil // overtaken, settled, or driven again by another
 	}
 	op := i.Operation
+	logs.Add(ctx, logs.RequestIdentity, op.Asker.Request)
 	if !now.Before(op.Deadline) {
 		return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 			next, err := i.Fail(now, lifecycle.Overdue())
@@ -63,18 +65,18 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 		}
 	})
 	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
-		next, err := w.judgedInstance(ref, i, w.judge(i.Operation, status, callErr, now), now)
+		next, err := w.judgedInstance(ctx, ref, i, w.judge(i.Operation, status, callErr, now), now)
 		return next, nil, err
 	})
 }
 
 // judgedInstance is the record after a provider's answer.
-func (w *Worker) judgedInstance(ref workflow.Ref, i lifecycle.Instance, v verdict, now time.Time) (lifecycle.Instance, error) {
+func (w *Worker) judgedInstance(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, v verdict, now time.Time) (lifecycle.Instance, error) {
 	switch {
 	case v.failure != nil:
 		return i.Fail(now, *v.failure)
 	case v.fault != nil:
-		w.logFault(ref, i.Operation, v.fault)
+		w.logFault(ctx, ref, i.Operation, v.fault)
 		i.Course = i.Faulted(now, backoff(i.Operation.Faults))
 		return i, nil
 	case v.done && i.Operation.Kind == lifecycle.Deprovision:
@@ -205,7 +207,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 		v := w.judge(i.Operation, status, callErr, now)
 		if !v.done {
-			next, err := w.judgedInstance(ref, i, v, now)
+			next, err := w.judgedInstance(ctx, ref, i, v, now)
 			return next, nil, err
 		}
 		b, err := w.Records.Binding(ctx, b.Key, now)

@@ -37,7 +37,7 @@ func (w *Worker) lookLateAtInstance(ctx context.Context, ref workflow.Ref, i lif
 				return err
 			}
 		}
-		next, write := w.lookedLate(ref, i.Course, holder, status, callErr)
+		next, write := w.lookedLate(ctx, ref, i.Course, holder, status, callErr)
 		if !write {
 			return nil
 		}
@@ -75,7 +75,7 @@ func (w *Worker) lookLateAtBinding(ctx context.Context, ref workflow.Ref, b life
 				return err
 			}
 		}
-		next, write := w.lookedLate(ref, b.Course, holder, status, callErr)
+		next, write := w.lookedLate(ctx, ref, b.Course, holder, status, callErr)
 		if !write {
 			return nil
 		}
@@ -87,14 +87,14 @@ func (w *Worker) lookLateAtBinding(ctx context.Context, ref workflow.Ref, b life
 // lookedLate is the record after a late look, and whether it is to be written.
 // Where a new incarnation has begun, only the lease is given up: that one waits
 // for it.
-func (w *Worker) lookedLate(ref workflow.Ref, c lifecycle.Course, holder string, status provider.Status, err error) (lifecycle.Course, bool) {
+func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, c lifecycle.Course, holder string, status provider.Status, err error) (lifecycle.Course, bool) {
 	held := c.Holds(holder)
 	c = c.Released(holder)
 	if !c.LooksLate(ref.Token.Operation, ref.Attempt) {
 		return c, held
 	}
 	if err != nil {
-		w.Log.Warn("looking for what came late after a deletion met a fault; it will be repeated", "execution", ref.Name(),
+		w.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated", "execution", ref.Name(),
 			"instance", c.Key.Instance, "binding", c.Key.Binding, "error", err)
 	}
 	return c.LookedLate(w.Now(), err == nil && status.Done), true

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/vault"
@@ -86,6 +87,8 @@ var (
 // Step does one step of the execution; it is a workflow.Step. An error means
 // that the records could not be read or written.
 func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+	ctx = logs.Begin(ctx)
+	logs.Add(ctx, logs.Operation, ref.Token.String())
 	if ref.Token.Key.IsBinding() {
 		return w.stepBinding(ctx, ref)
 	}
@@ -115,6 +118,8 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		metrics.Value{Name: metrics.Settled, N: 1},
 		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: "Milliseconds"},
 	)
+	w.Log.InfoContext(ctx, "operation settled", "kind", string(op.Kind), "result", string(op.Phase), "service", serviceID, "plan", planID,
+		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
 	w.learn(ctx, serviceID, planID, op)
 }
 
@@ -131,7 +136,7 @@ func (w *Worker) learn(ctx context.Context, serviceID, planID string, op *lifecy
 		err = w.Records.Commit(ctx, ledger.PutPace(k, p.With(op.Settled.Sub(op.Started))))
 	}
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		w.Log.Warn("how long an operation took cannot be kept", "plan", planID, "kind", string(op.Kind), "error", err)
+		w.Log.WarnContext(ctx, "how long an operation took cannot be kept", "plan", planID, "kind", string(op.Kind), "error", err)
 	}
 }
 
@@ -180,8 +185,8 @@ func backoff(faults int) time.Duration {
 	return min(time.Second<<min(faults, 6), time.Minute)
 }
 
-func (w *Worker) logFault(ref workflow.Ref, op *lifecycle.Operation, err error) {
-	w.Log.Warn("step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
+func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, op *lifecycle.Operation, err error) {
+	w.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
 		"instance", ref.Token.Key.Instance, "binding", ref.Token.Key.Binding, "faults", op.Faults+1, "error", err)
 }
 

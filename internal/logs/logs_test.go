@@ -1,0 +1,44 @@
+package logs_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/longshore/longshore/internal/logs"
+)
+
+func TestLinesSayWhatTheyAreAbout(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}})})
+	ctx := logs.Begin(context.Background())
+	logs.Add(ctx, logs.RequestIdentity, "r1")
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	logs.Add(inner, logs.Operation, "o1")
+	logs.Add(inner, logs.Operation, "")
+	log.With("a", 1).InfoContext(ctx, "outer")
+	logs.Add(inner, logs.Operation, "o2")
+	log.InfoContext(inner, "inner", "b", 2)
+	other := logs.Begin(ctx)
+	logs.Add(other, logs.Operation, "o3")
+	log.InfoContext(other, "other")
+	log.InfoContext(ctx, "still")
+	logs.Add(context.Background(), logs.Operation, "nowhere")
+	log.Info("without")
+	want := `msg=outer a=1 request_identity=r1 operation=o1
+msg=inner b=2 request_identity=r1 operation=o2
+msg=other operation=o3
+msg=still request_identity=r1 operation=o2
+msg=without
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
