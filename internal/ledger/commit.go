@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,14 +119,12 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 // came, and one whose nesting only the whole record exceeds is refused: once
 // written, it could neither be read nor deleted.
 func encode(body any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(body); err != nil {
+	out, err := marshal(body)
+	if err != nil {
 		return nil, err
 	}
-	if !json.Valid(b.Bytes()) {
+	if !json.Valid(out) {
 		return nil, errors.New("it is nested too deeply to be read again")
 	}
-	return b.Bytes(), nil
+	return withUnknown(out, body)
 }

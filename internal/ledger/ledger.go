@@ -6,7 +6,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,7 +16,11 @@ import (
 )
 
 // Schema is the version of the records' encoding. A record of a later one is
-// refused rather than misread.
+// refused rather than misread; it rises only when what a member means changes.
+// Members that are added, to the record itself or to its operation, do not raise
+// it: programs that do not know them keep them (see lifecycle.Unknown), so that
+// functions can be replaced in any order. What is added means no harm where an
+// older program has let it stand.
 const Schema = 1
 
 // Sort keys of the table.
@@ -194,7 +197,7 @@ func decode(r store.Record, into any) error {
 	if r.Schema > Schema {
 		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one", r.Partition, r.Sort, r.Schema, Schema)
 	}
-	if err := json.Unmarshal(r.Body, into); err != nil {
+	if err := unmarshal(r.Body, into); err != nil {
 		return fmt.Errorf("decoding record %q %q: %w", r.Partition, r.Sort, err)
 	}
 	return nil

@@ -53,6 +53,7 @@ func over(s store.Store) *ledger.Ledger {
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
+	case reflect.Map: // members that this program does not know: they have a test of their own
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			v.Set(reflect.ValueOf(epoch.Add(time.Duration(*n) * time.Hour)))

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -28,9 +29,16 @@ type Course struct {
 	LateLook time.Time `json:"late_look,omitzero"`
 	// LateAttempt is that of the execution that looks.
 	LateAttempt int `json:"late_attempt,omitempty"`
+	// Unknown are members of the record that only a newer program knows.
+	Unknown Unknown `json:"-"`
 	// DeleteReceived is when the last request to delete it arrived.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 }
+
+// Unknown are members of a record that this program does not know, and writes
+// back as they were: while the functions of a broker are being replaced, old
+// ones change what new ones have written.
+type Unknown map[string]json.RawMessage
 
 // A Lease says that a step may be calling the cloud. A token alone cannot
 // fence a call that is already on its way; whoever overtakes waits for this.

@@ -89,6 +89,8 @@ type Operation struct {
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 	// Cancelled says that a later deletion overtook the operation.
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Unknown are its members that only a newer program knows.
+	Unknown Unknown `json:"-"`
 }
 
 // An Asker is who asked for an operation.
