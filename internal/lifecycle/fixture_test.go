@@ -58,6 +58,9 @@ type machine[T any] struct {
 	unreachable []lifecycle.State
 }
 
+// stray is the incarnation of what was adopted: of that, a record knows little.
+const stray = "stray"
+
 // applyToInstance calls the exported method that causes the event. What no
 // method does is refused like what none may do.
 func applyToInstance(i lifecycle.Instance, e lifecycle.Event, now time.Time, id string) (lifecycle.Instance, *lifecycle.PastOperation, error) {
@@ -71,6 +74,8 @@ func applyToInstance(i lifecycle.Instance, e lifecycle.Event, now time.Time, id 
 	case lifecycle.Entomb:
 		next, err := i.Entomb(instanceKey, now, now)
 		return next, nil, err
+	case lifecycle.Adopt:
+		return i.Adopt(start(id, now), lifecycle.Stray{Key: instanceKey, Incarnation: stray, Provider: "provider", Created: now})
 	case lifecycle.Succeed:
 		next, err := i.Succeed(now)
 		return next, nil, err
@@ -90,6 +95,8 @@ func applyToBinding(b lifecycle.Binding, e lifecycle.Event, now time.Time, id st
 	case lifecycle.Entomb:
 		next, err := b.Entomb(bindingKey, now, now)
 		return next, nil, err
+	case lifecycle.Adopt:
+		return b.Adopt(start(id, now), lifecycle.Stray{Key: bindingKey, Incarnation: stray, Provider: "provider", Created: now})
 	case lifecycle.Succeed:
 		next, err := b.Succeed(now, lifecycle.Sealed("sealed grant"))
 		return next, nil, err

@@ -44,6 +44,7 @@ type Stray struct {
 	Key         Key
 	Incarnation string
 	Provider    string // what made it
+	Created     time.Time
 }
 
 // Adopt begins the deletion of a stray instance.
@@ -54,7 +55,7 @@ func (i Instance) Adopt(s Start, stray Stray) (Instance, *PastOperation, error) 
 	}
 	i.Course = i.clone()
 	i.Key, i.State = stray.Key, state
-	i.Incarnation, i.Provider = stray.Incarnation, stray.Provider
+	i.Incarnation, i.Provider, i.Created = stray.Incarnation, stray.Provider, stray.Created
 	return i, i.begin(s, Deprovision), nil
 }
 
@@ -66,7 +67,7 @@ func (b Binding) Adopt(s Start, stray Stray) (Binding, *PastOperation, error) {
 	}
 	b.Course = b.clone()
 	b.Key, b.State = stray.Key, state
-	b.Incarnation, b.Provider = stray.Incarnation, stray.Provider
+	b.Incarnation, b.Provider, b.Created = stray.Incarnation, stray.Provider, stray.Created
 	return b, b.begin(s, Unbind), nil
 }
 

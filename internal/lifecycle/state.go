@@ -34,11 +34,11 @@ const (
 	BeginDelete Event = "begin delete"
 	// Entomb records the deletion of what does not exist, so that a request
 	// that was sent before it and arrives after it begins nothing.
-	Entomb  Event = "entomb"
+	Entomb Event = "entomb"
+	// Adopt begins the deletion of what exists although no record knows of it.
+	Adopt   Event = "adopt"
 	Succeed Event = "succeed"
 	Fail    Event = "fail"
-	// Adopt begins the deletion of what exists although no record knows of it.
-	Adopt Event = "adopt"
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )

@@ -18,26 +18,26 @@ import (
 // What every event makes of every state; a dash where it is refused.
 const (
 	instanceMatrix = `
- state         | begin create | begin update | begin delete | entomb  | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | -       | -             | -
- creating      | -            | -            | deleting     | -       | ready   | create failed | -
- ready         | -            | updating     | deleting     | -       | -       | -             | -
- updating      | -            | -            | -            | -       | ready   | ready         | -
- create failed | creating     | -            | deleting     | -       | -       | -             | -
- deleting      | -            | -            | -            | -       | deleted | delete failed | -
- delete failed | -            | -            | deleting     | -       | -       | -             | -
- deleted       | creating     | -            | -            | deleted | -       | -             | -
+ state         | begin create | begin update | begin delete | entomb  | adopt    | succeed | fail          | remove
+ absent        | creating     | -            | -            | deleted | deleting | -       | -             | -
+ creating      | -            | -            | deleting     | -       | -        | ready   | create failed | -
+ ready         | -            | updating     | deleting     | -       | -        | -       | -             | -
+ updating      | -            | -            | -            | -       | -        | ready   | ready         | -
+ create failed | creating     | -            | deleting     | -       | -        | -       | -             | -
+ deleting      | -            | -            | -            | -       | -        | deleted | delete failed | -
+ delete failed | -            | -            | deleting     | -       | -        | -       | -             | -
+ deleted       | creating     | -            | -            | deleted | deleting | -       | -             | -
 `
 	bindingMatrix = `
- state         | begin create | begin update | begin delete | entomb  | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | -       | -             | -
- creating      | -            | -            | deleting     | -       | ready   | create failed | deleted
- ready         | -            | -            | deleting     | -       | -       | -             | deleted
- updating      | -            | -            | -            | -       | -       | -             | -
- create failed | creating     | -            | deleting     | -       | -       | -             | deleted
- deleting      | -            | -            | -            | -       | deleted | delete failed | deleted
- delete failed | -            | -            | deleting     | -       | -       | -             | deleted
- deleted       | creating     | -            | -            | deleted | -       | -             | -
+ state         | begin create | begin update | begin delete | entomb  | adopt    | succeed | fail          | remove
+ absent        | creating     | -            | -            | deleted | deleting | -       | -             | -
+ creating      | -            | -            | deleting     | -       | -        | ready   | create failed | deleted
+ ready         | -            | -            | deleting     | -       | -        | -       | -             | deleted
+ updating      | -            | -            | -            | -       | -        | -       | -             | -
+ create failed | creating     | -            | deleting     | -       | -        | -       | -             | deleted
+ deleting      | -            | -            | -            | -       | -        | deleted | delete failed | deleted
+ delete failed | -            | -            | deleting     | -       | -        | -       | -             | deleted
+ deleted       | creating     | -            | -            | deleted | deleting | -       | -             | -
 `
 )
 

@@ -85,7 +85,7 @@ func (w *walker[T]) event() (way string) {
 	}
 	w.record = next
 	is := w.course(&w.record)
-	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete
+	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete || e == lifecycle.Adopt
 	if (past != nil) != (begun && was.Operation != nil) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}
@@ -276,7 +276,7 @@ func (w *walker[T]) check(what string) {
 func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
 	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
 	named := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
-	if gone != reflect.DeepEqual(i.Attributes, named) {
+	if (gone || i.Incarnation == stray) != reflect.DeepEqual(i.Attributes, named) {
 		wrong("its attributes are %+v", i.Attributes)
 	}
 	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {
@@ -289,7 +289,7 @@ func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
 
 func checkBinding(b lifecycle.Binding, wrong func(string, ...any)) {
 	gone := b.State == lifecycle.Absent || b.State == lifecycle.Deleted
-	if gone != (b.Secret == nil) || gone != (b.Parameters == nil) || gone != (b.Context == nil) || gone && b.Grant != nil {
+	if gone = gone || b.Incarnation == stray; gone != (b.Secret == nil) || gone != (b.Parameters == nil) || gone != (b.Context == nil) || gone && b.Grant != nil {
 		wrong("its secrets are not where they belong: %+v", b)
 	}
 	if b.State == lifecycle.Ready && b.Grant == nil || b.State == lifecycle.CreateFailed && b.Grant != nil {

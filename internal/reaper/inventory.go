@@ -211,7 +211,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case p.state.Adopted >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
 	}
-	return p.adopt(ctx, lifecycle.Stray{Key: t.Key, Incarnation: t.Incarnation, Provider: provider}, i, b, seen)
+	return p.adopt(ctx, lifecycle.Stray{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Created: t.Created}, i, b, seen)
 }
 
 // aDay is how many things may be adopted in a day, of so many that exist.
