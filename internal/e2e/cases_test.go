@@ -60,6 +60,10 @@ const (
 	notUpdateable  given = "a ready instance of not-updateable"
 	volume         given = "a ready instance of demo-volume"
 	maintained     given = "a ready instance of maintenance"
+	rotatable      given = "a binding that can be rotated"
+	asyncBindable  given = "a ready instance of async-bind"
+	// What it was bound with went with it.
+	boundAndDeleted given = "a deleted instance that was bound"
 )
 
 const (
@@ -78,24 +82,27 @@ func conflictError(code string) []string { return []string{`error="` + code + `"
 // steps are the requests that bring about each given; the last one's operation
 // is polled to its end unless the given is in the making.
 var steps = map[given][]httpCase{
-	ready:          {{method: "PUT", path: "I", body: sync1, status: 201}},
-	readyAsync:     {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	provisioning:   {{method: "PUT", path: "I" + async, body: long1, status: 202}},
-	provisionedBad: {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	updating:       {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async","parameters":{"delay_seconds":30}}`, status: 202}},
-	updatedBad:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$update-fail",` + place + `,"parameters":{"a":1}}`, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	deleting:       {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `}`, status: 202}, {path: "poll"}, {method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200}, {method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
-	deleted:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
-	deletedBad:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"fail":"deprovision"}}`, status: 201}, {method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
-	bound:          {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
-	unbound:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I/service_bindings/B?" + ids, status: 200}},
-	binding:        {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
-	boundAsync:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202}, {path: "poll binding"}},
-	requiresApp:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
-	notBindable:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
-	notUpdateable:  {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
-	volume:         {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
-	maintained:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
+	ready:           {{method: "PUT", path: "I", body: sync1, status: 201}},
+	readyAsync:      {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	provisioning:    {{method: "PUT", path: "I" + async, body: long1, status: 202}},
+	provisionedBad:  {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	updating:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async","parameters":{"delay_seconds":30}}`, status: 202}},
+	updatedBad:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$update-fail",` + place + `,"parameters":{"a":1}}`, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	deleting:        {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `}`, status: 202}, {path: "poll"}, {method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200}, {method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
+	deleted:         {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
+	deletedBad:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"fail":"deprovision"}}`, status: 201}, {method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
+	bound:           {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
+	unbound:         {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I/service_bindings/B?" + ids, status: 200}},
+	binding:         {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
+	boundAsync:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202}, {path: "poll binding"}},
+	requiresApp:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
+	notBindable:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
+	notUpdateable:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
+	volume:          {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
+	rotatable:       {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$rotatable",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: `{"service_id":"$demo","plan_id":"$rotatable"}`, status: 201}},
+	asyncBindable:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
+	boundAndDeleted: {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
+	maintained:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
 }
 
 func version(v string) map[string]string { return map[string]string{"X-Broker-API-Version": v} }
@@ -413,6 +420,7 @@ func (r *runOf) fill(s string) string {
 func (r *runOf) path(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = strings.Replace(p, "service_bindings/B", "service_bindings/"+r.values["B"], 1)
+		p = strings.Replace(p, "service_bindings/next-B", "service_bindings/next-"+r.values["B"], 1)
 		p = "/v2/service_instances/" + r.values["I"] + strings.TrimPrefix(p, "I")
 	}
 	return r.fill(p)

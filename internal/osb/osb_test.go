@@ -778,3 +778,17 @@ func TestRequestIdentityIsKept(t *testing.T) {
 		t.Errorf("log %s", log.String())
 	}
 }
+
+// What JSON cannot hold is an internal error, and nothing of it is shown or
+// logged.
+func TestWhatCannotBeEncoded(t *testing.T) {
+	var log bytes.Buffer
+	b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{Credentials: map[string]any{"password": "canary", "x": func() {}}}}
+	w := send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i/service_bindings/b", `{"service_id":"s","plan_id":"p"}`)
+	if w.Code != 500 || bodyOf(t, w)["description"] == nil || strings.Contains(w.Body.String(), "canary") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	if strings.Contains(log.String(), "canary") || !strings.Contains(log.String(), "could not be encoded") {
+		t.Errorf("log %s", log.String())
+	}
+}
