@@ -14,6 +14,7 @@ CDK         := $(TOOLS)/cdk-2.1148.1
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
+SECONDS     ?= 60
 ARCHITECTURE ?= arm64
 STACK       ?= Longshore
 CONTEXT     ?=
@@ -73,6 +74,14 @@ fuzz: ## fuzz each target for FUZZTIME (30s)
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 	  done; done
+
+# Other histories each time; the last line says what came of them.
+.PHONY: soak
+soak: ## crash, for SECONDS (60): random histories with faults at any effect
+	@out=$$(mktemp); status=0; \
+	  SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/crashtest > $$out 2>&1 || status=$$?; \
+	  [ $$status = 0 ] || grep -v 'histories [0-9]*, faults' $$out; \
+	  sed -n 's/.*\(histories [0-9]*, faults .*\)/\1/p' $$out; rm -f $$out; exit $$status
 
 # What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
 # of its own in bench, so that the product depends on nothing that it needs.

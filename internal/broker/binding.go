@@ -296,10 +296,13 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer := r.OnUnbind()
+		answer, outdated := r.OnUnbind(q.Received)
 		exists := i.State != lifecycle.Absent && i.State != lifecycle.Deleted
 		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !exists) {
 			return Result{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
+		}
+		if outdated != nil {
+			return Result{}, outdated
 		}
 		if answer == lifecycle.Missing {
 			return Result{}, b.entombBinding(ctx, i, r, q)

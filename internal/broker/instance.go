@@ -207,7 +207,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnDeprovision()
+		answer, err := i.OnDeprovision(q.Received)
 		if err != nil {
 			return Result{}, err
 		}

@@ -146,7 +146,7 @@ func TestInstanceAnswers(t *testing.T) {
 					a, err := i.OnUpdate(same)
 					return outcome(t, a, err)
 				}
-				deleted, err := i.OnDeprovision()
+				deleted, err := i.OnDeprovision(at(60))
 				got := row{
 					PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false), Delete: outcome(t, deleted, err),
 					Get: allowed(t, i.OnRead()), Bind: allowed(t, i.OnBind()), Unbind: allowed(t, i.OnUnbind()),
@@ -199,7 +199,8 @@ func TestBindingAnswers(t *testing.T) {
 					a, err := b.OnBind(same, at(60))
 					return outcome(t, a, err)
 				}
-				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, b.OnUnbind(), nil), Get: allowed(t, b.OnRead())}
+				deleted, err := b.OnUnbind(at(60))
+				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, b.OnRead())}
 				same(t, "IDEM-07: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, b)
 			})
@@ -294,7 +295,7 @@ func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
 	_, put := updating.OnProvision(true, at(60))
 	_, patch := updating.OnUpdate(false)
-	_, deletion := updating.OnDeprovision()
+	_, deletion := updating.OnDeprovision(at(60))
 	for what, err := range map[string]error{
 		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnRead(), "bind": updating.OnBind(), "unbind": updating.OnUnbind(),
 	} {

@@ -60,14 +60,14 @@ func (b Binding) OnBind(same bool, received time.Time) (Answer, error) {
 }
 
 // OnUnbind answers a DELETE of a binding: safe in every state (ORB-02).
-func (b Binding) OnUnbind() Answer {
+func (b Binding) OnUnbind(received time.Time) (Answer, error) {
 	switch b.State {
 	case Absent, Deleted:
-		return Missing
+		return Missing, nil
 	case Deleting:
-		return Join
+		return Join, b.outdated(received)
 	default: // Creating, Ready, CreateFailed, DeleteFailed
-		return Begin
+		return Begin, b.outdated(received)
 	}
 }
 

@@ -31,6 +31,8 @@ type Course struct {
 	LateAttempt int `json:"late_attempt,omitempty"`
 	// Unknown are members of the record that only a newer program knows.
 	Unknown Unknown `json:"-"`
+	// CreateReceived is when the request arrived that made this incarnation.
+	CreateReceived time.Time `json:"create_received,omitzero"`
 	// DeleteReceived is when the last request to delete it arrived.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 }
@@ -96,8 +98,11 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	c.AbsentSince = time.Time{}
 	c.Expires, c.LateLook, c.LateAttempt = time.Time{}, time.Time{}, 0
 	c.Due = s.Now.Add(Grace)
-	if kind.Deletes() {
+	switch {
+	case kind.Deletes():
 		c.deleteReceived(s.Received)
+	case kind != Update:
+		c.CreateReceived = s.Received
 	}
 	return past
 }
@@ -108,6 +113,16 @@ func (c *Course) deleteReceived(at time.Time) {
 	if at.After(c.DeleteReceived) {
 		c.DeleteReceived = at
 	}
+}
+
+// outdated refuses a request to delete that arrived before the one which made
+// this incarnation: it meant an earlier one, which is gone. It was held up until
+// after its own repetition was answered and the id was used again.
+func (c Course) outdated(received time.Time) error {
+	if !c.CreateReceived.IsZero() && received.Before(c.CreateReceived.Add(-ClockSkew)) {
+		return Refuse(Gone, "")
+	}
+	return nil
 }
 
 // AskedAgain records that the deletion which runs was asked for once more, and

@@ -115,10 +115,14 @@ func (i Instance) OnUpdate(same bool) (Answer, error) {
 
 // OnDeprovision answers a DELETE: safe in every state (ORB-01), refused only
 // while an update runs (DEPR-09).
-func (i Instance) OnDeprovision() (Answer, error) {
-	switch i.State {
-	case Absent, Deleted:
+func (i Instance) OnDeprovision(received time.Time) (Answer, error) {
+	if i.State == Absent || i.State == Deleted {
 		return Missing, nil
+	}
+	if err := i.outdated(received); err != nil {
+		return 0, err
+	}
+	switch i.State {
 	case Updating:
 		return 0, RefuseConcurrent()
 	case Deleting:

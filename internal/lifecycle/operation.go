@@ -49,6 +49,9 @@ const (
 	// LateLookAgain is the pause between late looks, if one does not see an
 	// absence.
 	LateLookAgain = 5 * time.Minute
+	// ClockSkew is how far the clocks may be apart that say when two requests
+	// arrived.
+	ClockSkew = 100 * time.Millisecond
 	// Grace is how long after the next planned look an operation counts as
 	// abandoned and is driven again.
 	Grace = time.Minute

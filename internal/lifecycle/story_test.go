@@ -100,6 +100,7 @@ func provisions(id string, minute int) deed[lifecycle.Instance] {
 		change: func(i *lifecycle.Instance) {
 			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
 			i.Due, i.Expires, i.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
+			i.CreateReceived = at(minute).Add(-time.Second)
 			i.Incarnation, i.Provider, i.Attributes, i.Created, i.Updated = id, "provider", attributes("small"), at(minute), time.Time{}
 		},
 	}
@@ -371,6 +372,7 @@ func binds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Bind
 			b.Course, b.Incarnation, b.Created = course, id, at(minute)
 			b.Key, b.State, b.Operation = bindingKey, lifecycle.Creating, running(id, lifecycle.Bind, minute)
 			b.Due, b.Expires, b.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
+			b.CreateReceived = at(minute).Add(-time.Second)
 		},
 		past: past,
 	}
@@ -549,7 +551,7 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
 	stays := map[string]bool{
-		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true,
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
 		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
 	}

@@ -65,6 +65,8 @@ type Holding struct {
 	Tags Tags
 	// Created is when it was made, UTC.
 	Created time.Time
+	// PlanID is the plan that it is of, where the thing itself tells.
+	PlanID string
 }
 
 // A Kind is what an operation does.

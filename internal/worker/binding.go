@@ -127,7 +127,7 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		}
 		return p.Unbind(ctx, in)
 	})
-	return w.recordBinding(ctx, ref, r, holder, func(ctx context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
+	return w.recordBinding(ctx, ref, r, onItsWay(holder, callErr), func(ctx context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
 		return w.judgedBinding(ctx, ref, r.binding, w.judge(r.binding.Operation, status, callErr, now), now)
 	})
 }

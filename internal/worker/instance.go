@@ -64,7 +64,7 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 			return p.Deprovision(ctx, in)
 		}
 	})
-	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+	return w.recordInstance(ctx, ref, i, onItsWay(holder, callErr), func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 		next, err := w.judgedInstance(ctx, ref, i, w.judge(i.Operation, status, callErr, now), now)
 		return next, nil, err
 	})
@@ -204,7 +204,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 	status, callErr := w.call(ctx, b.Provider, func(ctx context.Context, p provider.Provider) (provider.Status, error) {
 		return p.Unbind(ctx, in)
 	})
-	return w.recordInstance(ctx, ref, i, holder, func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+	return w.recordInstance(ctx, ref, i, onItsWay(holder, callErr), func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 		v := w.judge(i.Operation, status, callErr, now)
 		if !v.done {
 			next, err := w.judgedInstance(ctx, ref, i, v, now)

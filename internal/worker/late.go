@@ -88,6 +88,7 @@ func (w *Worker) lookLateAtBinding(ctx context.Context, ref workflow.Ref, b life
 // Where a new incarnation has begun, only the lease is given up: that one waits
 // for it.
 func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, c lifecycle.Course, holder string, status provider.Status, err error) (lifecycle.Course, bool) {
+	holder = onItsWay(holder, err)
 	held := c.Holds(holder)
 	c = c.Released(holder)
 	if !c.LooksLate(ref.Token.Operation, ref.Attempt) {

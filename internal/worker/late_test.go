@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -156,7 +157,7 @@ func TestACreationWaitsForALateLook(t *testing.T) {
 
 // A look that fails, or sees that something is left, is made again later.
 func TestALateLookIsRepeated(t *testing.T) {
-	answers := map[string]error{"Fault": context.DeadlineExceeded, "Failure": provider.Failf("no"), "InProgress": nil}
+	answers := map[string]error{"Fault": errors.New("throttled"), "Failure": provider.Failf("no"), "InProgress": nil}
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			w, ref := begunLook(t)

@@ -140,6 +140,16 @@ func (w *Worker) learn(ctx context.Context, serviceID, planID string, op *lifecy
 	}
 }
 
+// onItsWay gives the holder of a lease that is to be given up once a call has
+// been answered: none, if the call ended without an answer because its time was
+// up. It may still land, and whoever overtakes waits until the lease runs out.
+func onItsWay(holder string, callErr error) string {
+	if errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled) {
+		return ""
+	}
+	return holder
+}
+
 // A verdict is what the answer of a provider means for the operation.
 type verdict struct {
 	done    bool

@@ -234,7 +234,7 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	}
 	page := make([]provider.Holding, 0, len(things))
 	for _, t := range things {
-		page = append(page, provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created.UTC()})
+		page = append(page, provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created.UTC(), PlanID: t.Plan})
 	}
 	return page, next, nil
 }

@@ -1,0 +1,142 @@
+package crashtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A fault is what happens at an effect.
+type fault int
+
+// The faults.
+const (
+	none       fault = iota
+	dieBefore        // the process dies, and the effect does not happen
+	dieAfter         // it happens, and the process dies
+	lost             // it happens, and the process is told that it did not
+	refused          // it does not happen, and the process is told so
+	late             // a call to the cloud: the process dies, the call lands later, before any lease of it ends
+	veryLate         // it lands when no lease protects from it any more
+	unsure           // the process is told that its call timed out; it lands later
+	suspended        // the process stands still, and goes on while its time lasts
+	firstFault = dieBefore
+	lastFault  = suspended
+)
+
+func (f fault) String() string {
+	return [...]string{"none", "dying before", "dying after", "a lost answer", "a refusal", "a late call", "a very late call", "a call that times out and lands", "a suspended process"}[f]
+}
+
+// A plan is what happens in a history.
+type plan struct {
+	name   string
+	script []act
+	// alone says that there is one process: when it dies, all of it does, and
+	// the next one knows it.
+	alone  bool
+	faults map[int]fault // at the n-th effect
+	rng    *rand.Rand
+	// lively has things happen in any order; else one after another.
+	lively bool
+}
+
+// An act is something that a platform does.
+type act struct {
+	do      string
+	binding string
+	// steps is how many steps of work are done before the next act; -1 waits
+	// for the end.
+	steps int
+}
+
+const wait = -1
+
+// scripts are the lifecycles.
+var scripts = map[string][]act{
+	"Provision":       {{"provision", "", wait}},
+	"Update":          {{"provision", "", wait}, {"update", "", wait}},
+	"Bind":            {{"provision", "", wait}, {"bind", "b", wait}},
+	"Unbind":          {{"provision", "", wait}, {"bind", "b", wait}, {"unbind", "b", wait}},
+	"Rotate":          {{"provision", "", wait}, {"bind", "b", wait}, {"rotate", "c", wait}, {"unbind", "b", wait}},
+	"Deprovision":     {{"provision", "", wait}, {"bind", "b", wait}, {"deprovision", "", wait}},
+	"Overtaken":       {{"provision", "", 1}, {"deprovision", "", wait}},
+	"OvertakenAtOnce": {{"provision", "", 0}, {"deprovision", "", wait}},
+	"BindOvertaken":   {{"provision", "", wait}, {"bind", "b", 1}, {"unbind", "b", wait}},
+	"BindAndGone":     {{"provision", "", wait}, {"bind", "b", 1}, {"deprovision", "", wait}},
+	"UpdateAndGone":   {{"provision", "", wait}, {"update", "", 1}, {"deprovision", "", wait}},
+	"Cancelled":       {{"provision", "", 1}, {"cancel", "", wait}},
+	"BindCancelled":   {{"provision", "", wait}, {"bind", "b", 1}, {"cancel", "b", wait}},
+	"Again":           {{"provision", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"bind", "b", wait}},
+	"AgainOvertaken":  {{"provision", "", 1}, {"deprovision", "", wait}, {"provision", "", wait}},
+	"LatePut":         {{"late provision", "", 0}, {"deprovision", "", wait}, {"arrivals", "", wait}},
+	"LateBind":        {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
+}
+
+func single(name string, script []act, alone bool, kind fault, at int) plan {
+	return plan{
+		name: name, script: script, alone: alone, faults: map[int]fault{at: kind},
+		rng: rand.New(rand.NewPCG(uint64(at), uint64(kind))),
+	}
+}
+
+// random is the history of a seed: one script or two after one another, and up
+// to three faults.
+func random(seed uint64) plan {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var names []string
+	for name := range scripts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	p := plan{faults: map[int]fault{}, rng: rng, lively: true, alone: rng.IntN(3) == 0}
+	for n := range 1 + rng.IntN(2) {
+		name := names[rng.IntN(len(names))]
+		if n > 0 {
+			p.name += ", "
+			p.script = append(p.script, act{"deprovision", "", wait})
+		}
+		p.name += name
+		p.script = append(p.script, scripts[name]...)
+	}
+	for range 1 + rng.IntN(3) {
+		p.faults[1+rng.IntN(12*len(p.script))] = fault(1 + rng.IntN(int(lastFault)))
+	}
+	p.name = fmt.Sprintf("seed %d: %s", seed, p.name)
+	return p
+}
+
+// needs is what a safeguard is there for: the lifecycle and the fault that show
+// soonest that it is missed.
+var needs = map[Safeguard]struct {
+	script string
+	kind   fault
+}{
+	Lease:       {"BindAndGone", unsure},
+	Fence:       {"Overtaken", suspended},
+	Incarnation: {"AgainOvertaken", veryLate},
+	Tombstone:   {"LatePut", none},
+}
+
+// directed is a random history of what a safeguard is there for.
+func directed(g Safeguard, seed uint64) plan {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	n := needs[g]
+	return plan{
+		name: fmt.Sprintf("%s without the %s, seed %d", n.script, g, seed), script: scripts[n.script], lively: true, rng: rng,
+		faults: map[int]fault{1 + rng.IntN(12*len(scripts[n.script])): n.kind},
+	}
+}
+
+// after is how much later a call lands.
+func (p plan) after(kind fault) time.Duration {
+	if kind == veryLate && p.rng.IntN(2) == 0 {
+		return leaseTime + time.Duration(p.rng.Int64N(int64(20*time.Second))) // when the id may be used again
+	}
+	if kind == veryLate {
+		return leaseTime + time.Duration(p.rng.Int64N(int64(3*time.Hour)))
+	}
+	// What is on its way lands while the lease of its step lasts.
+	return time.Duration(p.rng.Int64N(int64(leaseTime - 10*time.Second)))
+}

@@ -1,0 +1,366 @@
+package crashtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// canary is in everything that must stay secret.
+const canary = "canary-7f3a"
+
+const parameters = `{"note":"` + canary + `"}`
+
+// A platform is what the other side believes, and has seen.
+type platform struct {
+	has     map[lifecycle.Key]bool // what it believes to exist
+	plan    string                 // of the instance
+	tokens  map[string]lifecycle.Token
+	running map[string]lifecycle.Token // by the request: it must not get two
+	ended   map[lifecycle.Token]lifecycle.Phase
+	// arrivals are requests that were held up on their way.
+	arrivals []func()
+	doubles  int
+}
+
+func newPlatform() platform {
+	return platform{
+		has: map[lifecycle.Key]bool{}, tokens: map[string]lifecycle.Token{}, running: map[string]lifecycle.Token{},
+		ended: map[lifecycle.Token]lifecycle.Phase{},
+	}
+}
+
+func instanceKey() lifecycle.Key { return lifecycle.Key{Platform: "p", Instance: "i"} }
+func bindingKey(b string) lifecycle.Key {
+	return lifecycle.Key{Platform: "p", Instance: "i", Binding: b}
+}
+func (a act) key() lifecycle.Key {
+	return lifecycle.Key{Platform: "p", Instance: "i", Binding: a.binding}
+}
+func (w *world) caller() broker.Caller { return w.callerAt(w.tick()) }
+func (w *world) callerAt(t time.Time) broker.Caller {
+	return broker.Caller{Platform: "p", API: 17, Received: t, AcceptsIncomplete: true}
+}
+
+func (w *world) tick() time.Time {
+	w.clock = w.clock.Add(time.Millisecond)
+	return w.clock
+}
+
+// An answer is what the platform gets, if it gets one.
+type answer struct {
+	broker.Result
+	refusal *lifecycle.Refusal
+	lost    bool // no answer, or a 5xx, which is as good as none
+}
+
+func (a answer) is(r lifecycle.Reason) bool { return a.refusal != nil && a.refusal.Reason == r }
+
+// ask sends one request.
+func (w *world) ask(what string, do func(ctx context.Context) (broker.Result, error)) answer {
+	w.tell("platform: %s", what)
+	var a answer
+	var err error
+	a.lost = !w.run(what, requestTime, func() { a.Result, err = do(context.Background()) })
+	if !a.lost && err != nil && !errors.As(err, &a.refusal) {
+		a.lost = true
+	}
+	switch {
+	case a.lost:
+		w.tell("platform: no answer")
+		w.clock = w.clock.Add(time.Second) // before it does anything else
+		a.Result, a.refusal = broker.Result{}, nil
+	case a.refusal != nil:
+		w.tell("platform: refused: %s", a.refusal.Message)
+	default:
+		w.tell("platform: effect %d, %s", a.Effect, a.Token)
+	}
+	if !a.lost && a.Effect == broker.Accepted {
+		w.sameToken(what, a.Token)
+	}
+	return a
+}
+
+// sameToken requires that a request that is repeated while its operation runs
+// gets the same operation.
+func (w *world) sameToken(what string, t lifecycle.Token) {
+	if before, ok := w.running[what]; ok && before != t {
+		if _, over := w.ended[before]; !over {
+			if p, err := w.broker.Operation(context.Background(), w.callerAt(w.clock), before.String()); err == nil && p.Operation.Phase == lifecycle.InProgress {
+				w.doubles++
+				w.fail("%s runs twice: as %s and as %s", what, before, t)
+			}
+		}
+	}
+	w.running[what] = t
+}
+
+// await polls an operation to its end.
+func (w *world) await(key lifecycle.Key, t lifecycle.Token) lifecycle.Phase {
+	for range 500 {
+		p, err := w.broker.LastOperation(context.Background(), key, t.String())
+		var refusal *lifecycle.Refusal
+		switch {
+		case errors.As(err, &refusal) && refusal.Reason == lifecycle.Gone:
+			w.seen(t, lifecycle.Succeeded)
+			return lifecycle.Succeeded
+		case err != nil:
+			w.fail("LOP-06: a poll of %s is answered: %v", t, err)
+			return lifecycle.Failed
+		case p.Operation.Phase != lifecycle.InProgress:
+			w.seen(t, p.Operation.Phase)
+			return p.Operation.Phase
+		}
+		w.goOn()
+	}
+	w.fail("%s never ends", t)
+	return lifecycle.Failed
+}
+
+// seen remembers how an operation ended: it may never read otherwise again.
+func (w *world) seen(t lifecycle.Token, phase lifecycle.Phase) {
+	w.tell("platform: %s has %s", t, phase)
+	if before, ok := w.ended[t]; ok && before != phase {
+		w.fail("LOP-19: %s had %s, and now has %s", t, before, phase)
+	}
+	w.ended[t] = phase
+}
+
+// do is one act, with all that a platform does to see it through.
+func (w *world) do(a act) {
+	steps := a.steps
+	finish := func(t lifecycle.Token) (lifecycle.Phase, bool) {
+		w.tokens[a.do+a.binding] = t
+		if steps == wait {
+			return w.await(a.key(), t), true
+		}
+		for range steps {
+			w.goOn()
+		}
+		return "", false
+	}
+	// What it gave up, it does nothing more with.
+	switch {
+	case (a.do == "bind" || a.do == "rotate" || a.do == "update" || a.do == "late bind") && !w.has[instanceKey()],
+		a.do == "rotate" && !w.has[bindingKey("b")]:
+		return
+	}
+	switch a.do {
+	case "provision":
+		w.platform.plan = w.another() // an id that is used again is for something else
+		w.create(a, finish, w.provision, w.deprovision)
+	case "bind", "rotate":
+		w.create(a, finish, func() (string, func(context.Context) (broker.Result, error)) { return w.bind(a) }, func() { w.unbind(a.binding) })
+	case "update":
+		w.update(a, finish)
+	case "deprovision":
+		w.deprovision()
+	case "unbind":
+		w.unbind(a.binding)
+	case "cancel":
+		w.cancel(a)
+	case "late provision":
+		w.platform.plan = w.another()
+		sent := w.tick()
+		_, send := w.provisionAt(sent)
+		w.arrivals = append(w.arrivals, func() { w.ask("a PUT of the instance that was held up", send) })
+	case "late bind":
+		sent := w.tick()
+		_, send := w.bindAt(act{"bind", a.binding, wait}, sent)
+		w.arrivals = append(w.arrivals, func() { w.ask("a PUT of the binding that was held up", send) })
+	case "arrivals":
+		for _, arrive := range w.arrivals {
+			arrive()
+		}
+		w.arrivals = nil
+	default:
+		panic("no platform does " + a.do)
+	}
+}
+
+const tries = 60
+
+// later is when a platform asks again.
+func (w *world) later() {
+	w.clock = w.clock.Add(5 * time.Second)
+	w.goOn()
+}
+
+// create sends a PUT until it is answered, or gives it up and deletes what it
+// may have made, as platforms do.
+func (w *world) create(a act, finish func(lifecycle.Token) (lifecycle.Phase, bool), request func() (string, func(context.Context) (broker.Result, error)), mitigate func()) {
+	for range tries {
+		what, send := request()
+		got := w.ask(what, send)
+		switch {
+		case got.lost && w.lively && w.rng.IntN(2) == 0:
+			w.tell("platform: gives up, and deletes")
+			mitigate()
+			return
+		case got.lost:
+			continue
+		case got.is(lifecycle.ConcurrencyError):
+			w.later()
+			continue
+		case got.refusal != nil:
+			w.fail("%s is refused: %s", what, got.refusal.Message)
+			return
+		case got.Effect == broker.Accepted:
+			phase, ended := finish(got.Token)
+			if ended && phase != lifecycle.Succeeded {
+				mitigate()
+				return
+			}
+		}
+		w.has[a.key()] = true
+		return
+	}
+	w.fail("%s is never answered", a.do)
+}
+
+func (w *world) provision() (string, func(context.Context) (broker.Result, error)) {
+	return w.provisionAt(w.tick())
+}
+
+func (w *world) provisionAt(at time.Time) (string, func(context.Context) (broker.Result, error)) {
+	plan := w.platform.plan
+	return "PUT of the instance", func(ctx context.Context) (broker.Result, error) {
+		return w.broker.Provision(ctx, broker.ProvisionRequest{
+			Caller: w.callerAt(at), InstanceID: "i", ServiceID: serviceID, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters),
+		})
+	}
+}
+
+// another is the plan that the instance is not of.
+func (w *world) another() string {
+	if w.platform.plan == planA {
+		return planB
+	}
+	return planA
+}
+
+func (w *world) bind(a act) (string, func(context.Context) (broker.Result, error)) {
+	return w.bindAt(a, w.tick())
+}
+
+func (w *world) bindAt(a act, at time.Time) (string, func(context.Context) (broker.Result, error)) {
+	q := broker.BindRequest{
+		Caller: w.callerAt(at), InstanceID: "i", BindingID: a.binding, ServiceID: serviceID, PlanID: w.platform.plan, AppGUID: "app", Parameters: []byte(parameters),
+	}
+	if a.do == "rotate" {
+		q = broker.BindRequest{Caller: q.Caller, InstanceID: "i", BindingID: a.binding, Predecessor: "b"}
+	}
+	return a.do + " of " + a.binding, func(ctx context.Context) (broker.Result, error) {
+		r, err := w.broker.Bind(ctx, q)
+		return r.Result, err
+	}
+}
+
+func (w *world) update(a act, finish func(lifecycle.Token) (lifecycle.Phase, bool)) {
+	for range tries {
+		q := broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: w.another(), Parameters: []byte(parameters)}
+		got := w.ask("PATCH of the instance", func(ctx context.Context) (broker.Result, error) { return w.broker.Update(ctx, q) })
+		switch {
+		case got.lost:
+			continue
+		case got.is(lifecycle.ConcurrencyError):
+			w.later()
+			continue
+		case got.refusal != nil && !w.has[a.key()]:
+			return // it was given up before
+		case got.refusal != nil:
+			w.fail("the update is refused: %s", got.refusal.Message)
+			return
+		case got.Effect == broker.Accepted:
+			if phase, ended := finish(got.Token); ended && phase != lifecycle.Succeeded {
+				w.fail("the update failed")
+				return
+			}
+		}
+		w.platform.plan = w.another()
+		return
+	}
+	w.fail("the update is never answered")
+}
+
+func (w *world) deprovision() {
+	w.remove(instanceKey(), "DELETE of the instance", func(ctx context.Context, c broker.Caller) (broker.Result, error) {
+		return w.broker.Deprovision(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: w.platform.plan})
+	})
+	for key := range w.has {
+		delete(w.has, key) // bindings go with it
+	}
+}
+
+func (w *world) unbind(b string) {
+	w.remove(bindingKey(b), "DELETE of "+b, func(ctx context.Context, c broker.Caller) (broker.Result, error) {
+		return w.broker.Unbind(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: b, ServiceID: serviceID, PlanID: w.platform.plan})
+	})
+	delete(w.has, bindingKey(b))
+}
+
+// remove sends a DELETE until the thing is gone.
+func (w *world) remove(key lifecycle.Key, what string, send func(context.Context, broker.Caller) (broker.Result, error)) {
+	for range tries {
+		c := w.caller()
+		got := w.ask(what, func(ctx context.Context) (broker.Result, error) { return send(ctx, c) })
+		switch {
+		case got.lost:
+		case got.is(lifecycle.Gone), got.Effect == broker.Done:
+			return
+		case got.is(lifecycle.ConcurrencyError):
+			w.later()
+		case got.refusal != nil:
+			w.fail("%s is refused: %s", what, got.refusal.Message)
+			return
+		case w.await(key, got.Token) == lifecycle.Succeeded:
+			return
+		}
+	}
+	w.fail("%s never succeeds", what)
+}
+
+// cancel asks the status façade to cancel the creation.
+func (w *world) cancel(a act) {
+	of := "provision"
+	if a.binding != "" {
+		of = "bind" + a.binding
+	}
+	token, ok := w.tokens[of]
+	if !ok || !w.has[a.key()] {
+		return // it was given up before, or had no operation
+	}
+	for range tries {
+		var deletion *broker.Poll
+		got := w.ask("cancelling of "+token.String(), func(ctx context.Context) (broker.Result, error) {
+			_, d, err := w.broker.Cancel(ctx, w.callerAt(w.clock), token.String())
+			deletion = d
+			return broker.Result{}, err
+		})
+		switch {
+		case got.lost:
+			continue
+		case got.is(lifecycle.Conflict):
+			// Too late: it has ended. What was made stays.
+			if w.await(a.key(), token) == lifecycle.Failed {
+				delete(w.has, a.key())
+			}
+			return
+		case got.refusal != nil:
+			w.fail("cancelling is refused: %s", got.refusal.Message)
+			return
+		case deletion != nil && w.await(a.key(), deletion.Token) != lifecycle.Succeeded:
+			w.fail("what was cancelled is not removed")
+		}
+		w.seen(token, lifecycle.Failed)
+		delete(w.has, a.key())
+		return
+	}
+	w.fail("cancelling is never answered")
+}
+
+func (w *world) String() string { return fmt.Sprintf("%s (alone %v)", w.name, w.alone) }

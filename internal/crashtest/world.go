@@ -1,0 +1,454 @@
+package crashtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/store/storetest"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+const (
+	hardTimeout = time.Minute
+	leaseTime   = 2 * time.Minute // as the worker takes it: the timeout, and a margin for clocks
+	requestTime = 20 * time.Second
+	serviceID   = "5d5ff4c2-51ee-4f4c-8a5a-0b8f6e3c9d20"
+	planA       = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c21"
+	planB       = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c22"
+	deployment  = "crashtest"
+)
+
+// offered is the catalog of a subject: plans where every request may be
+// answered now or later.
+func offered(s Subject) *catalog.Catalog {
+	settings, err := json.Marshal(s.Settings) // which is YAML, too
+	if err != nil || s.Settings == nil {
+		settings = []byte("{}")
+	}
+	plan := `
+- id: %s
+  name: %s
+  description: One of two
+  asynchronous: allowed
+  asynchronous_binding: allowed
+  binding_rotatable: true
+  settings: %s
+`
+	c, err := catalog.Load([]string{s.Name}, catalog.Source{Name: "crashtest", FS: fstest.MapFS{"crashtest.yaml": {Data: []byte(`
+id: ` + serviceID + `
+name: crashtest
+description: For histories
+provider: ` + s.Name + `
+bindable: true
+plan_updateable: true
+instances_retrievable: true
+bindings_retrievable: true
+plans:` + fmt.Sprintf(plan, planA, "a", settings) + fmt.Sprintf(plan, planB, "b", settings))}}})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+var (
+	errLost    = errors.New("the connection was closed before the answer came")
+	errRefused = errors.New("throttled")
+)
+
+// died is how a process ends.
+type died struct{}
+
+// A task is a process: one request, one step or one sweep.
+type task struct {
+	name   string
+	ended  chan any // nil, died, or what it panicked with; standing if it only stands still
+	resume chan bool
+	until  time.Time // when it is ended from outside
+}
+
+type standing struct{}
+
+// A landing is a call to the cloud that is on its way.
+type landing struct {
+	at   time.Time
+	name string
+	do   func() error
+}
+
+// A visit is an execution that waits for its next step.
+type visit struct {
+	ref workflow.Ref
+	at  time.Time
+}
+
+// A world is one history.
+type world struct {
+	plan
+	subject Subject
+	without *Safeguard
+
+	clock   time.Time
+	since   time.Time // older leases belong to processes that are known to be dead
+	records *storetest.Memory
+	cloud   provider.Provider
+	holds   provider.Inventory
+	key     vault.Vault
+	offered *catalog.Catalog
+	serial  int
+	effects int
+	struck  int // faults that happened
+	current *task
+	still   []*task // that stand still
+	late    []landing
+	visits  []visit
+	told    []string
+	log     bytes.Buffer
+	wrong   []error
+
+	broker *broker.Broker
+	worker *worker.Worker
+	reaper *reaper.Reaper
+	ledger *ledger.Ledger
+
+	platform
+}
+
+func newWorld(s Subject, p plan, g *Safeguard) *world {
+	key, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		panic(err)
+	}
+	w := &world{
+		plan: p, subject: s, without: g, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		records: storetest.NewMemory(), key: key, offered: offered(s), platform: newPlatform(),
+	}
+	w.cloud, w.holds = s.New(w.now, w.cloudEffect)
+	w.begin()
+	return w
+}
+
+func (w *world) now() time.Time { return w.clock }
+
+func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without == g }
+
+// begin starts the processes anew: what they remember is gone.
+func (w *world) begin() {
+	id := func() string {
+		w.serial++
+		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, w.serial)
+	}
+	log := slog.New(slog.NewTextHandler(&w.log, nil))
+	w.ledger = ledger.New(crashing{w.records, w}, "account", "region", id)
+	w.broker = broker.New(broker.Options{
+		Records: w.brokersRecords(), Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: id, Log: log,
+		NewSecret:       func() []byte { return []byte(canary + strings.Repeat("x", 32-len(canary))) },
+		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
+	})
+	w.worker = worker.New(worker.Options{
+		Records: w.workersRecords(), Vault: crashingVault{w.key, w}, Plans: w.offered, Now: w.now, NewID: id, Log: log,
+		Providers:   map[string]provider.Provider{w.subject.Name: w.provider()},
+		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, LeasesSince: w.since,
+	})
+	w.reaper = reaper.New(reaper.Options{
+		Records: w.ledger, Start: engine{w}.Start, Now: w.now, NewID: id, OperationTimeout: 24 * time.Hour, Log: log,
+		Inventory: &reaper.InventoryOptions{
+			Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Deployment: deployment, Every: time.Hour,
+		},
+	})
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.told = append(w.told, w.clock.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+func (w *world) fail(format string, args ...any) {
+	err := fmt.Errorf(format, args...)
+	w.tell("WRONG: %v", err)
+	w.wrong = append(w.wrong, err)
+}
+
+// run lets a process run until it ends, dies or stands still, and reports
+// whether it came to its end.
+func (w *world) run(name string, limit time.Duration, do func()) bool {
+	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit)}
+	go func() {
+		defer func() { t.ended <- recover() }()
+		do()
+	}()
+	return w.attend(t)
+}
+
+func (w *world) attend(t *task) bool {
+	w.current = t
+	how := <-t.ended
+	w.current = nil
+	switch how.(type) {
+	case nil:
+		return true
+	case died:
+		w.tell("%s dies", t.name)
+		if w.alone {
+			w.crash()
+		}
+		return false
+	case standing:
+		w.still = append(w.still, t)
+		return false
+	default:
+		panic(how)
+	}
+}
+
+// crash ends the one process there is, and starts the next.
+func (w *world) crash() {
+	for _, t := range w.still {
+		t.resume <- false
+		<-t.ended
+	}
+	w.still, w.visits = nil, nil
+	w.clock = w.clock.Add(time.Second)
+	w.since = w.clock
+	w.begin()
+	refs, err := w.reaper.Unsettled(context.Background())
+	if err != nil {
+		w.fail("resuming: %v", err)
+	}
+	for _, ref := range refs {
+		w.visits = append(w.visits, visit{ref, w.clock})
+	}
+}
+
+// effect is called around everything that outlives a process.
+func (w *world) effect(name string, do func() error) error {
+	if w.current == nil {
+		return do() // nobody's process: the world itself
+	}
+	return w.strike(name, false, do)
+}
+
+func (w *world) cloudEffect(name string, do func() error) error {
+	if w.current == nil {
+		return do()
+	}
+	return w.strike("cloud "+name, true, do)
+}
+
+func (w *world) strike(name string, cloud bool, do func() error) error {
+	w.effects++
+	kind := w.faults[w.effects]
+	if (kind == late || kind == veryLate || kind == unsure) && (!cloud || w.alone) {
+		kind = none // nothing is on its way to a file
+	}
+	mark := ""
+	if kind != none {
+		w.struck++
+		mark = " ** " + kind.String()
+	}
+	w.tell("  [%d] %s: %s%s", w.effects, w.current.name, name, mark)
+	switch kind {
+	case dieBefore:
+		panic(died{})
+	case dieAfter:
+		_ = do()
+		panic(died{})
+	case lost:
+		_ = do()
+		return errLost
+	case refused:
+		return errRefused
+	case late, veryLate, unsure:
+		w.late = append(w.late, landing{w.clock.Add(w.after(kind)), name, do})
+		if kind == unsure {
+			w.clock = w.clock.Add(20 * time.Second) // as long as a call may take
+			return context.DeadlineExceeded
+		}
+		panic(died{})
+	case suspended:
+		t := w.current
+		t.ended <- standing{}
+		if !<-t.resume {
+			panic(died{})
+		}
+		return do()
+	default:
+		return do()
+	}
+}
+
+// crashing is a store whose commits are effects.
+type crashing struct {
+	*storetest.Memory
+	w *world
+}
+
+func (c crashing) Commit(ctx context.Context, changes ...store.Change) error {
+	return c.w.effect("commit", func() error { return c.Memory.Commit(ctx, changes...) })
+}
+
+// crashingVault is a vault whose every use is an effect.
+type crashingVault struct {
+	vault.Vault
+	w *world
+}
+
+func (c crashingVault) Seal(ctx context.Context, l vault.Label, plain []byte) (sealed []byte, err error) {
+	if plain == nil {
+		return nil, nil
+	}
+	err = c.w.effect("seal", func() error { sealed, err = c.Vault.Seal(ctx, l, plain); return err })
+	return sealed, err
+}
+
+func (c crashingVault) Open(ctx context.Context, l vault.Label, sealed []byte) (plain []byte, err error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	err = c.w.effect("open", func() error { plain, err = c.Vault.Open(ctx, l, sealed); return err })
+	return plain, err
+}
+
+// engine remembers what is to be driven.
+type engine struct{ w *world }
+
+func (e engine) Start(_ context.Context, ref workflow.Ref) error {
+	return e.w.effect("start "+ref.Name(), func() error {
+		for _, v := range e.w.visits {
+			if v.ref == ref {
+				return nil
+			}
+		}
+		at := e.w.clock
+		if e.w.lively {
+			at = at.Add(time.Duration(e.w.rng.Int64N(int64(3 * time.Second)))) // executions take a while to begin
+		}
+		e.w.visits = append(e.w.visits, visit{ref, at})
+		return nil
+	})
+}
+
+// Finish is for synchronous work, of which these histories have none.
+func (e engine) Finish(context.Context, workflow.Ref) error { return nil }
+
+// lister lets the reaper see what exists.
+type lister struct{ provider.Inventory }
+
+func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+	page, next, err := l.Inventory.List(ctx, cursor)
+	for _, h := range page {
+		things = append(things, reaper.Thing{
+			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
+}
+
+// go on does the next thing that happens: something lands, a process goes on,
+// an execution makes a step, or time passes and the reaper looks.
+func (w *world) goOn() {
+	w.land()
+	w.goneIsGone()
+	if w.lively && len(w.still) > 0 && w.rng.IntN(2) == 0 {
+		w.wake(w.rng.IntN(len(w.still)))
+		return
+	}
+	if n := w.nextVisit(); n >= 0 {
+		v := w.visits[n]
+		w.visits = slices.Delete(w.visits, n, n+1)
+		if v.at.After(w.clock) {
+			w.clock = v.at
+			w.land()
+		}
+		w.step(v.ref)
+		if w.lively && w.rng.IntN(8) == 0 {
+			w.step(v.ref) // delivered twice
+		}
+		return
+	}
+	if len(w.still) > 0 {
+		w.wake(0)
+		return
+	}
+	w.sweep(time.Minute)
+}
+
+// nextVisit is the execution whose step comes next; -1 if none waits.
+func (w *world) nextVisit() int {
+	if len(w.visits) == 0 {
+		return -1
+	}
+	if w.lively && w.rng.IntN(4) == 0 {
+		return w.rng.IntN(len(w.visits))
+	}
+	next := 0
+	for n, v := range w.visits {
+		if v.at.Before(w.visits[next].at) {
+			next = n
+		}
+	}
+	return next
+}
+
+func (w *world) step(ref workflow.Ref) {
+	w.run("step of "+ref.Name(), hardTimeout, func() {
+		outcome, err := w.stepped(ref)
+		if err == nil && !outcome.Settled {
+			w.visits = append(w.visits, visit{ref, w.clock.Add(max(outcome.Wait, time.Millisecond))})
+		}
+	})
+}
+
+func (w *world) sweep(after time.Duration) {
+	w.clock = w.clock.Add(after)
+	w.land()
+	w.run("sweep", hardTimeout, func() {
+		// What it could not do, the next one does.
+		_, _ = w.reaper.Sweep(context.Background())
+	})
+}
+
+// wake lets a process go on that stood still, if its time is not over.
+func (w *world) wake(n int) {
+	t := w.still[n]
+	w.still = slices.Delete(w.still, n, n+1)
+	if w.clock.After(t.until) {
+		w.tell("%s is ended from outside", t.name)
+		t.resume <- false
+		<-t.ended
+		return
+	}
+	w.tell("%s goes on", t.name)
+	w.current = t
+	t.resume <- true
+	w.attend(t)
+}
+
+// land lets arrive what is due to.
+func (w *world) land() {
+	for n := 0; n < len(w.late); {
+		l := w.late[n]
+		if l.at.After(w.clock) {
+			n++
+			continue
+		}
+		w.late = slices.Delete(w.late, n, n+1)
+		w.tell("  landing: %s: %v", l.name, l.do())
+	}
+}
