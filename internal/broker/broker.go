@@ -169,7 +169,7 @@ func (b *Broker) begun(c lifecycle.Course) {
 // launch starts the operation that was just committed. A start that fails is
 // no error: the intent is durable, and the reaper starts it.
 func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
-	logs.Add(ctx, logs.Operation, c.Token().String())
+	logs.AddOperation(ctx, c.Token())
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	if err := b.Engine.Start(ctx, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
@@ -179,7 +179,7 @@ func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
 // follow answers for an operation that runs: later, where the client allows
 // that; else once it has settled. Created is the effect of its success.
 func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, success Effect) (Result, error) {
-	logs.Add(ctx, logs.Operation, c.Token().String())
+	logs.AddOperation(ctx, c.Token())
 	if later {
 		return b.accepted(c), nil
 	}

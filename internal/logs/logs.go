@@ -5,8 +5,8 @@ package logs
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 )
 
@@ -20,7 +20,8 @@ const (
 // that ends a request names the operation that was begun deep inside.
 type about struct {
 	mu    sync.Mutex
-	attrs []slog.Attr
+	attrs [2]slog.Attr // one for each name
+	n     int
 }
 
 type key struct{}
@@ -30,17 +31,40 @@ func Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, &about{})
 }
 
-// Add says what the context's lines are about, from now on; an empty value says
-// nothing, and a later one replaces an earlier one of the name. Without Begin,
-// it does nothing.
-func Add(ctx context.Context, name, value string) {
+// AddRequest says which request the context's lines are about, from now on;
+// empty says nothing. Without Begin, it does nothing.
+func AddRequest(ctx context.Context, identity string) {
+	if identity != "" {
+		add(ctx, slog.String(RequestIdentity, identity))
+	}
+}
+
+// AddOperation says which operation the context's lines are about, from now on;
+// its token is written only where there is a line. Without Begin, it does nothing.
+func AddOperation(ctx context.Context, token fmt.Stringer) {
+	add(ctx, slog.Any(Operation, later{token}))
+}
+
+// later is a text that is made when a line is written.
+type later struct{ fmt.Stringer }
+
+// LogValue implements slog.LogValuer.
+func (l later) LogValue() slog.Value { return slog.StringValue(l.String()) }
+
+// add replaces what was said under the name.
+func add(ctx context.Context, attr slog.Attr) {
 	a, ok := ctx.Value(key{}).(*about)
-	if !ok || value == "" {
+	if !ok {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.attrs = append(slices.DeleteFunc(slices.Clone(a.attrs), func(was slog.Attr) bool { return was.Key == name }), slog.String(name, value))
+	at := 0
+	for at < a.n && a.attrs[at].Key != attr.Key {
+		at++
+	}
+	a.attrs[at] = attr
+	a.n = max(a.n, at+1)
 }
 
 // A Handler adds to each line what its context is about.
@@ -50,10 +74,10 @@ type Handler struct{ slog.Handler }
 func (h Handler) Handle(ctx context.Context, r slog.Record) error {
 	if a, ok := ctx.Value(key{}).(*about); ok {
 		a.mu.Lock()
-		attrs := a.attrs
+		attrs, n := a.attrs, a.n
 		a.mu.Unlock()
 		r = r.Clone()
-		r.AddAttrs(attrs...)
+		r.AddAttrs(attrs[:n]...)
 	}
 	return h.Handler.Handle(ctx, r)
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/longshore/longshore/internal/logs"
 )
 
+type name string
+
+func (n name) String() string { return string(n) }
+
 func TestLinesSayWhatTheyAreAbout(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -18,19 +22,19 @@ func TestLinesSayWhatTheyAreAbout(t *testing.T) {
 		return a
 	}})})
 	ctx := logs.Begin(context.Background())
-	logs.Add(ctx, logs.RequestIdentity, "r1")
+	logs.AddRequest(ctx, "r1")
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	logs.Add(inner, logs.Operation, "o1")
-	logs.Add(inner, logs.Operation, "")
+	logs.AddOperation(inner, name("o1"))
+	logs.AddRequest(inner, "")
 	log.With("a", 1).InfoContext(ctx, "outer")
-	logs.Add(inner, logs.Operation, "o2")
+	logs.AddOperation(inner, name("o2"))
 	log.InfoContext(inner, "inner", "b", 2)
 	other := logs.Begin(ctx)
-	logs.Add(other, logs.Operation, "o3")
+	logs.AddOperation(other, name("o3"))
 	log.InfoContext(other, "other")
 	log.InfoContext(ctx, "still")
-	logs.Add(context.Background(), logs.Operation, "nowhere")
+	logs.AddOperation(context.Background(), name("nowhere"))
 	log.Info("without")
 	want := `msg=outer a=1 request_identity=r1 operation=o1
 msg=inner b=2 request_identity=r1 operation=o2

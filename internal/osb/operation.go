@@ -31,7 +31,7 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	logs.Add(ctx, logs.Operation, p.Token.String())
+	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
 	body := pollBody{State: op.Phase, Description: describe(op)}
 	if c.API >= 16 && op.Phase == lifecycle.Failed {
@@ -96,7 +96,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	logs.Add(ctx, logs.Operation, p.Token.String())
+	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
 	done := condition{Type: "Completed", LastTransitionTime: op.Started.UTC()}
 	if !op.Settled.IsZero() {

@@ -1,6 +1,7 @@
 package osb
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -52,7 +53,7 @@ type failureBody struct {
 }
 
 // refusal turns an error into an answer. What is not a Refusal is internal.
-func (s *Server) refusal(err error, r *http.Request) response {
+func (s *Server) refusal(ctx context.Context, err error, r *http.Request) response {
 	var refused *lifecycle.Refusal
 	var method *methodNotAllowed
 	header := http.Header{}
@@ -62,7 +63,7 @@ func (s *Server) refusal(err error, r *http.Request) response {
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
-		s.Log.ErrorContext(r.Context(), "internal error", "id", id, "route", route(r), "error", err)
+		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", route(r), "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
 	}
 	answer := answers[refused.Reason]

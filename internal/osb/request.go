@@ -2,6 +2,7 @@ package osb
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -35,7 +36,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 }
 
 // parse checks the syntax of the request: query, body, types (step 5).
-func (s *Server) parse(w http.ResponseWriter, c *call) error {
+func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
 	var err error
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
 		// Polls are never refused for what is only a hint: platforms take 400
@@ -46,7 +47,7 @@ func (s *Server) parse(w http.ResponseWriter, c *call) error {
 	}
 	var readable bool
 	if c.Asker, readable = asker(c.Request); !readable {
-		s.Log.WarnContext(c.Context(), "originating identity cannot be read and is left out", "route", route(c.Request))
+		s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", route(c.Request))
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
 		if c.body, err = readObject(w, c.Request); err != nil {

@@ -198,11 +198,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	prefix, r := withoutPrefix(r)
 	ctx := logs.Begin(r.Context())
-	logs.Add(ctx, logs.RequestIdentity, requestIdentity(r))
-	r = r.WithContext(ctx)
-	resp, err := s.answer(w, r, prefix, received)
+	logs.AddRequest(ctx, requestIdentity(r))
+	resp, err := s.answer(ctx, w, r, prefix, received)
 	if err != nil {
-		resp = s.refusal(err, r)
+		resp = s.refusal(ctx, err, r)
 	}
 	h := w.Header()
 	for name, values := range resp.header {
@@ -247,10 +246,10 @@ func encode(body any) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.ErrorContext(r.Context(), "panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.Log.ErrorContext(ctx, "panic", "route", route(r), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errors.New("a handler panicked")
 		}
 	}()
@@ -280,10 +279,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, prefix string, r
 	if err != nil {
 		return response{}, err
 	}
-	if err := s.parse(w, c); err != nil {
+	if err := s.parse(ctx, w, c); err != nil {
 		return response{}, err
 	}
-	return handle(s, r.Context(), c)
+	return handle(s, ctx, c)
 }
 
 // underV2 reports whether the version header is required: everywhere but on

@@ -74,7 +74,7 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		return settled, nil
 	}
 	op := b.Operation
-	logs.Add(ctx, logs.RequestIdentity, op.Asker.Request)
+	logs.AddRequest(ctx, op.Asker.Request)
 	if !now.Before(op.Deadline) {
 		return w.recordBinding(ctx, ref, r, "", func(_ context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
 			b, err := r.binding.Fail(now, lifecycle.Overdue())

@@ -26,7 +26,7 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 		return settled, nil // overtaken, settled, or driven again by another
 	}
 	op := i.Operation
-	logs.Add(ctx, logs.RequestIdentity, op.Asker.Request)
+	logs.AddRequest(ctx, op.Asker.Request)
 	if !now.Before(op.Deadline) {
 		return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 			next, err := i.Fail(now, lifecycle.Overdue())

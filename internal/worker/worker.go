@@ -88,7 +88,7 @@ var (
 // that the records could not be read or written.
 func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 	ctx = logs.Begin(ctx)
-	logs.Add(ctx, logs.Operation, ref.Token.String())
+	logs.AddOperation(ctx, ref.Token)
 	if ref.Token.Key.IsBinding() {
 		return w.stepBinding(ctx, ref)
 	}
