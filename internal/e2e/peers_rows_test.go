@@ -118,7 +118,7 @@ func peersOfBrokerAPI() []peer {
 			{rule: "MISC-06", given: ready, method: "PUT", path: "I/service_bindings/B", body: bind1, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 201, has: []string{"credentials"}},
 		}},
 		{row: "B13", wrong: "parameters and context are in the log of a provision that fails", right: "never", test: logsTellNothing},
-		{row: "B14", wrong: "credentials that JSON cannot hold are an empty 201, and in the log", right: "an internal error that quotes nothing", elsewhere: "internal/osb TestWhatCannotBeEncoded"},
+		{row: "B14", wrong: "credentials that JSON cannot hold are an empty 201, and in the log", right: "an internal error that quotes nothing", elsewhere: "internal/osb TestWhatCannotBeEncodedIsAnInternalError"},
 		{row: "B15", wrong: "60 MB, JSON followed by more, and parameters that are a text are taken", right: "413, 400 and 400", cases: []httpCase{
 			{rule: "INP-14", method: "PUT", path: "I", body: `{"x":"` + strings.Repeat("a", 60<<20) + `"}`, status: 413, then: noInstance},
 			{rule: "INP-01", method: "PUT", path: "I", body: sync1 + "{}", status: 400, then: noInstance},

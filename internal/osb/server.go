@@ -200,8 +200,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := logs.Begin(r.Context())
 	logs.AddRequest(ctx, requestIdentity(r))
 	resp, err := s.answer(ctx, w, r, prefix, received)
+	if err == nil {
+		err = resp.encode()
+	}
 	if err != nil {
 		resp = s.refusal(ctx, err, r)
+		_ = resp.encode() // it holds nothing but texts and flags
 	}
 	h := w.Header()
 	for name, values := range resp.header {
@@ -217,33 +221,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if resp.status != http.StatusNotModified {
 		h.Set("Content-Type", "application/json")
 	}
-	body := resp.raw
-	if body == nil && resp.status != http.StatusNotModified {
-		if body, err = encode(resp.body); err != nil {
-			resp.status = http.StatusInternalServerError
-			body = []byte(`{"description":"` + internalSentence + `"}`)
-			s.Log.ErrorContext(ctx, "answer could not be encoded", "route", route(r))
-		}
-	}
 	w.WriteHeader(resp.status)
-	if len(body) > 0 {
-		_, _ = w.Write(body) // the client may have gone
+	if len(resp.raw) > 0 {
+		_, _ = w.Write(resp.raw) // the client may have gone
 	}
 	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
 	s.Log.InfoContext(ctx, "request", "method", r.Method, "route", route(r), "status", resp.status,
 		"milliseconds", s.Now().Sub(began).Milliseconds())
 }
 
-func encode(body any) ([]byte, error) {
-	if body == nil {
-		body = struct{}{}
+// encode makes the body what is sent, before anything of the answer is.
+func (r *response) encode() error {
+	if r.raw != nil || r.status == http.StatusNotModified {
+		return nil
 	}
-	out, err := json.Marshal(body)
+	if r.body == nil {
+		r.body = struct{}{}
+	}
+	raw, err := json.Marshal(r.body)
 	if err != nil {
 		// The cause may quote a credential.
-		return nil, errors.New("encoding an answer: it holds what JSON cannot")
+		return errors.New("encoding an answer: it holds what JSON cannot")
 	}
-	return append(out, '\n'), nil
+	r.raw = append(raw, '\n')
+	return nil
 }
 
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
