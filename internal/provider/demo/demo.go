@@ -2,7 +2,7 @@
 // are real but worth nothing, so that platform teams can test against it. How
 // long its work takes, and what fails, is chosen by the plan or by the user.
 //
-// Settings of a plan:
+// Settings of a plan, which no parameter overrides:
 //
 //   - delay_seconds: how long each operation takes;
 //   - fail: the kind of operation that fails, or a list of them;

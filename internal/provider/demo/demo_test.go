@@ -199,7 +199,7 @@ func TestDelays(t *testing.T) {
 		"SynchronousParameter": {reason: "also of synchronous work", synchronous: true, parameters: `{"delay_seconds":2}`, want: 2 * time.Second},
 		"Plan":                 {reason: "the plan chooses", settings: map[string]any{"delay_seconds": 7}, want: 7 * time.Second},
 		"PlanNumber":           {reason: "in any number that a decoder gives", settings: map[string]any{"delay_seconds": json.Number("1.5")}, want: 1500 * time.Millisecond},
-		"ParameterOverPlan":    {reason: "the user's choice counts more", parameters: `{"delay_seconds":1}`, settings: map[string]any{"delay_seconds": 7.0}, want: time.Second},
+		"PlanOverParameter":    {reason: "what the operator fixed is final", parameters: `{"delay_seconds":1}`, settings: map[string]any{"delay_seconds": 7.0}, want: 7 * time.Second},
 		"OtherParameters":      {reason: "other parameters have no effect", parameters: `{"parameter1":1,"parameter2":"value"}`, want: delay},
 	}
 	for name, c := range cases {

@@ -37,13 +37,6 @@ func (p *Provider) wishesOf(op provider.Operation, parameters json.RawMessage, s
 		}
 	}
 
-	if v, ok := settings["delay_seconds"]; ok {
-		note(w.setDelay(v), `The plan's setting "delay_seconds" is not a number of seconds from 0 to 604800. Ask the operator of the service.`)
-	}
-	if v, ok := settings["fail"]; ok {
-		note(w.setPlanFail(op, v), `The plan's setting "fail" is not a list of kinds of operations. Ask the operator of the service.`)
-	}
-
 	var given map[string]json.RawMessage
 	if len(parameters) > 0 {
 		note(json.Unmarshal(parameters, &given) == nil, "The parameters are not a JSON object.")
@@ -55,6 +48,14 @@ func (p *Provider) wishesOf(op provider.Operation, parameters json.RawMessage, s
 	}
 	if v, ok := given["fail"]; ok {
 		note(w.setFail(op, v), `The parameter "fail" must be true, false, or one of "provision", "update", "deprovision", "bind", "unbind".`)
+	}
+
+	// The plan's settings come last: what the operator fixed is final.
+	if v, ok := settings["delay_seconds"]; ok {
+		note(w.setDelay(v), `The plan's setting "delay_seconds" is not a number of seconds from 0 to 604800. Ask the operator of the service.`)
+	}
+	if v, ok := settings["fail"]; ok {
+		note(w.setPlanFail(op, v), `The plan's setting "fail" is not a list of kinds of operations. Ask the operator of the service.`)
 	}
 
 	if first != nil {
