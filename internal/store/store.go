@@ -123,3 +123,13 @@ type Store interface {
 	// the version its change names. Records of one commit have distinct keys.
 	Commit(ctx context.Context, changes ...Change) error
 }
+
+// A Scanner reads everything that there is, which costs as much as everything:
+// it is for operators, never for serving requests. Every store of this program
+// is one.
+type Scanner interface {
+	// Scan reads one page of all records, in any order. Cursor is empty for
+	// the first page, then the Next of the last. What is there throughout is
+	// on one page; what changes meanwhile may be on one as it was or as it is.
+	Scan(ctx context.Context, cursor string) (Page, error)
+}

@@ -144,6 +144,19 @@ func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (sto
 	return page, nil
 }
 
+// Scan implements store.Scanner.
+func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	var page store.Page
+	err := s.view(ctx, func(b buckets) (err error) {
+		page, err = b.list(nil, cursor)
+		return err
+	})
+	if err != nil {
+		return store.Page{}, fmt.Errorf("listing all records: %w", err)
+	}
+	return page, nil
+}
+
 // Due implements store.Store. Records are listed in the order of their due
 // times, and a commit shows in the listing at once.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {

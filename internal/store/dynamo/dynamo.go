@@ -34,6 +34,8 @@ type Reads interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	// Scan is for operators: no function's role allows it.
+	Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
 // Writes are the calls of *dynamodb.Client that change something.
@@ -151,22 +153,7 @@ func (s *Store) list(ctx context.Context, partition, prefix, cursor string) (sto
 	if err != nil {
 		return store.Page{}, err
 	}
-	var page store.Page
-	for _, i := range out.Items {
-		r, err := decode(i)
-		if err != nil {
-			return store.Page{}, err
-		}
-		page.Records = append(page.Records, r)
-	}
-	if len(out.LastEvaluatedKey) > 0 {
-		last, err := decodeKey(out.LastEvaluatedKey)
-		if err != nil {
-			return store.Page{}, err
-		}
-		page.Next = newListCursor(last)
-	}
-	return page, nil
+	return pageOf(out.Items, out.LastEvaluatedKey)
 }
 
 // Due implements store.Store. Each page is one Query of a shard of the index,
@@ -230,6 +217,57 @@ func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Pag
 		page.Next, err = newDueCursor(shard+1, nil)
 	}
 	return page, err
+}
+
+// Scan implements store.Scanner.
+func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	page, err := s.scan(ctx, cursor)
+	if err != nil {
+		return store.Page{}, fmt.Errorf("listing all records: %w", err)
+	}
+	return page, nil
+}
+
+func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
+	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)}
+	if at != "" {
+		c, err := parseCursor(at)
+		if err != nil {
+			return store.Page{}, err
+		}
+		if c.Due != nil || store.CheckKey(c.key()) != nil {
+			return store.Page{}, badCursor(at)
+		}
+		in.ExclusiveStartKey = itemKey(c.key())
+	}
+	var out *dynamodb.ScanOutput
+	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
+		out, err = s.client.Scan(ctx, in, once)
+		return err
+	})
+	if err != nil {
+		return store.Page{}, readError(err)
+	}
+	return pageOf(out.Items, out.LastEvaluatedKey)
+}
+
+// pageOf is a page of a listing in the order of the table.
+func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, _ error) {
+	for _, i := range items {
+		r, err := decode(i)
+		if err != nil {
+			return store.Page{}, err
+		}
+		page.Records = append(page.Records, r)
+	}
+	if len(end) > 0 {
+		last, err := decodeKey(end)
+		if err != nil {
+			return store.Page{}, err
+		}
+		page.Next = newListCursor(last)
+	}
+	return page, nil
 }
 
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {

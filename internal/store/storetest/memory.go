@@ -58,6 +58,14 @@ func (m *Memory) List(ctx context.Context, partition, prefix, cursor string) (st
 	})
 }
 
+// Scan implements store.Scanner.
+func (m *Memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Page{}, err
+	}
+	return m.page(cursor, func(r store.Record) (string, bool) { return fmt.Sprintf("%q %q", r.Partition, r.Sort), true })
+}
+
 // Due implements store.Store.
 func (m *Memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	if err := ctx.Err(); err != nil {

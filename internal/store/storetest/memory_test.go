@@ -170,6 +170,22 @@ func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (stor
 	return m.page(entries, cursor, cmp.Compare[string])
 }
 
+func (m *memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	if err := m.done(ctx); err != nil {
+		return store.Page{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var entries []entry
+	for k, r := range m.records {
+		if m.is("ScansOnePartition") && len(entries) > 0 && entries[0].record.Partition != k.Partition {
+			continue
+		}
+		entries = append(entries, entry{place: fmt.Sprintf("%q %q", k.Partition, k.Sort), record: r})
+	}
+	return m.page(entries, cursor, cmp.Compare[string])
+}
+
 type entry struct {
 	place  string
 	record store.Record

@@ -76,6 +76,7 @@ func Run(t *testing.T, open Factory) {
 		{"Commit", commitTests},
 		{"List", listTests},
 		{"Due", dueTests},
+		{"Scan", scanTests},
 		{"Races", raceTests},
 		{"Load", loadTests},
 		{"LostAnswers", lostTests},

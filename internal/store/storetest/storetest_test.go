@@ -84,6 +84,7 @@ func TestMutants(t *testing.T) {
 		"ListsOtherPartitions": {"a partition's name is taken for a prefix", "List/Partitions"},
 		"SortsWithoutCase":     {"the order is not that of bytes", "List/Order"},
 		"SkipsAtPageEnd":       {"a record between two pages is lost", "List/Many"},
+		"ScansOnePartition":    {"a scan ends with the partition", "Scan/Everything"},
 		"DueOnlyBefore":        {"what is due now is not due", "Due/Boundary"},
 		"ListsZeroDue":         {"what is never due is due", "Due/Zero"},
 		"TakesEpochForZero":    {"1970 is taken for no time", "Due/Zero"},
