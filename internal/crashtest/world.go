@@ -269,8 +269,7 @@ func (w *world) strike(name string, cloud bool, do func() error) error {
 		_ = do()
 		panic(died{})
 	case lost:
-		_ = do()
-		return errLost
+		return errors.Join(errLost, do()) // what the call itself said is not hidden
 	case refused:
 		return errRefused
 	case late, veryLate, unsure:
