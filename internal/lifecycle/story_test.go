@@ -176,7 +176,7 @@ func buried(i *lifecycle.Instance, minute int) {
 	kept := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
 	i.State, i.Attributes, i.Unusable = lifecycle.Deleted, kept, false
 	i.Expires, i.LateLook = at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
-	i.Due, i.Leases, i.Wary, i.AbsentSince = i.LateLook, nil, false, time.Time{}
+	i.Due, i.Wary, i.AbsentSince = i.LateLook, false, time.Time{}
 }
 
 // entombed is a tombstone of what never was: nothing can come late of it.
@@ -423,7 +423,7 @@ func bindingFails(reason string, minute int, change func(*lifecycle.Binding)) de
 // unbound is a tombstone: only what names things is left.
 func unbound(b *lifecycle.Binding, minute int) {
 	b.State, b.Expires, b.LateLook = lifecycle.Deleted, at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
-	b.Due, b.Leases, b.Wary, b.AbsentSince = b.LateLook, nil, false, time.Time{}
+	b.Due, b.Wary, b.AbsentSince = b.LateLook, false, time.Time{}
 	b.Parameters, b.Secret, b.Grant, b.Context, b.AppGUID, b.Route, b.Predecessor = nil, nil, nil, nil, "", "", ""
 }
 
@@ -551,7 +551,7 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
 	stays := map[string]bool{
-		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true,
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true, "Leases": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
 		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
 	}

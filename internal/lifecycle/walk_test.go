@@ -238,7 +238,7 @@ func (w *walker[T]) check(what string) {
 	}
 	switch c.State {
 	case lifecycle.Deleted:
-		if c.Expires.IsZero() || c.LateLook.IsZero() != c.Due.Equal(c.Expires) || c.Due.After(c.Expires) || c.Leases != nil || c.Wary || !c.AbsentSince.IsZero() {
+		if c.Expires.IsZero() || c.LateLook.IsZero() != c.Due.Equal(c.Expires) || c.Due.After(c.Expires) || c.Wary || !c.AbsentSince.IsZero() {
 			wrong("it is not a tombstone that expires")
 		}
 	case lifecycle.CreateFailed, lifecycle.DeleteFailed:

@@ -232,3 +232,34 @@ func TestStraysAreRemoved(t *testing.T) {
 		t.Errorf("%d adopted, %d things are left", adopted, w.held())
 	}
 }
+
+// Another step of a deletion may still be about to call the cloud when the
+// deletion is done: what is made next with the id waits for it.
+func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
+	w := newWorld(t)
+	done(provision)(w)
+	deletion := refOf(w.must(deprovision), 1)
+	slow := w.with(func(context.Context) (provider.Status, error) {
+		// In the middle of its call, the same step is done by another.
+		w.drive(context.Background(), deletion)
+		if c := w.instance().Course; c.State != lifecycle.Deleted || len(c.Leases) != 1 {
+			t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
+		}
+		created := refOf(w.must(provision), 1)
+		outcome, err := w.with(func(context.Context) (provider.Status, error) {
+			t.Error("the creation called the cloud beside the deletion")
+			return provider.Status{Done: true}, nil
+		}).Step(context.Background(), created)
+		if err != nil || outcome.Settled {
+			t.Errorf("%+v %v", outcome, err)
+		}
+		return provider.Status{Done: true}, nil
+	})
+	if outcome, err := slow.Step(context.Background(), deletion); err != nil || !outcome.Settled {
+		t.Fatalf("%+v %v", outcome, err)
+	}
+	w.rest()
+	if i := w.instance(); i.State != lifecycle.Ready || w.held() != 1 || len(i.Leases) != 0 {
+		t.Errorf("the instance is %q, %d things exist, leases %v", i.State, w.held(), i.Leases)
+	}
+}
