@@ -81,6 +81,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN())
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
+	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
 	return stack
 }

@@ -33,6 +33,7 @@ var order = []string{
 	"internal/platforms",
 	"internal/broker",
 	"internal/worker",
+	"internal/operator",
 	"internal/reaper",
 	"internal/workflow/inprocess",
 	"internal/workflow/stepfunctions",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/osb"
 )
 
@@ -36,6 +37,14 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return validate(args[1:], out)
 	case "platform":
 		return platform(ctx, args[1:], out, diagnostics)
+	case "instances", "bindings", "operations":
+		return listing(ctx, operator.What(args[0]), args[1:], out, diagnostics)
+	case "retry":
+		return retry(ctx, args[1:], out)
+	case "settle":
+		return settle(ctx, args[1:], out)
+	case "reaper":
+		return reaperCommand(ctx, args[1:], out)
 	case "check":
 		return check(ctx, args[1:], getenv, out, diagnostics)
 	case "version":

@@ -25,6 +25,19 @@ const usage = `Longshore, a service broker.
   longshore platform remove NAME
         who may use the broker: the one over a data folder (--data DIR), or the
         one that a stack on AWS is (--stack NAME)
+  longshore instances [ID] [--platform NAME] [--state STATE] [--plan NAME] [--format table|json] [--watch]
+  longshore bindings [ID] ...
+  longshore operations [TOKEN] ...
+        what there is, or one in full; STATE is of the instance or binding, or
+        running or failed, of its operation; --watch follows what runs
+  longshore retry TOKEN
+        drive an operation that runs again, or delete what failed
+  longshore settle TOKEN --failed "MESSAGE" --yes
+        end an operation that runs; the platform's user is told the message
+  longshore reaper report [--last N] | resume
+        what the reaper saw and did; lift its halt
+        (these are for the broker over a data folder, running or not (--data
+        DIR), or the one that a stack on AWS is (--stack NAME))
   longshore check URL [--username USER] [--password PASSWORD] [--list]
                 [--format text|json|junit] [--output FILE]
                 [--only REGEXP] [--level MUST|SHOULD|REC|MAY] [--api-version 2.17]
@@ -42,6 +55,8 @@ Settings from the environment:
   LONGSHORE_DEMO_DELAY
         how long the demo's asynchronous steps take (serve), such as 500ms; 3s
         unless set
+  LONGSHORE_REAPER_DRY_RUN
+        true has the reaper only report what no record knows of (serve)
   LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
         bounds of Retry-After (serve); 1s and 1m unless set
 `

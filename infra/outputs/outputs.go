@@ -5,10 +5,12 @@ package outputs
 
 // The stack's outputs.
 const (
-	API      = "ApiId"
-	URL      = "BrokerUrl"
-	Secret   = "SecretId"
-	Table    = "TableName"
-	Key      = "KeyArn"
-	Register = "Register"
+	API    = "ApiId"
+	URL    = "BrokerUrl"
+	Secret = "SecretId"
+	Table  = "TableName"
+	Key    = "KeyArn"
+	// StateMachine drives operations.
+	StateMachine = "StateMachineArn"
+	Register     = "Register"
 )

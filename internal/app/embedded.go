@@ -70,6 +70,7 @@ type Embedded struct {
 
 	offered *catalog.Catalog
 	folder  *folder
+	control *control
 	engine  *inprocess.Engine
 	reaper  *reaper.Reaper
 	log     *slog.Logger
@@ -136,6 +137,11 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
+	console, err := newConsole(records, s.Offerings, embeddedDeployment, e.engine.Start)
+	if err != nil {
+		return nil, err
+	}
+	e.control = openControl(s.Data, console, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
@@ -208,6 +214,7 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 func (e *Embedded) Close() {
 	e.stop()
 	<-e.swept
+	e.control.close()
 	e.engine.Close()
 	e.folder.close()
 }

@@ -121,7 +121,7 @@ func (f *folder) setUp() error {
 	for _, e := range entries {
 		hasRecords = hasRecords || e.Name() == fileRecords
 		hasKey = hasKey || e.Name() == fileKey
-		if !slices.Contains([]string{fileLock, fileKey, fileRecords}, e.Name()) && !strings.HasPrefix(e.Name(), ".") {
+		if !slices.Contains([]string{fileLock, fileKey, fileRecords, fileControl}, e.Name()) && !strings.HasPrefix(e.Name(), ".") {
 			return fail(fmt.Sprintf("has no %s but holds %q", fileMarker, e.Name()),
 				"it is not a data folder, or was damaged; name an empty folder with --data, or restore this one", nil)
 		}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// A bench is an embedded broker over a folder, which can be stopped and started.
+type bench struct {
+	*testing.T
+	dir     string
+	broker  *app.Embedded
+	service string
+	plans   map[string]string
+}
+
+const secretText = "canary-9c1d"
+
+func newBench(t *testing.T) *bench {
+	b := &bench{T: t, dir: t.TempDir(), plans: map[string]string{}}
+	b.start()
+	t.Cleanup(b.stop)
+	var catalog struct {
+		Services []struct {
+			ID, Name string
+			Plans    []struct{ ID, Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(b.send("GET", "/v2/catalog", "", 200)), &catalog); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range catalog.Services {
+		if s.Name == "demo" {
+			b.service = s.ID
+			for _, p := range s.Plans {
+				b.plans[p.Name] = p.ID
+			}
+		}
+	}
+	return b
+}
+
+func (b *bench) start() {
+	b.Helper()
+	var err error
+	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, DemoDelay: 10 * time.Millisecond}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) stop() {
+	if b.broker != nil {
+		b.broker.Close()
+		b.broker = nil
+	}
+}
+
+func (b *bench) send(method, path, body string, want int) string {
+	b.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.SetBasicAuth(checkUser, checkPassword)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	r.Header.Set("X-Broker-API-Request-Identity", "request-7")
+	w := httptest.NewRecorder()
+	b.broker.Handler.ServeHTTP(w, r)
+	if w.Code != want {
+		b.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func (b *bench) provision(id, plan string, delay int, want int) (operation string) {
+	b.Helper()
+	var answer struct{ Operation string }
+	body := b.send("PUT", "/v2/service_instances/"+id+"?accepts_incomplete=true", fmt.Sprintf(
+		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`, b.service, b.plans[plan], delay, secretText), want)
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		b.Fatal(err)
+	}
+	return answer.Operation
+}
+
+// operate calls a command on the folder.
+func (b *bench) operate(want int, args ...string) string {
+	b.Helper()
+	status, out, diagnostics := called(b.T, environment, append(args, "--data", b.dir)...)
+	if status != want {
+		b.Fatalf("longshore %s: exit status %d, want %d:\n%s%s", strings.Join(args, " "), status, want, out, diagnostics)
+	}
+	if strings.Contains(out+diagnostics, secretText) {
+		b.Errorf("longshore %s tells a secret", strings.Join(args, " "))
+	}
+	return out + diagnostics
+}
+
+func has(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in:\n%s", want, text)
+		}
+	}
+}
+
+// What an operator sees is the same whether the broker runs or not.
+func TestOperatorsSee(t *testing.T) {
+	b := newBench(t)
+	b.provision("ready-1", "sync", 0, 201)
+	b.send("PUT", "/v2/service_instances/ready-1/service_bindings/bound-1", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText), 201)
+	token := b.provision("slow-1", "async", 3600, 202)
+	b.provision("gone-1", "sync", 0, 201)
+	b.send("DELETE", "/v2/service_instances/gone-1?service_id="+b.service+"&plan_id="+b.plans["sync"], "", 200)
+	for _, running := range []bool{true, false} {
+		if !running {
+			b.stop()
+		}
+		list := b.operate(0, "instances")
+		has(t, list, "INSTANCE", "ready-1   ready", "slow-1    creating", "provision, ", "demo", "async")
+		if strings.Contains(list, "gone-1") {
+			t.Errorf("what is deleted is listed:\n%s", list)
+		}
+		has(t, b.operate(0, "instances", "--state", "deleted"), "gone-1")
+		has(t, b.operate(0, "instances", "--plan", "sync"), "ready-1")
+		if only := b.operate(0, "instances", "--state", "running"); strings.Contains(only, "ready-1") || !strings.Contains(only, "slow-1") {
+			t.Errorf("running:\n%s", only)
+		}
+		has(t, b.operate(0, "instances", "slow"), "state", "creating", token, "request-7", "is looked at again by")
+		has(t, b.operate(0, "bindings"), "bound-1  ready  bind succeeded", "ready-1")
+		has(t, b.operate(0, "operations", "--state", "running"), token)
+		has(t, b.operate(0, "operations", token), "provision, in progress")
+		has(t, b.operate(0, "instances", "--platform", "nobody"), "No instances.")
+		var rows []map[string]any
+		if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 2 {
+			t.Errorf("%v %v", rows, err)
+		}
+	}
+}
+
+func TestOperatorsAct(t *testing.T) {
+	b := newBench(t)
+	token := b.provision("slow-1", "async", 3600, 202)
+	has(t, b.operate(0, "retry", token), "Driven again, as attempt 2")
+	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")
+	has(t, b.operate(0, "settle", token, "--failed", "Ask for it again next week.", "--yes"), "It has failed", "create failed", "is removed by the broker itself")
+	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+token, "", 200); !strings.Contains(poll, `"failed"`) || !strings.Contains(poll, "Ask for it again next week.") {
+		t.Errorf("the platform is told %s", poll)
+	}
+	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
+	// What failed is deleted when it is driven again.
+	has(t, b.operate(0, "retry", token), "deprovision")
+	has(t, b.operate(1, "retry", token), "not the latest one")
+	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations` lists")
+}
+
+// Where no broker runs, what is driven again waits for it.
+func TestOperatorsActOnAFolderAtRest(t *testing.T) {
+	b := newBench(t)
+	token := b.provision("slow-1", "async", 3600, 202)
+	b.stop()
+	has(t, b.operate(0, "retry", token), "goes on when the broker is started")
+	has(t, b.operate(0, "settle", token, "--failed", "No.", "--yes"), "create failed")
+	b.start()
+	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 200); !strings.Contains(poll, "No.") {
+		t.Errorf("the platform is told %s", poll)
+	}
+}
+
+func TestOperatorsFollow(t *testing.T) {
+	b := newBench(t)
+	b.provision("slow-1", "async", 3, 202)
+	has(t, b.operate(0, "instances", "--watch"), "provision of slow-1: in progress", "provision of slow-1: succeeded", "[####################] 100 %", "Nothing runs.")
+}
+
+func TestReaperReport(t *testing.T) {
+	b := newBench(t)
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(b.operate(0, "reaper", "report"), "inventory: things") {
+		if time.Now().After(deadline) {
+			t.Fatal("no inventory is reported")
+		}
+		time.Sleep(200 * time.Millisecond) // the embedded broker has a clock of its own
+	}
+	has(t, b.operate(0, "reaper", "resume"), "goes on")
+	has(t, b.operate(2, "reaper", "dance"), "report or resume")
+	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
+	has(t, b.operate(2, "instances", "--format", "xml"), "neither table nor json")
+}
+
+func TestOperatorsNeedAFolder(t *testing.T) {
+	status, _, diagnostics := called(t, environment, "instances", "--data", t.TempDir())
+	if status != 1 || !strings.Contains(diagnostics, "is not a data folder") {
+		t.Errorf("%d %s", status, diagnostics)
+	}
+}

@@ -1,0 +1,279 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+)
+
+// A Console is what an operator's commands do, wherever the broker is; package
+// operator documents it.
+type Console interface {
+	List(ctx context.Context, q operator.Query) ([]operator.Row, error)
+	Retry(ctx context.Context, token string) (operator.Row, error)
+	Settle(ctx context.Context, token, message string) (operator.Row, error)
+	Reports(ctx context.Context) ([]ledger.Report, error)
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Resume(ctx context.Context) error
+}
+
+func newConsole(records *ledger.Ledger, offerings string, deployment string, start func(context.Context, workflow.Ref) error) (*operator.Console, error) {
+	offered, err := LoadCatalog(offerings)
+	if err != nil {
+		return nil, err
+	}
+	return operator.New(operator.Options{
+		Records: records, Start: start, Catalog: offered.Plan, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
+	}), nil
+}
+
+// StackConsole is for the broker that a stack is, by the caller's own rights:
+// to describe the stack, to read, scan and write its table and use its key, and
+// to start executions.
+func StackConsole(ctx context.Context, stack string) (Console, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	if err != nil {
+		return nil, err
+	}
+	machine := said[outputs.StateMachine]
+	parts := strings.Split(machine, ":")
+	if len(parts) < 6 || said[outputs.Table] == "" {
+		return nil, fmt.Errorf("stack %q does not say where its table and its state machine are: deploy it by this version", stack)
+	}
+	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
+	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), parts[4], parts[3], newID)
+	return newConsole(records, "", stack, engine.Start)
+}
+
+// fileControl is the socket through which a running broker is asked.
+const fileControl = "control.sock"
+
+// maxSocketPath is what all systems allow for the path of a socket.
+const maxSocketPath = 100
+
+// FolderConsole is for the embedded broker over a data folder: the one that runs
+// is asked; if none does, the folder is opened. Close it in the end.
+func FolderConsole(ctx context.Context, dir string) (_ Console, closing func(), _ error) {
+	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
+		return nil, nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
+	}
+	remote := newRemote(filepath.Join(dir, fileControl))
+	if remote.answers(ctx) {
+		return remote, func() {}, nil
+	}
+	f, err := openFolder(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	console, err := newConsole(ledger.New(f.records, account, region, newID), "", embeddedDeployment, nil)
+	if err != nil {
+		f.close()
+		return nil, nil, err
+	}
+	return console, f.close, nil
+}
+
+// The verbs of the socket. Each takes an ask and gives a tell, as JSON.
+type ask struct {
+	Query   operator.Query `json:"query,omitzero"`
+	Token   string         `json:"token,omitempty"`
+	Message string         `json:"message,omitempty"`
+}
+
+type tell struct {
+	Rows      []operator.Row   `json:"rows,omitempty"`
+	Reports   []ledger.Report  `json:"reports,omitempty"`
+	Inventory ledger.Inventory `json:"inventory,omitzero"`
+	// Refused and Failed are errors, of which the first says what to do.
+	Refused string `json:"refused,omitempty"`
+	Failed  string `json:"failed,omitempty"`
+}
+
+// control answers operators on a socket that only the folder's owner reaches.
+type control struct {
+	server *http.Server
+	path   string
+}
+
+// openControl listens. Where a socket cannot be, the broker runs without.
+func openControl(dir string, c Console, log *slog.Logger) *control {
+	path := filepath.Join(dir, fileControl)
+	if len(path) > maxSocketPath {
+		log.Warn("operators' commands cannot reach this broker while it runs: the path of its data folder is too long for a socket")
+		return nil
+	}
+	_ = os.Remove(path) // of a process that died: the folder is ours
+	listener, err := net.Listen("unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		log.Warn("operators' commands cannot reach this broker while it runs", "error", err)
+		return nil
+	}
+	mux := http.NewServeMux()
+	for verb, do := range map[string]func(context.Context, ask) (tell, error){
+		"list": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Rows, err = c.List(ctx, a.Query)
+			return t, err
+		},
+		"retry": func(ctx context.Context, a ask) (tell, error) {
+			row, err := c.Retry(ctx, a.Token)
+			return tell{Rows: []operator.Row{row}}, err
+		},
+		"settle": func(ctx context.Context, a ask) (tell, error) {
+			row, err := c.Settle(ctx, a.Token, a.Message)
+			return tell{Rows: []operator.Row{row}}, err
+		},
+		"reports": func(ctx context.Context, _ ask) (t tell, err error) {
+			t.Reports, err = c.Reports(ctx)
+			return t, err
+		},
+		"inventory": func(ctx context.Context, _ ask) (t tell, err error) {
+			t.Inventory, err = c.Inventory(ctx)
+			return t, err
+		},
+		"resume": func(ctx context.Context, _ ask) (tell, error) { return tell{}, c.Resume(ctx) },
+	} {
+		mux.HandleFunc("POST /"+verb, func(w http.ResponseWriter, r *http.Request) {
+			var a ask
+			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&a); err != nil {
+				http.Error(w, "not an operator's request", http.StatusBadRequest)
+				return
+			}
+			t, err := do(r.Context(), a)
+			var refusal *operator.Refusal
+			switch {
+			case errors.As(err, &refusal):
+				t.Refused = refusal.Message
+			case err != nil:
+				t.Failed = err.Error()
+			}
+			_ = json.NewEncoder(w).Encode(t) // the operator may have gone
+		})
+	}
+	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: path}
+	go func() { _ = s.server.Serve(listener) }()
+	return s
+}
+
+func (s *control) close() {
+	if s != nil {
+		_ = s.server.Close() // removes the socket
+	}
+}
+
+// A remote asks a running broker.
+type remote struct{ client *http.Client }
+
+func newRemote(path string) remote {
+	return remote{&http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+	}}}
+}
+
+// answers reports whether a broker runs.
+func (r remote) answers(ctx context.Context) bool {
+	_, err := r.ask(ctx, "inventory", ask{})
+	return err == nil
+}
+
+func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return t, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/"+verb, bytes.NewReader(body))
+	if err != nil {
+		return t, err
+	}
+	response, err := r.client.Do(request)
+	if err != nil {
+		return t, fmt.Errorf("asking the running broker: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return t, fmt.Errorf("the running broker knows no %q: it is of another version", verb)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&t); err != nil {
+		return t, fmt.Errorf("asking the running broker: %w", err)
+	}
+	switch {
+	case t.Refused != "":
+		return t, &operator.Refusal{Message: t.Refused}
+	case t.Failed != "":
+		return t, errors.New(t.Failed)
+	}
+	return t, nil
+}
+
+// List implements Console.
+func (r remote) List(ctx context.Context, q operator.Query) ([]operator.Row, error) {
+	t, err := r.ask(ctx, "list", ask{Query: q})
+	return t.Rows, err
+}
+
+// Retry implements Console.
+func (r remote) Retry(ctx context.Context, token string) (operator.Row, error) {
+	t, err := r.ask(ctx, "retry", ask{Token: token})
+	return t.row(), err
+}
+
+// Settle implements Console.
+func (r remote) Settle(ctx context.Context, token, message string) (operator.Row, error) {
+	t, err := r.ask(ctx, "settle", ask{Token: token, Message: message})
+	return t.row(), err
+}
+
+// Reports implements Console.
+func (r remote) Reports(ctx context.Context) ([]ledger.Report, error) {
+	t, err := r.ask(ctx, "reports", ask{})
+	return t.Reports, err
+}
+
+// Inventory implements Console.
+func (r remote) Inventory(ctx context.Context) (ledger.Inventory, error) {
+	t, err := r.ask(ctx, "inventory", ask{})
+	return t.Inventory, err
+}
+
+// Resume implements Console.
+func (r remote) Resume(ctx context.Context) error {
+	_, err := r.ask(ctx, "resume", ask{})
+	return err
+}
+
+func (t tell) row() operator.Row {
+	if len(t.Rows) == 0 {
+		return operator.Row{}
+	}
+	return t.Rows[0]
+}

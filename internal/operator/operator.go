@@ -1,0 +1,355 @@
+// Package operator is what an operator may see of the records, and do about
+// them: list and show, drive an operation again, end one by his word, read the
+// reaper's reports and lift its halt. It needs records and a way to start
+// executions. No parameter, credential or identity of a user is in what it
+// shows.
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// Records is what an operator needs of the ledger, which documents it.
+type Records interface {
+	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
+	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Scan(ctx context.Context) (ledger.Everything, error)
+	Reports(ctx context.Context) ([]ledger.Report, error)
+	reaper.Resumed
+}
+
+// Options are what a Console is made of.
+type Options struct {
+	Records Records
+	// Start drives an operation; see workflow.Engine. Nil where nothing runs:
+	// what is to be driven waits until the broker is started.
+	Start   func(ctx context.Context, ref workflow.Ref) error
+	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
+	Now     func() time.Time
+	NewID   func() string
+	// Deployment is whose table it is; see reaper.Resume.
+	Deployment string
+	// OperationTimeout is the deadline of deletions that are begun again.
+	OperationTimeout time.Duration
+}
+
+// A Console is an operator's view.
+type Console struct{ Options }
+
+// New makes a console.
+func New(o Options) *Console { return &Console{Options: o} }
+
+// What is listed.
+type What string
+
+// The lists.
+const (
+	Instances  What = "instances"
+	Bindings   What = "bindings"
+	Operations What = "operations"
+)
+
+// A Query chooses what is listed; what is empty chooses everything.
+type Query struct {
+	What     What   `json:"what"`
+	Platform string `json:"platform,omitempty"`
+	// ID is of an instance, a binding or an operation, or the beginning of one.
+	ID string `json:"id,omitempty"`
+	// State is of a row; "running" and "failed" are of its operation.
+	State string `json:"state,omitempty"`
+	// Plan is a plan's name or id, or an offering's.
+	Plan string `json:"plan,omitempty"`
+}
+
+// A Row is an instance, a binding or an operation.
+type Row struct {
+	Platform  string     `json:"platform"`
+	Instance  string     `json:"instance"`
+	Binding   string     `json:"binding,omitempty"`
+	State     string     `json:"state,omitempty"`
+	Service   string     `json:"service,omitempty"`
+	Plan      string     `json:"plan,omitempty"`
+	Created   time.Time  `json:"created,omitzero"`
+	Updated   time.Time  `json:"updated,omitzero"`
+	Unusable  bool       `json:"unusable,omitempty"`
+	Operation *Operation `json:"operation,omitempty"`
+	// Note says what becomes of it by itself.
+	Note string `json:"note,omitempty"`
+}
+
+// An Operation is a row's.
+type Operation struct {
+	Token       string    `json:"token"`
+	Kind        string    `json:"kind"`
+	Phase       string    `json:"phase"`
+	Description string    `json:"description,omitempty"`
+	Percent     int       `json:"percent"`
+	Attempt     int       `json:"attempt"`
+	Faults      int       `json:"faults,omitempty"`
+	Started     time.Time `json:"started"`
+	Settled     time.Time `json:"settled,omitzero"`
+	Deadline    time.Time `json:"deadline,omitzero"`
+	// Expected is when it is likely to be done.
+	Expected time.Time `json:"expected,omitzero"`
+	Request  string    `json:"request_identity,omitempty"`
+}
+
+func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
+	if op == nil {
+		return nil
+	}
+	out := &Operation{
+		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase), Description: op.Description,
+		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Started: op.Started, Settled: op.Settled, Deadline: op.Deadline, Request: op.Asker.Request,
+	}
+	if op.Expected > 0 {
+		out.Expected = op.Started.Add(op.Expected)
+	}
+	return out
+}
+
+// names are those of a plan, or its ids where it has left the catalog.
+func (c *Console) names(serviceID, planID string) (service, plan string) {
+	o, p, ok := c.Catalog(serviceID, planID)
+	if !ok {
+		return serviceID, planID
+	}
+	return o.Name, p.Name
+}
+
+func (c *Console) row(course lifecycle.Course, serviceID, planID string) Row {
+	service, plan := c.names(serviceID, planID)
+	r := Row{
+		Platform: course.Key.Platform, Instance: course.Key.Instance, Binding: course.Key.Binding, State: string(course.State),
+		Service: service, Plan: plan, Operation: operationOf(course.Key, course.Operation),
+	}
+	switch {
+	case course.InProgress():
+		r.Note = "is looked at again by " + course.Due.UTC().Format(time.RFC3339)
+	case course.State == lifecycle.CreateFailed, course.State == lifecycle.DeleteFailed:
+		r.Note = "is removed by the broker itself from " + course.Due.UTC().Format(time.RFC3339) + " on"
+	case course.State == lifecycle.Deleted:
+		r.Note = "is remembered until " + course.Expires.UTC().Format(time.RFC3339)
+	}
+	return r
+}
+
+func (c *Console) instance(i lifecycle.Instance) Row {
+	r := c.row(i.Course, i.Attributes.ServiceID, i.Attributes.PlanID)
+	r.Created, r.Updated, r.Unusable = i.Created, i.Updated, i.Unusable
+	return r
+}
+
+func (c *Console) binding(b lifecycle.Binding) Row {
+	r := c.row(b.Course, b.ServiceID, b.PlanID)
+	r.Created = b.Created
+	return r
+}
+
+// List gives what the query chooses: what is deleted only if its state is asked
+// for, or as an operation. What cannot be read is in the error beside the rest.
+func (c *Console) List(ctx context.Context, q Query) ([]Row, error) {
+	all, err := c.Records.Scan(ctx)
+	var rows []Row
+	add := func(r Row) {
+		if q.takes(r) {
+			rows = append(rows, r)
+		}
+	}
+	if q.What != Bindings {
+		for _, i := range all.Instances {
+			add(c.instance(i))
+		}
+	}
+	if q.What != Instances {
+		for _, b := range all.Bindings {
+			add(c.binding(b))
+		}
+	}
+	if q.What == Operations {
+		for _, p := range all.Past {
+			add(Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding), a.began().Compare(b.began()))
+	})
+	return rows, err
+}
+
+func (r Row) began() time.Time {
+	if r.Operation == nil {
+		return time.Time{}
+	}
+	return r.Operation.Started
+}
+
+func (q Query) takes(r Row) bool {
+	if q.What == Operations && r.Operation == nil || q.Platform != "" && q.Platform != r.Platform {
+		return false
+	}
+	id := r.Instance
+	if q.What == Bindings {
+		id = r.Binding
+	}
+	if q.ID != "" && !strings.HasPrefix(id, q.ID) && (r.Operation == nil || !strings.HasPrefix(r.Operation.Token, q.ID)) {
+		return false
+	}
+	if q.Plan != "" && q.Plan != r.Plan && q.Plan != r.Service {
+		return false
+	}
+	switch {
+	case q.State == "" && q.What == Operations:
+		return true
+	case q.State == "":
+		return r.State != string(lifecycle.Deleted)
+	case q.State == "running":
+		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
+	case q.State == "failed":
+		return r.Operation != nil && r.Operation.Phase == string(lifecycle.Failed)
+	default:
+		return q.State == r.State
+	}
+}
+
+// A Refusal says why nothing was done, and what to do.
+type Refusal struct{ Message string }
+
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// find reads the record that a token is of.
+func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, i lifecycle.Instance, b lifecycle.Binding, err error) {
+	t, err = lifecycle.ParseToken(token)
+	if err != nil {
+		return t, i, b, refuse("%q is no operation: `longshore operations` lists their tokens", token)
+	}
+	if t.Key.IsBinding() {
+		b, err = c.Records.Binding(ctx, t.Key, c.Now())
+		i.Course = b.Course
+	} else {
+		i, err = c.Records.Instance(ctx, t.Key, c.Now())
+	}
+	if err == nil && (i.Operation == nil || i.Operation.ID != t.Operation) {
+		err = refuse("the operation is not the latest one of what it is of: nothing was done")
+	}
+	return t, i, b, err
+}
+
+// Retry drives an operation that runs again, under a new attempt; of one that
+// has failed to create or to delete, it begins the deletion.
+func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
+	return decide(func() (Row, error) { return c.retry(ctx, token) })
+}
+
+func (c *Console) retry(ctx context.Context, token string) (Row, error) {
+	t, i, b, err := c.find(ctx, token)
+	if err != nil {
+		return Row{}, err
+	}
+	now := c.Now()
+	course := i.Course
+	start := lifecycle.Start{ID: c.NewID(), Now: now, Received: now, Timeout: c.OperationTimeout}
+	var past *lifecycle.PastOperation
+	failed := course.State == lifecycle.CreateFailed || course.State == lifecycle.DeleteFailed
+	switch {
+	case course.InProgress():
+		course = course.Redriven(now)
+		i.Course, b.Course = course, course
+	case failed && t.Key.IsBinding():
+		b, past, err = b.BeginUnbind(start)
+		course = b.Course
+	case failed:
+		i, past, err = i.BeginDeprovision(start)
+		course = i.Course
+	default:
+		err = refuse("it is %q: only what runs can be driven again, and what failed to be created or deleted can be deleted", course.State)
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	record, row := ledger.PutInstance(i), c.instance(i)
+	if t.Key.IsBinding() {
+		record, row = ledger.PutBinding(b), c.binding(b)
+	}
+	if err := c.Records.Commit(ctx, record, ledger.PutPast(past)); err != nil {
+		return Row{}, err
+	}
+	if c.Start == nil {
+		row.Note = "goes on when the broker is started"
+		return row, nil
+	}
+	if err := c.Start(ctx, workflow.Ref{Token: course.Token(), Attempt: course.Operation.Attempt}); err != nil {
+		row.Note = "could not be started now; the reaper starts it"
+	}
+	return row, nil
+}
+
+// Settle ends an operation that runs, badly, with a message for the platform's
+// user. What it had made so far stays as after any failure.
+func (c *Console) Settle(ctx context.Context, token, message string) (Row, error) {
+	return decide(func() (Row, error) { return c.settle(ctx, token, message) })
+}
+
+func (c *Console) settle(ctx context.Context, token, message string) (Row, error) {
+	t, i, b, err := c.find(ctx, token)
+	if err != nil {
+		return Row{}, err
+	}
+	if !i.InProgress() {
+		return Row{}, refuse("the operation has %s already: nothing was done", i.Operation.Phase)
+	}
+	failure := lifecycle.Failure{Message: message}
+	if t.Key.IsBinding() {
+		if b, err = b.Fail(c.Now(), failure); err == nil {
+			err = c.Records.Commit(ctx, ledger.PutBinding(b))
+		}
+		return c.binding(b), err
+	}
+	if i, err = i.Fail(c.Now(), failure); err == nil {
+		err = c.Records.Commit(ctx, ledger.PutInstance(i))
+	}
+	return c.instance(i), err
+}
+
+// decideTries bounds how often a decision is made anew when others write the
+// same record.
+const decideTries = 10
+
+func decide(once func() (Row, error)) (Row, error) {
+	for range decideTries {
+		row, err := once()
+		if !errors.Is(err, ledger.ErrConflict) {
+			return row, err
+		}
+	}
+	return Row{}, refuse("it is being changed all the time: look again, and decide again")
+}
+
+// Reports are what the reaper saw and did, the oldest first.
+func (c *Console) Reports(ctx context.Context) ([]ledger.Report, error) {
+	return c.Records.Reports(ctx)
+}
+
+// Inventory is how far the reaper is, and whether it has halted.
+func (c *Console) Inventory(ctx context.Context) (ledger.Inventory, error) {
+	return c.Records.Inventory(ctx)
+}
+
+// Resume lifts the reaper's halt.
+func (c *Console) Resume(ctx context.Context) error {
+	return reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+}
