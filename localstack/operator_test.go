@@ -1,0 +1,109 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/store/dynamo"
+)
+
+// An operator sees an operation that takes its time, drives it again, ends
+// it by his word, and has what it left removed.
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	p := newPlatform(t)
+	instance := id("operated")
+	operation := accepted(t, p, instance, 45)
+	if out := longshore(t, "instances", instance); !strings.Contains(out, operation) || !strings.Contains(out, "creating") {
+		t.Fatalf("what is shown:\n%s", out)
+	}
+	if out := longshore(t, "retry", operation); !strings.Contains(out, "attempt 2") {
+		t.Fatalf("driving it again says:\n%s", out)
+	}
+	if out := longshore(t, "settle", operation, "--failed", "Ask again next week.", "--yes"); !strings.Contains(out, "create failed") {
+		t.Fatalf("ending it says:\n%s", out)
+	}
+	if a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200); a.text("state") != "failed" || a.text("description") != "Ask again next week." {
+		t.Errorf("the platform is told %s", a.raw)
+	}
+	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
+		t.Fatalf("deleting it says:\n%s", out)
+	}
+	if state := p.settled(t, instancePath(instance), ""); state != "succeeded" {
+		t.Errorf("its deletion has %q", state)
+	}
+}
+
+// A thing that no record knows of is adopted by the reaper, and removed by the
+// provisioner. That it was seen before is written by hand, since a second sight
+// comes an hour after the first.
+func TestStraysAreRemoved(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cfg := emulator.Config(t)
+	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
+	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	things, err := parameters.New(ssm.NewFromConfig(cfg), "/longshore/"+stack+"/demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), "000000000000", cfg.Region, func() string { return id("test") })
+	longshore(t, "reaper", "resume") // whatever it may have made of the other tests
+	tags := provider.Tags{Platform: "default", Instance: id("stray"), Incarnation: "lost"}
+	stray := demo.Thing{
+		Name: provider.Name("longshore-demo", "instance", tags), Tags: tags, Created: time.Now().Add(-2 * time.Hour).UTC(), Ready: time.Now().Add(-2 * time.Hour).UTC(),
+	}
+	seen, err := records.Sighting(ctx, "demo", stray.Name, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen.First = time.Now().Add(-time.Hour)
+	if err := records.Commit(ctx, ledger.PutSighting(seen)); err != nil {
+		t.Fatal(err)
+	}
+	if err := things.Create(ctx, stray); err != nil {
+		t.Fatal(err)
+	}
+	longshore(t, "reaper", "resume") // its inventory is due now
+	deadline := time.Now().Add(4 * time.Minute)
+	for {
+		if _, err := things.Get(ctx, stray.Name); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still there; the reaper says:\n%s", longshore(t, "reaper", "report"))
+		}
+		time.Sleep(2 * time.Second) // the rule fires each minute
+	}
+	var report struct {
+		Reports []ledger.Report
+	}
+	if err := json.Unmarshal([]byte(longshore(t, "reaper", "report", "--format", "json", "--last", "100")), &report); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Reports {
+		if r.Counted != nil && strings.Contains(strings.Join(r.Counted.Adopted, " "), stray.Name) {
+			return
+		}
+	}
+	t.Errorf("no report says that it was adopted:\n%s", longshore(t, "reaper", "report"))
+}
