@@ -226,3 +226,27 @@ func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 		}
 	}
 }
+
+// No program can leave the verification of certificates out: there is no
+// setting for it.
+func TestNothingSkipsVerification(t *testing.T) {
+	seen := 0
+	for _, r := range rooms(t) {
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; !strings.HasSuffix(path, "_test.go") && strings.Contains(string(raw), "InsecureSkip"+"Verify") {
+				t.Errorf("%s leaves verification out", path)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d files were seen", seen)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -27,6 +29,7 @@ type httpCase struct {
 	// has lists members that the answer must have: name, or name=JSON value.
 	// lacks lists members that it must not have.
 	has, lacks []string
+	only       bool // has lists all of its members
 	// then is read back afterwards: nothing has changed.
 	then *then
 }
@@ -60,10 +63,7 @@ const (
 	notUpdateable  given = "a ready instance of not-updateable"
 	volume         given = "a ready instance of demo-volume"
 	maintained     given = "a ready instance of maintenance"
-	rotatable      given = "a binding that can be rotated"
 	asyncBindable  given = "a ready instance of async-bind"
-	// What it was bound with went with it.
-	boundAndDeleted given = "a deleted instance that was bound"
 )
 
 const (
@@ -82,27 +82,25 @@ func conflictError(code string) []string { return []string{`error="` + code + `"
 // steps are the requests that bring about each given; the last one's operation
 // is polled to its end unless the given is in the making.
 var steps = map[given][]httpCase{
-	ready:           {{method: "PUT", path: "I", body: sync1, status: 201}},
-	readyAsync:      {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	provisioning:    {{method: "PUT", path: "I" + async, body: long1, status: 202}},
-	provisionedBad:  {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	updating:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async","parameters":{"delay_seconds":30}}`, status: 202}},
-	updatedBad:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$update-fail",` + place + `,"parameters":{"a":1}}`, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202}, {path: "poll"}},
-	deleting:        {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `}`, status: 202}, {path: "poll"}, {method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200}, {method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
-	deleted:         {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
-	deletedBad:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"fail":"deprovision"}}`, status: 201}, {method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
-	bound:           {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
-	unbound:         {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I/service_bindings/B?" + ids, status: 200}},
-	binding:         {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
-	boundAsync:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202}, {path: "poll binding"}},
-	requiresApp:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
-	notBindable:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
-	notUpdateable:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
-	volume:          {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
-	rotatable:       {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$rotatable",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: `{"service_id":"$demo","plan_id":"$rotatable"}`, status: 201}},
-	asyncBindable:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
-	boundAndDeleted: {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
-	maintained:      {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
+	ready:          {{method: "PUT", path: "I", body: sync1, status: 201}},
+	readyAsync:     {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	provisioning:   {{method: "PUT", path: "I" + async, body: long1, status: 202}},
+	provisionedBad: {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	updating:       {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async","parameters":{"delay_seconds":30}}`, status: 202}},
+	updatedBad:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$update-fail",` + place + `,"parameters":{"a":1}}`, status: 201}, {method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202}, {path: "poll"}},
+	deleting:       {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `}`, status: 202}, {path: "poll"}, {method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200}, {method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
+	deleted:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
+	deletedBad:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"fail":"deprovision"}}`, status: 201}, {method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
+	bound:          {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
+	unbound:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I/service_bindings/B?" + ids, status: 200}},
+	binding:        {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
+	boundAsync:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202}, {path: "poll binding"}},
+	requiresApp:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
+	notBindable:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
+	notUpdateable:  {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
+	volume:         {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
+	asyncBindable:  {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
+	maintained:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
 }
 
 func version(v string) map[string]string { return map[string]string{"X-Broker-API-Version": v} }
@@ -406,7 +404,15 @@ type runOf struct {
 	values map[string]string
 }
 
-var variable = regexp.MustCompile(`\$[a-z]+(-[a-z]+)*(/[a-z]+)?`)
+var serial atomic.Int64 // of runs: no id is used twice
+
+func newRun(t *testing.T, base string, catalog map[string]string) *runOf {
+	values, n := maps.Clone(catalog), serial.Add(1)
+	values["I"], values["B"] = fmt.Sprintf("i%d", n), fmt.Sprintf("b%d", n)
+	return &runOf{T: t, base: base, values: values}
+}
+
+var variable = regexp.MustCompile(`\$([IB]\b|[a-z]+(-[a-z]+)*(/[a-z]+)?)`)
 
 func (r *runOf) fill(s string) string {
 	return variable.ReplaceAllStringFunc(s, func(name string) string {
@@ -420,7 +426,6 @@ func (r *runOf) fill(s string) string {
 func (r *runOf) path(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = strings.Replace(p, "service_bindings/B", "service_bindings/"+r.values["B"], 1)
-		p = strings.Replace(p, "service_bindings/next-B", "service_bindings/next-"+r.values["B"], 1)
 		p = "/v2/service_instances/" + r.values["I"] + strings.TrimPrefix(p, "I")
 	}
 	return r.fill(p)
@@ -445,8 +450,9 @@ func (r *runOf) do(c httpCase) answer {
 	}
 	defer func() { _ = response.Body.Close() }()
 	var body map[string]any
-	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || body == nil {
-		r.Fatalf("ERR-01: %s %s: %d with a body that is no JSON object", c.method, c.path, response.StatusCode)
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || json.Unmarshal(raw, &body) != nil || body == nil {
+		r.Fatalf("ERR-01: %s %s: %d with a body that is no JSON object: %v", c.method, c.path, response.StatusCode, err)
 	}
 	if id := c.header["X-Broker-API-Request-Identity"]; id != response.Header.Get("X-Broker-API-Request-Identity") {
 		r.Errorf("RID-01: request identity %q", response.Header.Get("X-Broker-API-Request-Identity"))
@@ -454,7 +460,20 @@ func (r *runOf) do(c httpCase) answer {
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		r.Errorf("MISC-04: content type %q", response.Header.Get("Content-Type"))
 	}
-	return answer{status: response.StatusCode, header: response.Header, body: body}
+	return answer{status: response.StatusCode, header: response.Header, body: body, raw: string(raw)}
+}
+
+// prove brings about what is given, asks, checks the answer, and reads back.
+func (r *runOf) prove(c httpCase) answer {
+	r.Helper()
+	r.bring(c.given)
+	a := r.do(c)
+	r.check(c, a)
+	if c.then != nil {
+		back := httpCase{rule: c.rule + ", read back", method: "GET", path: c.then.path, status: c.then.status, has: c.then.has}
+		r.check(back, r.do(back))
+	}
+	return a
 }
 
 func (r *runOf) check(c httpCase, a answer) {
@@ -475,6 +494,9 @@ func (r *runOf) check(c httpCase, a answer) {
 		if err != nil || string(raw) != r.fill(value) {
 			r.Errorf("%s: %s is not as it should be", c.rule, name)
 		}
+	}
+	if c.only && len(a.body) != len(c.has) {
+		r.Errorf("%s: the answer has %d members, want %d", c.rule, len(a.body), len(c.has))
 	}
 	for _, name := range c.lacks {
 		if _, ok := a.body[name]; ok {
@@ -510,7 +532,7 @@ func TestHTTPCases(t *testing.T) {
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	known := catalogIDs(t, p.url)
 	cases := httpCases()
-	var serial, failed atomic.Int64
+	var failed atomic.Int64
 	var all sync.WaitGroup
 	limit := make(chan struct{}, 8)
 	for _, c := range cases {
@@ -519,24 +541,12 @@ func TestHTTPCases(t *testing.T) {
 			defer all.Done()
 			limit <- struct{}{}
 			defer func() { <-limit }()
-			values := map[string]string{}
-			for k, v := range known {
-				values[k] = v
-			}
-			n := serial.Add(1)
-			values["I"], values["B"] = fmt.Sprintf("i%d", n), fmt.Sprintf("b%d", n)
-			r := &runOf{T: t, base: p.url, values: values}
 			defer func() {
 				if t.Failed() {
 					failed.Add(1)
 				}
 			}()
-			r.bring(c.given)
-			r.check(c, r.do(c))
-			if c.then != nil {
-				back := httpCase{rule: c.rule + ", read back", method: "GET", path: c.then.path, status: c.then.status, has: c.then.has}
-				r.check(back, r.do(back))
-			}
+			newRun(t, p.url, known).prove(c)
 		})
 	}
 	all.Wait()

@@ -5,8 +5,10 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -79,8 +81,22 @@ type process struct {
 	ended    chan struct{}
 }
 
+// sources lists the folders that the program is built of. The go command keeps
+// a test's result until what the test is made of, or has read, changes: without
+// this, a program that has changed would be passed unseen.
+var sources = sync.OnceValue(func() error {
+	var errs []error
+	for _, folder := range []string{"cmd", "internal", "offerings"} {
+		errs = append(errs, filepath.WalkDir(filepath.Join("..", "..", folder), func(_ string, _ fs.DirEntry, err error) error { return err }))
+	}
+	return errors.Join(errs...)
+})
+
 // command prepares a run of the program with a clean environment.
 func command(env []string, args ...string) *exec.Cmd {
+	if err := sources(); err != nil {
+		panic(err)
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
 	return cmd

@@ -1,0 +1,160 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+var errOutage = errors.New("the records cannot be had")
+
+// outage is records whose nth call fails, and each one after it.
+type outage struct {
+	broker.Records
+	left int
+}
+
+func (o *outage) fails() bool { o.left--; return o.left < 0 }
+
+func (o *outage) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
+	if o.fails() {
+		return lifecycle.Instance{}, errOutage
+	}
+	return o.Records.Instance(ctx, key, now)
+}
+
+func (o *outage) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
+	if o.fails() {
+		return lifecycle.Binding{}, errOutage
+	}
+	return o.Records.Binding(ctx, key, now)
+}
+
+func (o *outage) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
+	if o.fails() {
+		return lifecycle.Pointer{}, errOutage
+	}
+	return o.Records.Pointer(ctx, platform, binding)
+}
+
+func (o *outage) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
+	if o.fails() {
+		return lifecycle.PastOperation{}, errOutage
+	}
+	return o.Records.PastOperation(ctx, id, now)
+}
+
+func (o *outage) Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error) {
+	if o.fails() {
+		return lifecycle.Pace{}, errOutage
+	}
+	return o.Records.Pace(ctx, k)
+}
+
+func (o *outage) Commit(ctx context.Context, changes ...ledger.Change) error {
+	if o.fails() {
+		return errOutage
+	}
+	return o.Records.Commit(ctx, changes...)
+}
+
+// ERR-12: while the records cannot be had, from any call on, no request is
+// told that it was wrong, that what it asks about is unknown, or that it is
+// gone: platforms would believe it.
+func TestAnOutageIsNotTheUsersFault(t *testing.T) {
+	ctx := context.Background()
+	type asked func(d *desk, b *broker.Broker) error
+	remove := func(d *desk) broker.DeleteRequest {
+		return broker.DeleteRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
+	}
+	// The first operation of the instance is a past one.
+	first := lifecycle.Token{Operation: "operation-000000000001", Key: lifecycle.Key{Platform: "p", Instance: "i"}}
+	asks := map[string]struct {
+		fresh bool // nothing exists
+		ask   asked
+	}{
+		"Provision": {true, func(d *desk, b *broker.Broker) error {
+			_, err := b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"})
+			return err
+		}},
+		"Update": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			return err
+		}},
+		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Deprovision(ctx, remove(d)); return err }},
+		"Bind": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(17, true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
+			return err
+		}},
+		"Unbind": {false, func(d *desk, b *broker.Broker) error {
+			q := remove(d)
+			q.BindingID = "b"
+			_, err := b.Unbind(ctx, q)
+			return err
+		}},
+		"Instance": {false, func(d *desk, b *broker.Broker) error { _, err := b.Instance(ctx, d.caller(17, true), "i"); return err }},
+		"Binding": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.Binding(ctx, d.caller(17, true), "i", "b")
+			return err
+		}},
+		"Poll": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i"}, "")
+			return err
+		}},
+		"PollByToken": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i"}, first.String())
+			return err
+		}},
+		"Status": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.Operation(ctx, d.caller(17, true), first.String())
+			return err
+		}},
+		"PollBinding": {false, func(d *desk, b *broker.Broker) error {
+			_, err := b.LastOperation(ctx, lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, "")
+			return err
+		}},
+	}
+	for name, tc := range asks {
+		t.Run(name, func(t *testing.T) {
+			for calls := 0; ; calls++ {
+				d := newDesk(t)
+				if !tc.fresh {
+					if _, err := d.put("sync", d.caller(17, false), ""); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := d.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := d.bind("i", "b", "sync", d.caller(17, false)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o := d.Options
+				broken := &outage{Records: d.records, left: calls}
+				o.Records = broken
+				err := tc.ask(d, broker.New(o))
+				if broken.left >= 0 {
+					if err != nil {
+						t.Errorf("without an outage: %v", err)
+					}
+					if calls == 0 {
+						t.Error("no record was asked for: the test proves nothing")
+					}
+					return
+				}
+				if why := reason(err); why > lifecycle.OperationFailed {
+					t.Errorf("after %d calls it was refused with reason %d: %v", calls, why, err)
+				}
+				if err == nil {
+					t.Errorf("after %d calls it was answered well", calls)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package platforms_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// AUTH-02: a login costs no hash that is slow on purpose, which would let
+// anybody keep the broker busy, and takes as long whatever is wrong with it:
+// secrets meet in constant time only, and no comparison is left out because
+// another one has failed. A clock could not tell; the code can be read.
+func TestLoginsAreCheapAndConstant(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := map[string]*ast.FuncDecl{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if slices.ContainsFunc([]string{"bcrypt", "scrypt", "argon2", "pbkdf2"}, func(slow string) bool { return strings.Contains(name, slow) }) {
+				t.Errorf("%s imports %s, which is slow on purpose", path, name)
+			}
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				functions[receiver(fn)+fn.Name.Name] = fn
+			}
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) && (secret(b.X) && !empty(b.Y) || secret(b.Y) && !empty(b.X)) {
+				t.Errorf("%s compares a password with %s, byte by byte until they differ", path, b.Op)
+			}
+			return true
+		})
+	}
+
+	if !calls(functions["same"], "ConstantTimeCompare") {
+		t.Error("same does not compare in constant time")
+	}
+	ast.Inspect(functions["Credential.matches"], func(n ast.Node) bool {
+		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.LAND || b.Op == token.LOR) && calls(b.Y, "same") {
+			t.Error("Credential.matches leaves a comparison out when the other has failed")
+		}
+		return true
+	})
+	for _, name := range []string{"Platform.matches", "Registry.authenticate"} {
+		if functions[name] == nil || !calls(functions[name], "matches") {
+			t.Fatalf("%s is not there, or compares nothing: the test proves nothing", name)
+		}
+		ast.Inspect(functions[name], func(n ast.Node) bool {
+			loop, ok := n.(*ast.RangeStmt)
+			if !ok {
+				return true
+			}
+			ast.Inspect(loop, func(n ast.Node) bool {
+				switch n.(type) {
+				case *ast.ReturnStmt, *ast.BranchStmt:
+					t.Errorf("%s ends its loop early", name)
+				}
+				return true
+			})
+			return false
+		})
+	}
+}
+
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return ""
+	}
+	of := fn.Recv.List[0].Type
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	return of.(*ast.Ident).Name + "."
+}
+
+// secret is an expression that reads a password, and empty one that is "".
+func secret(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "Password"
+	case *ast.Ident:
+		return x.Name == "password"
+	}
+	return false
+}
+
+func empty(x ast.Expr) bool {
+	literal, ok := x.(*ast.BasicLit)
+	return ok && literal.Value == `""`
+}
+
+// calls reports whether something calls a function or method of this name.
+func calls(in ast.Node, name string) bool {
+	found := false
+	ast.Inspect(in, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		switch fn := call.Fun.(type) {
+		case *ast.Ident:
+			found = found || fn.Name == name
+		case *ast.SelectorExpr:
+			found = found || fn.Sel.Name == name
+		}
+		return true
+	})
+	return found
+}
