@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -29,6 +30,8 @@ type AlarmsProps struct {
 	REST      awsapigateway.RestApi
 	Functions map[string]awslambda.Function
 	Table     awsdynamodb.ITable
+	// DeadLetters tells of what came to no end.
+	DeadLetters awssqs.IQueue
 	// Topic is the ARN of a topic that is told of alarms; empty for none.
 	Topic string
 }
@@ -87,6 +90,10 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise", &awscloudwatch.AlarmProps{
 		Metric: own(metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
 	})
+	dead := props.DeadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{Statistic: jsii.String("Maximum"), Period: five})
+	a.add("DeadLetters", "A call of the reaper was not answered, or an execution ended without settling its operation", &awscloudwatch.AlarmProps{
+		Metric: dead, Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+	})
 	tableThrottled := props.Table.Metric(jsii.String("ThrottledRequests"), sum)
 	a.add("TableThrottled", "The table refuses requests", &awscloudwatch.AlarmProps{
 		Metric: tableThrottled, Threshold: jsii.Number(10), EvaluationPeriods: jsii.Number(2),
@@ -113,7 +120,7 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{Alarms: &a.all, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3)})},
 			{graph("Requests answered", answered), graph("Operations accepted", accepted), graph("Operations settled", settled)},
-			{graph("Past due", []awscloudwatch.IMetric{pastDue}), graph("Functions' errors and refusals", append(errors, throttles...)), graph("Functions' times, p99", durations)},
+			{graph("Past due, and dead letters", []awscloudwatch.IMetric{pastDue, dead}), graph("Functions' errors and refusals", append(errors, throttles...)), graph("Functions' times, p99", durations)},
 		},
 	})
 	return a

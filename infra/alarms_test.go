@@ -53,6 +53,7 @@ func TestAlarms(t *testing.T) {
 		"ReaperThrottled":      "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ReaperFunction>",
 		"Stuck":                "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
 		"ReaperHalted":         "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
+		"DeadLetters":          "AWS/SQS Maximum of ApproximateNumberOfMessagesVisible >= 1 over 1, without data notBreaching QueueName=<DeadLettersQueue.QueueName>",
 		"NoReaper":             "Longshore SampleCount of PastDue < 1 over 2, without data breaching Stack=Longshore",
 		"TableThrottled":       "AWS/DynamoDB Sum of ThrottledRequests >= 10 over 2, without data notBreaching TableName=<StateTable>",
 	}

@@ -21,6 +21,7 @@ const Stage = "prod"
 type APIProps struct {
 	Name     string
 	Function awslambda.Function
+	Tracing  Tracing
 	// Rate is how many requests a second it takes on average, Burst how many
 	// at once.
 	Rate, Burst int
@@ -57,7 +58,7 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 			// Requests and answers hold secrets.
 			DataTraceEnabled: jsii.Bool(false),
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
-			TracingEnabled:   jsii.Bool(false),
+			TracingEnabled:   jsii.Bool(bool(props.Tracing)),
 			MetricsEnabled:   jsii.Bool(false),
 		},
 	})

@@ -40,6 +40,8 @@ type FunctionProps struct {
 	Environment map[string]*string
 	// Grants are all that it may do, beside writing its log.
 	Grants []awsiam.PolicyStatement
+	// Exceptions are those of its role.
+	Exceptions []exception
 	// NoRetry has an event that it fails on, or that waits, dropped.
 	NoRetry bool
 }
@@ -55,8 +57,11 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
 		Description:    jsii.String("All that the function " + props.Name + " may do"),
 		AssumedBy:      awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(append([]awsiam.PolicyStatement{writing}, props.Grants...))},
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, f.Settings.Tracing.Grants(), props.Grants))},
 	})
+	if exceptions := merged(append(f.Settings.Tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
+		except(role, exceptions...)
+	}
 	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
@@ -83,7 +88,11 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	if props.NoRetry {
 		function.RetryAttempts, function.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(1))
 	}
-	return awslambda.NewFunction(scope, jsii.String("Function"), function)
+	made := awslambda.NewFunction(scope, jsii.String("Function"), function)
+	if f.Settings.Tracing {
+		made.Node().DefaultChild().(awslambda.CfnFunction).SetTracingConfig(&awslambda.CfnFunction_TracingConfigProperty{Mode: jsii.String("Active")})
+	}
+	return made
 }
 
 // CheckCode looks at the programs in the functions' folders: one that is

@@ -55,10 +55,19 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 					t.Errorf("%s: function %q (-want +got):\n%s", test.reason, function, d)
 				}
 				// Nothing else is there that a function could keep or be reached by.
-				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "DeadLetterConfig", "TracingConfig", "FunctionName"} {
+				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "FunctionName"} {
 					if p[name] != nil {
 						t.Errorf("function %q has %s: %s", function, name, plain(p[name]))
 					}
+				}
+			}
+			for function, p := range functions(t, made) {
+				// What is asked for without waiting is told of when it fails.
+				if dead := plain(at(p, "DeadLetterConfig", "TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
+					t.Errorf("function %q has dead letters %q", function, dead)
+				}
+				if mode := plain(at(p, "TracingConfig", "Mode")); (mode == "Active") != (name == "Usual") {
+					t.Errorf("function %q is traced: %q", function, mode)
 				}
 			}
 			logs := made.of("AWS::Logs::LogGroup")

@@ -96,12 +96,20 @@ var records = []string{
 	"kms:ReEncryptTo on " + theKey + " if " + throughTable,
 }
 
+// traces is what writing traces needs of X-Ray, which has no resources.
+var traces = []string{"xray:PutTelemetryRecords on *", "xray:PutTraceSegments on *"}
+
+// traces reports whether it is for that: all else is for what it names.
+func (g grant) traces() bool {
+	return g.resource == "*" && slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules", "xray:GetSamplingTargets"}, g.action)
+}
+
 func TestRolesMayDoOnlyThis(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		want   []string
 	}{
-		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, []string{
+		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, traces, []string{
 			"logs:CreateLogStream on <ApiFunctionLog.Arn>",
 			"logs:PutLogEvents on <ApiFunctionLog.Arn>",
 			"kms:Decrypt on " + theKey,
@@ -110,7 +118,7 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"states:StartExecution on " + theStateMachine,
 			"lambda:InvokeFunction on " + theProvisioner,
 		})},
-		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, []string{
+		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, traces, []string{
 			"logs:CreateLogStream on <ProvisionerFunctionLog.Arn>",
 			"logs:PutLogEvents on <ProvisionerFunctionLog.Arn>",
 			"kms:Decrypt on " + theKey,
@@ -122,7 +130,7 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"ssm:GetParameter on " + theThings + "/*",
 			"ssm:PutParameter on " + theThings + "/*",
 		})},
-		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, []string{
+		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, traces, []string{
 			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
 			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
 			"dynamodb:Query on " + theIndex,
@@ -130,8 +138,11 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"dynamodb:DeleteItem on " + theTable,
 			"states:StartExecution on " + theStateMachine,
 			"ssm:GetParametersByPath on " + theThings,
+			"sqs:SendMessage on <DeadLettersQueue.Arn>",
 		})},
-		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
+		"WorkflowRole": {"it calls the provisioner, and no more", slices.Concat(traces, []string{
+			"lambda:InvokeFunction on " + theProvisioner, "xray:GetSamplingRules on *", "xray:GetSamplingTargets on *",
+		})},
 	}
 	made := must(t, usual)
 	if roles := made.of("AWS::IAM::Role"); len(roles) != len(tests) {
@@ -160,9 +171,9 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		never  func(g grant) bool
 	}{
 		"AnyAction": {"what an action is must be said", nil, func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
-		"Anything":  {"what it is done to must be said", nil, func(g grant) bool { return g.resource == "*" || strings.HasPrefix(g.resource, "*") }},
+		"Anything":  {"what it is done to must be said", nil, func(g grant) bool { return !g.traces() && strings.HasPrefix(g.resource, "*") }},
 		"Wildcards": {"names that are made while running lie under the demo's path, all others are known", nil, func(g grant) bool {
-			return strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" && g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
+			return !g.traces() && strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" && g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
 		}},
 		"IAM": {"nobody makes principals", nil, func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
 		"KeyOwnership": {"who may use the key is not theirs to say", nil, func(g grant) bool {
@@ -194,7 +205,7 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		"ReaperMakesNothing": {
 			"the reaper only has things driven, and sees what exists", []string{"ReaperFunctionRole"},
 			func(g grant) bool {
-				return g.action != "ssm:GetParametersByPath" && !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
+				return g.action != "ssm:GetParametersByPath" && g.action != "sqs:SendMessage" && !g.traces() && !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
 			},
 		},
 		"ProvisionerStartsNothing": {
@@ -203,12 +214,22 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		},
 		"WorkflowOnlyCalls": {
 			"the state machine holds no right but to call the provisioner", []string{"WorkflowRole"},
-			func(g grant) bool { return g.action != "lambda:InvokeFunction" || g.resource != theProvisioner },
+			func(g grant) bool {
+				return !g.traces() && (g.action != "lambda:InvokeFunction" || g.resource != theProvisioner)
+			},
 		},
 	}
+	tests["TracesUnasked"] = struct {
+		reason string
+		roles  []string
+		never  func(g grant) bool
+	}{"without tracing, nobody writes traces", nil, nil}
 	for variant, make := range variants {
 		made := must(t, make)
 		for name, test := range tests {
+			if test.never == nil {
+				test.never = func(g grant) bool { return variant != "Usual" && g.service() == "xray" }
+			}
 			t.Run(variant+"/"+name, func(t *testing.T) {
 				roles := test.roles
 				if roles == nil {

@@ -132,7 +132,7 @@ func synthesized(context map[string]any) (template, error) {
 
 // choices are a deployment for which everything is chosen otherwise.
 var choices = map[string]any{
-	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextLogDays: "7",
+	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "false", ContextLogDays: "7",
 	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextCLICredentials: "true",
 	FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
 }

@@ -5,12 +5,17 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
 
 // ScheduleProps are what a Schedule needs.
-type ScheduleProps struct{ Reaper awslambda.Function }
+type ScheduleProps struct {
+	Reaper awslambda.Function
+	// DeadLetters is told of calls that could not be made.
+	DeadLetters awssqs.IQueue
+}
 
 // Schedule calls the reaper.
 type Schedule struct{ Rule awsevents.Rule }
@@ -23,7 +28,7 @@ func NewSchedule(scope constructs.Construct, id string, props *ScheduleProps) *S
 		Description: jsii.String("Has what is past due looked at"),
 		Schedule:    awsevents.Schedule_Rate(minute),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(props.Reaper, &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(0), MaxEventAge: minute,
+			RetryAttempts: jsii.Number(0), MaxEventAge: minute, DeadLetterQueue: props.DeadLetters,
 		})},
 	})}
 }

@@ -12,7 +12,7 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 	for name, variant := range variants {
 		t.Run(name, func(t *testing.T) {
 			made := must(t, variant)
-			rule := made.one(t, "AWS::Events::Rule", "")
+			rule := made.one(t, "AWS::Events::Rule", "ScheduleRule")
 			if rule["ScheduleExpression"] != "rate(1 minute)" || rule["State"] != "ENABLED" || rule["EventPattern"] != nil {
 				t.Errorf("schedule %v, %v, pattern %s", rule["ScheduleExpression"], rule["State"], plain(rule["EventPattern"]))
 			}
@@ -23,6 +23,9 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 			// The next minute's call finds what this one left: a call that is
 			// repeated, or comes late, would only run beside it.
 			once := map[string]any{"MaximumRetryAttempts": 0.0, "MaximumEventAgeInSeconds": 60.0}
+			if dead := plain(at(targets[0], "DeadLetterConfig", "Arn")); dead != "<DeadLettersQueue.Arn>" {
+				t.Errorf("calls that cannot be made are told to %q", dead)
+			}
 			if d := cmp.Diff(any(once), at(targets[0], "RetryPolicy")); d != "" {
 				t.Errorf("how the rule repeats a call (-want +got):\n%s", d)
 			}

@@ -22,6 +22,7 @@ const (
 	ContextMinRetryAfter  = "min-retry-after"
 	ContextMaxRetryAfter  = "max-retry-after"
 	ContextReaperDryRun   = "reaper-dry-run"
+	ContextTracing        = "tracing"
 	ContextLogDays        = "log-days"
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
@@ -63,6 +64,8 @@ type Settings struct {
 	// ReaperDryRun, if it is "true", has what no record knows of reported only.
 	ReaperDryRun string
 	LogDays      int
+	// Tracing has X-Ray see how requests and executions pass.
+	Tracing Tracing
 	// ThrottleRate is how many requests a second are taken on average, and
 	// ThrottleBurst how many at once.
 	ThrottleRate, ThrottleBurst int
@@ -117,6 +120,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
 		ReaperDryRun:   r.text(ContextReaperDryRun, ""),
+		Tracing:        Tracing(r.flag(ContextTracing, true)),
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
@@ -124,7 +128,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
 		Table:          r.text(ContextTable, ""),
 		Key:            r.text(ContextKey, ""),
-		CLICredentials: r.flag(ContextCLICredentials),
+		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
 	}
@@ -211,8 +215,8 @@ func (r *reader) number(name string, unset, least int) int {
 	return n
 }
 
-func (r *reader) flag(name string) bool {
-	value := r.text(name, "false")
+func (r *reader) flag(name string, unset bool) bool {
+	value := r.text(name, strconv.FormatBool(unset))
 	set, err := strconv.ParseBool(value)
 	if err != nil {
 		r.refuse(name, value, "true or false")

@@ -15,7 +15,7 @@ func settingsOf(context map[string]any) (Settings, error) {
 func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
-			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100,
+			Stack: "Longshore", Architecture: "arm64", LogDays: 30, Tracing: true, ThrottleRate: 50, ThrottleBurst: 100,
 			Concurrency: map[string]int{}, Code: "../dist",
 		}
 	}
@@ -32,14 +32,14 @@ func TestReadSettings(t *testing.T) {
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
 			"stack": "Other-2", "architecture": "x86_64", "demo-delay": "1m30s", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
-			"cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
+			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
 		}, Settings{
-			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, ThrottleRate: 1, ThrottleBurst: 2000,
+			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
 		}},
 		"Typed":   {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true}, with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
 		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"}, with(func(s *Settings) { s.DemoDelay = "0s" })},
-		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false"}, usual()},
+		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, with(func(s *Settings) { s.Tracing = false })},
 		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)}, with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},
 		"Other":   {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual()},
 	}
@@ -73,6 +73,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"Rate":        {"a rate of none would serve nobody", map[string]any{"throttle-rate": "0"}, []string{`context throttle-rate is "0": give a whole number from 1`}},
 		"Burst":       {"nor would less", map[string]any{"throttle-burst": "-1"}, []string{`context throttle-burst is "-1": give a whole number from 1`}},
 		"RetryShort":  {"Retry-After counts seconds", map[string]any{"min-retry-after": "10ms"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER "10ms" is not a duration from 1s to 1h: give one such as 5s`}},
+		"Tracing":     {"it is or it is not", map[string]any{"tracing": "some"}, []string{`context tracing is "some": give true or false`}},
 		"DryRun":      {"it is or it is not", map[string]any{"reaper-dry-run": "maybe"}, []string{`context reaper-dry-run: LONGSHORE_REAPER_DRY_RUN "maybe" is neither true nor false: give one of them, or leave it out`}},
 		"RetryOrder":  {"the least is not the most", map[string]any{"min-retry-after": "10s", "max-retry-after": "5s"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER 10s is more than LONGSHORE_MAX_RETRY_AFTER, which is 5s: give the smaller one here`}},
 		"TableAlone":  {"records are of no use without their key", map[string]any{"table": "Longshore-StateTable"}, []string{`context table and key: give both, of a stack that was removed, or neither`}},

@@ -35,6 +35,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	secrets := NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
 	factory := &Factory{Settings: s, Account: stack.Account()}
 	demo := NewDemo(stack, s.Stack)
+	dead := NewDeadLetters(stack, "DeadLetters")
 
 	provisioner := factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
@@ -42,10 +43,10 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(),
 			app.EnvDemoPrefix: &demo.Prefix, app.EnvDemoDelay: text(s.DemoDelay),
 		},
-		Grants: grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
+		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
+		Exceptions: demo.Exceptions(),
 	})
-	demo.Except(provisioner.Role())
-	workflow := NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: provisioner})
+	workflow := NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: provisioner, Tracing: s.Tracing})
 	front := factory.New(stack, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
 		Environment: map[string]*string{
@@ -63,13 +64,15 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: workflow.StateMachine.StateMachineArn(),
 			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun),
 		},
-		Grants: grants(state.Records(), state.Due(), state.Removal(), workflow.Starting(), demo.Inventory()),
+		Grants: grants(state.Records(), state.Due(), state.Removal(), workflow.Starting(), demo.Inventory(), dead.Sending()),
 	})
-	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper})
-	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath})
+	dead.OfFunction(reaper)
+	dead.OfExecutions(workflow.StateMachine)
+	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper, DeadLetters: dead.Queue})
+	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath, Tracing: s.Tracing})
 
 	NewAlarms(stack, "Alarms", &AlarmsProps{
-		Stack: s.Stack, REST: api.REST, Table: state.Table, Topic: s.AlarmTopic,
+		Stack: s.Stack, REST: api.REST, Table: state.Table, DeadLetters: dead.Queue, Topic: s.AlarmTopic,
 		Functions: map[string]awslambda.Function{FunctionAPI: front, FunctionProvisioner: provisioner, FunctionReaper: reaper},
 	})
 
@@ -82,6 +85,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
 	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())
+	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
 	return stack
 }

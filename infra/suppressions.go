@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -13,6 +15,19 @@ type exception struct {
 	reason string
 	// findings are the ones that are meant, of a rule that tells them apart.
 	findings []string
+}
+
+// merged puts exceptions to one rule together: a resource says a rule once.
+func merged(exceptions []exception) (out []exception) {
+	for _, e := range exceptions {
+		if at := slices.IndexFunc(out, func(o exception) bool { return o.rule == e.rule }); at >= 0 {
+			out[at].reason += " " + e.reason
+			out[at].findings = slices.Concat(out[at].findings, e.findings)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // except writes exceptions to the resource itself, where cdk-nag and readers of

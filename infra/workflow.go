@@ -23,10 +23,13 @@ const (
 )
 
 // WorkflowProps are what a Workflow needs.
-type WorkflowProps struct{ Provisioner awslambda.Function }
+type WorkflowProps struct {
+	Provisioner awslambda.Function
+	Tracing     Tracing
+}
 
-// Workflow drives operations. Nothing of an execution is logged or traced: the
-// provisioner logs what it does, and executions hold ids only.
+// Workflow drives operations. Nothing of an execution is logged: the provisioner
+// logs what it does, and executions hold ids only.
 type Workflow struct {
 	StateMachine awsstepfunctions.StateMachine
 	props        *WorkflowProps
@@ -43,7 +46,7 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 			// Nobody else's state machine may take this role.
 			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()}},
 		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(w.Finishing())},
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(), props.Tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
 	})
 	definition := stepfunctions.Definition(*props.Provisioner.FunctionArn(), stepLimit, executionLimit)
 	w.StateMachine = awsstepfunctions.NewStateMachine(scope, jsii.String("StateMachine"), &awsstepfunctions.StateMachineProps{
@@ -51,12 +54,18 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&definition),
 		Role:             role,
 	})
-	except(w.StateMachine,
-		exception{rule: "AwsSolutions-SF1", reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
+	if exceptions := props.Tracing.Exceptions(); exceptions != nil {
+		except(role, exceptions...)
+		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
+	}
+	unlogged := []exception{
+		{rule: "AwsSolutions-SF1", reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
 			"90 days: a log would say the same again, and cost for each poll."},
-		exception{rule: "AwsSolutions-SF2", reason: "An execution calls one function in a loop. A trace would add nothing to its history, " +
-			"and cost for each poll."},
-	)
+	}
+	if !props.Tracing {
+		unlogged = append(unlogged, exception{rule: "AwsSolutions-SF2", reason: "Whoever deployed it chose to have nothing traced; the history of each execution is kept for 90 days."})
+	}
+	except(w.StateMachine, unlogged...)
 	return w
 }
 

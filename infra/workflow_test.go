@@ -35,8 +35,11 @@ func TestNothingOfAnExecutionIsLogged(t *testing.T) {
 	for name, variant := range variants {
 		machine := must(t, variant).one(t, "AWS::StepFunctions::StateMachine", "")
 		for member := range machine {
-			if !slices.Contains([]string{"DefinitionString", "RoleArn", "StateMachineType"}, member) {
+			if !slices.Contains([]string{"DefinitionString", "RoleArn", "StateMachineType", "TracingConfiguration"}, member) {
 				t.Errorf("%s: the state machine has %s: %s", name, member, plain(machine[member]))
+			}
+			if traced := at(machine, "TracingConfiguration", "Enabled") == true; traced != (name == "Usual") {
+				t.Errorf("%s: it is traced: %v", name, traced)
 			}
 		}
 	}

@@ -12,5 +12,6 @@ const (
 	Key    = "KeyArn"
 	// StateMachine drives operations.
 	StateMachine = "StateMachineArn"
+	DeadLetters  = "DeadLettersUrl"
 	Register     = "Register"
 )

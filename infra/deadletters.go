@@ -1,0 +1,54 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// DeadLetters is where calls of the reaper that nobody answered, and executions
+// that ended without settling their operation, are told of. It is for looking,
+// not for replaying: the next sweep puts right what they left. A message holds
+// ids only, since an execution's input does.
+type DeadLetters struct{ Queue awssqs.Queue }
+
+// NewDeadLetters makes the queue.
+func NewDeadLetters(scope constructs.Construct, id string) *DeadLetters {
+	scope = constructs.NewConstruct(scope, &id)
+	return &DeadLetters{Queue: awssqs.NewQueue(scope, jsii.String("Queue"), &awssqs.QueueProps{
+		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
+		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
+		EnforceSSL:      jsii.Bool(true),
+	})}
+}
+
+// Sending is for a function whose failed calls are told of.
+func (d *DeadLetters) Sending() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("DeadLetters", d.Queue.QueueArn(), "sqs:SendMessage")}
+}
+
+// OfFunction has a function's calls told of that failed, and were not waited for.
+func (d *DeadLetters) OfFunction(f awslambda.Function) {
+	f.Node().DefaultChild().(awslambda.CfnFunction).SetDeadLetterConfig(&awslambda.CfnFunction_DeadLetterConfigProperty{TargetArn: d.Queue.QueueArn()})
+}
+
+// OfExecutions has executions told of that ended otherwise than well.
+func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
+	awsevents.NewRule(awscdk.Stack_Of(d.Queue), jsii.String("Abandoned"), &awsevents.RuleProps{
+		Description: jsii.String("Tells of executions that ended without settling their operation"),
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.states"),
+			DetailType: jsii.Strings("Step Functions Execution Status Change"),
+			Detail: &map[string]any{
+				"status": jsii.Strings("FAILED", "TIMED_OUT", "ABORTED"), "stateMachineArn": &[]*string{machine.StateMachineArn()},
+			},
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSqsQueue(d.Queue, nil)},
+	})
+}

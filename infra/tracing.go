@@ -1,0 +1,30 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Tracing is whether X-Ray sees how requests and executions pass: which part
+// took how long, and which failed. It sees no bodies.
+type Tracing bool
+
+var everything = jsii.String("*")
+
+// Grants are for writing traces.
+func (t Tracing) Grants(more ...string) []awsiam.PolicyStatement {
+	if !t {
+		return nil
+	}
+	return []awsiam.PolicyStatement{allow("Traces", everything, append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)}
+}
+
+// Exceptions say why who has Grants may reach everything.
+func (t Tracing) Exceptions() []exception {
+	if !t {
+		return nil
+	}
+	return []exception{{
+		rule: "AwsSolutions-IAM5", reason: "X-Ray has no resources that the right to write traces could be given for.", findings: []string{"Resource::*"},
+	}}
+}
