@@ -37,6 +37,8 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return platform(ctx, args[1:], out, diagnostics)
 	case "check":
 		return check(ctx, args[1:], getenv, out, diagnostics)
+	case "try":
+		return try(ctx, args[1:], getenv, out, diagnostics)
 	case "version":
 		_, err := fmt.Fprintln(out, "longshore", versionText())
 		return err
