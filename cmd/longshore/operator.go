@@ -221,7 +221,7 @@ func watchRows(ctx context.Context, console app.Console, q operator.Query, out i
 	}
 }
 
-const barWidth = 20
+const rowBarWidth = 20
 
 // progressLine is a line with a bar: what the provider says, or else how much of the
 // expected time has passed.
@@ -238,8 +238,8 @@ func progressLine(r operator.Row, now time.Time) string {
 	if op.Phase != string(lifecycle.InProgress) {
 		percent = 100
 	}
-	full := percent * barWidth / 100
-	return strings.TrimSpace(fmt.Sprintf("[%s%s] %3d %%  %s of %s: %s  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), percent, op.Kind, name, op.Phase, op.Description))
+	full := percent * rowBarWidth / 100
+	return strings.TrimSpace(fmt.Sprintf("[%s%s] %3d %%  %s of %s: %s  %s", strings.Repeat("#", full), strings.Repeat(".", rowBarWidth-full), percent, op.Kind, name, op.Phase, op.Description))
 }
 
 // retry drives an operation again.
