@@ -26,6 +26,7 @@ var order = []string{
 	"functions/reaper",
 	"internal/conformance/report",
 	"internal/conformance",
+	"internal/cloudcontroller",
 	"internal/app",
 	"infra/outputs",
 	"internal/gateway",
@@ -73,6 +74,9 @@ var apart = map[string]struct {
 	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
 	"internal/conformance": {"the conformance kit asks any broker, and knows nothing of this one", []string{
 		"internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store", "internal/catalog", "internal/provider", "offerings"}},
+	"internal/cloudcontroller": {"a platform asks any broker over HTTP, and knows nothing of this one", []string{
+		"internal/conformance", "internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store",
+		"internal/catalog", "internal/provider", "internal/platforms", "offerings"}},
 	"internal/workflow": {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
 }
 

@@ -1,0 +1,114 @@
+package cloudcontroller
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+)
+
+// A verdict is what the platform makes of an answer.
+type verdict struct {
+	done     bool
+	accepted bool   // to be polled
+	mitigate bool   // delete what may be there
+	problem  string // what is wrong with the answer; empty where the broker says it
+}
+
+// judge decides by the status, the shape of the body and the version (ORP-01).
+// Every row of the orphan table is here; what no row names is taken for a
+// broker that does not know what it does, as a 5xx is.
+func judge(k Kind, minor int, a answer, shape string) verdict {
+	// Deletions are repeated like orphans from 2.15 on, where a platform reads so.
+	again := k.creates() || k.deletes() && minor >= 15
+	malformed := "The broker's answer cannot be understood: " + shape
+	switch s := a.status; {
+	case s == 0 && a.unreachable: // nobody has seen the request
+		return verdict{problem: "The broker cannot be reached: " + a.fault}
+	case s == 0:
+		return verdict{mitigate: k.creates(), problem: "The broker did not answer in time: " + a.fault}
+	case s == http.StatusOK && shape != "":
+		return verdict{problem: malformed}
+	case s == http.StatusOK, s == http.StatusGone && k.deletes():
+		return verdict{done: true}
+	case s == http.StatusCreated && k.creates() && shape == "":
+		return verdict{done: true}
+	case s == http.StatusAccepted && k.follows(minor) && shape == "":
+		return verdict{accepted: true}
+	case s == http.StatusCreated && k.creates(), s == http.StatusAccepted && k.follows(minor):
+		return verdict{mitigate: k.creates(), problem: malformed}
+	case s == http.StatusRequestTimeout:
+		return verdict{mitigate: k.creates() && minor < 14}
+	case 400 <= s && s < 500:
+		return verdict{}
+	case 200 <= s && s < 300:
+		return verdict{mitigate: again, problem: fmt.Sprintf("The broker answered %d, which means nothing here.", s)}
+	default:
+		return verdict{mitigate: again}
+	}
+}
+
+// maxToken is the longest operation token (PROV-25).
+const maxToken = 10000
+
+// shape says what is wrong with the body of a successful answer; nothing if
+// empty. Requires are the permissions of the service that is bound (SIM-14).
+func (a answer) shape(k Kind, requires []string) string {
+	if a.body == nil {
+		return "the body is not a JSON object"
+	}
+	if t, given := a.body["operation"]; given && t != nil {
+		if token, ok := t.(string); !ok || len(token) > maxToken {
+			return "operation is not a text of at most 10000 characters"
+		}
+	}
+	if u, given := a.body["dashboard_url"]; given && u != nil {
+		if _, ok := u.(string); !ok {
+			return "dashboard_url is not a text"
+		}
+	}
+	if k != Bind || a.status == http.StatusAccepted {
+		return ""
+	}
+	return grantShape(a.body, requires)
+}
+
+// grantShape says what is wrong with what a binding gives.
+func grantShape(body map[string]any, requires []string) string {
+	if c, given := body["credentials"]; given && c != nil {
+		if _, ok := c.(map[string]any); !ok {
+			return "credentials is not an object"
+		}
+	}
+	for _, m := range [][2]string{{"syslog_drain_url", "syslog_drain"}, {"route_service_url", "route_forwarding"}, {"volume_mounts", "volume_mount"}} {
+		if v, given := body[m[0]]; given && v != nil && !slices.Contains(requires, m[1]) {
+			if list, ok := v.([]any); ok && len(list) == 0 {
+				continue
+			}
+			return fmt.Sprintf("%s comes from a service that does not require %s", m[0], m[1])
+		}
+	}
+	return ""
+}
+
+// failure is what the user is told of an answer (SIM-18).
+func (a answer) failure(k Kind, v verdict) *Failure {
+	f := &Failure{Kind: k, Status: a.status, Description: v.problem}
+	f.Code, _ = a.body["error"].(string)
+	if f.Description == "" {
+		f.Description, _ = a.body["description"].(string)
+	}
+	if f.Description == "" {
+		f.Description = fmt.Sprintf("The broker answered %d and did not say why.", a.status)
+	}
+	return f
+}
+
+// object decodes a JSON object and nothing else; nil if it is none.
+func object(raw []byte) map[string]any {
+	var out map[string]any
+	if json.Unmarshal(raw, &out) != nil {
+		return nil
+	}
+	return out
+}

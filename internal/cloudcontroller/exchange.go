@@ -1,0 +1,171 @@
+package cloudcontroller
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 16 << 20
+
+// An Exchange is one request and what became of it, for a transcript. It
+// holds no credentials and no parameters.
+type Exchange struct {
+	Began  time.Time
+	Took   time.Duration
+	Method string
+	Path   string // with its query
+	Status int    // 0: no answer
+	Said   string // the answer, or why there is none
+	// Decided is what the platform makes of it.
+	Decided string
+}
+
+// A request is one to the broker.
+type request struct {
+	method string
+	path   []string // segments
+	query  url.Values
+	body   map[string]any // nil for none
+	user   bool           // it is made for the user
+}
+
+// An answer is what the broker said.
+type answer struct {
+	status      int
+	header      http.Header
+	body        map[string]any // nil if it is no JSON object
+	raw         []byte
+	fault       string // why there is no answer
+	unreachable bool   // there was no connection: nobody has seen the request
+	told        Exchange
+}
+
+// send makes one request. It is not given up when the context ends, but by its
+// own timeout: of one that was sent and not waited for, nobody knows what it
+// has made.
+func (c *Client) send(ctx context.Context, q request) answer {
+	a := answer{told: Exchange{Began: c.Now(), Method: q.method, Path: q.target()}}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), or(c.Timeout, requestTimeout))
+	defer cancel()
+	hr, err := c.build(ctx, q)
+	if err == nil {
+		var response *http.Response
+		if response, err = c.HTTP.Do(hr); err == nil {
+			a.status, a.header = response.StatusCode, response.Header
+			a.raw, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+			_ = response.Body.Close()
+		}
+	}
+	if err != nil { // an answer that breaks off is none
+		a.status = 0
+		a.fault, a.unreachable = c.secrets.hide(cause(err)), unreachable(err)
+	} else {
+		a.body = object(a.raw)
+		c.secrets.learn(a.body)
+	}
+	a.told.Took, a.told.Status = c.Now().Sub(a.told.Began), a.status
+	a.told.Said = fmt.Sprintf("%.*s", maxSaid, c.secrets.hide(a.String())) // hidden first: half a secret is one, too
+	return a
+}
+
+// cause is the error without the request in it.
+func cause(err error) string {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return err.Error()
+}
+
+// unreachable reports whether not even a connection was made.
+func unreachable(err error) bool {
+	var op *net.OpError
+	var name *net.DNSError
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() || errors.As(err, &name)
+}
+
+func (q request) target() string {
+	var b strings.Builder
+	for _, segment := range q.path {
+		b.WriteString("/" + url.PathEscape(segment))
+	}
+	if len(q.query) > 0 {
+		b.WriteString("?" + q.query.Encode())
+	}
+	return b.String()
+}
+
+// build makes the request with the headers that a platform sends (SIM-19).
+func (c *Client) build(ctx context.Context, q request) (*http.Request, error) {
+	var body io.Reader
+	if q.body != nil {
+		raw, err := json.Marshal(q.body)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the request: %w", err)
+		}
+		body = bytes.NewReader(raw)
+	}
+	hr, err := http.NewRequestWithContext(ctx, q.method, strings.TrimSuffix(c.URL, "/")+q.target(), body)
+	if err != nil {
+		return nil, err
+	}
+	hr.SetBasicAuth(c.Credential.Username, c.Credential.Password)
+	h := hr.Header
+	h.Set("X-Broker-API-Version", "2."+strconv.Itoa(c.minor()))
+	h.Set("X-Broker-API-Request-Identity", c.NewID())
+	h.Set("Accept", "application/json")
+	if q.body != nil {
+		h.Set("Content-Type", "application/json")
+	}
+	if q.user && c.UserID != "" {
+		user, _ := json.Marshal(map[string]string{"user_id": c.UserID})
+		h.Set("X-Broker-API-Originating-Identity", platform+" "+base64.StdEncoding.EncodeToString(user))
+	}
+	c.secrets.add(c.Credential.Password)
+	return hr, nil
+}
+
+// tell gives an exchange to whoever observes.
+func (c *Client) tell(a answer, format string, args ...any) {
+	if c.Observe == nil {
+		return
+	}
+	a.told.Decided = c.secrets.hide(fmt.Sprintf(format, args...))
+	c.Observe(a.told)
+}
+
+// retryAfter is what the broker asks for, in whole seconds; anything else is
+// as if it said nothing (POLL-03).
+func (a answer) retryAfter() time.Duration {
+	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, int(maxInterval/time.Second))) * time.Second
+}
+
+// maxSaid is how much of an answer is shown.
+const maxSaid = 400
+
+// String is the answer for people, what is secret in it left out.
+func (a answer) String() string {
+	switch {
+	case a.fault != "":
+		return a.fault
+	case a.body == nil:
+		return fmt.Sprintf("no JSON object: %q", a.raw)
+	}
+	return encode(redacted(a.body))
+}

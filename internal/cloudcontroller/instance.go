@@ -1,0 +1,236 @@
+package cloudcontroller
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// platform is what Cloud Controller calls itself.
+const platform = "cloudfoundry"
+
+// A ProvisionRequest asks for an instance.
+type ProvisionRequest struct {
+	ID, ServiceID, PlanID       string
+	OrganizationGUID, SpaceGUID string
+	Parameters                  map[string]any
+}
+
+// Provision makes an instance and waits until it is there. When that fails,
+// what may have been made is deleted before Provision returns its *Failure.
+func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
+	i := Instance{ID: q.ID, ServiceID: q.ServiceID, PlanID: q.PlanID, OrganizationGUID: q.OrganizationGUID, SpaceGUID: q.SpaceGUID}
+	t, i, err := c.take(key{instance: q.ID}, Creating, &i)
+	if err != nil {
+		return err
+	}
+	body := map[string]any{
+		"service_id": q.ServiceID, "plan_id": q.PlanID, "organization_guid": q.OrganizationGUID, "space_guid": q.SpaceGUID, "context": i.context(),
+	}
+	if q.Parameters != nil {
+		body["parameters"] = q.Parameters
+	}
+	if _, p, ok := c.plan(q.ServiceID, q.PlanID); ok && p.MaintenanceInfo != nil && c.minor() >= 15 {
+		body["maintenance_info"] = map[string]any{"version": p.MaintenanceInfo.Version}
+	}
+	_, err = c.create(ctx, t, i, c.asked(http.MethodPut, t.key, Provision, body), nil)
+	return err
+}
+
+// context is where an instance is on the platform.
+func (i Instance) context() map[string]any {
+	return map[string]any{"platform": platform, "organization_guid": i.OrganizationGUID, "space_guid": i.SpaceGUID, "instance_name": i.ID}
+}
+
+// asked is a request for the user, with permission to be answered later.
+func (c *Client) asked(method string, k key, kind Kind, body map[string]any) request {
+	q := request{method: method, path: k.path(), body: body, user: true, query: url.Values{}}
+	if c.mayWait(kind) {
+		q.query.Set("accepts_incomplete", "true")
+	}
+	return q
+}
+
+// create sends a request that makes something, and sees it to its end.
+func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requires []string) (answer, error) {
+	k := t.create()
+	a := c.send(ctx, q)
+	v := judge(k, c.minor(), a, a.shape(k, requires))
+	if v.accepted && !c.mayWait(k) {
+		v = verdict{mitigate: true, problem: "The broker answers later, which it was not allowed to."}
+	}
+	switch {
+	case v.accepted:
+		c.tell(a, "polls")
+		return c.created(ctx, t, i, a)
+	case v.done:
+		c.tell(a, "the %s has succeeded", k)
+		c.now(t, func(i *Instance) {
+			i.State = Ready
+			i.DashboardURL, _ = a.body["dashboard_url"].(string)
+		})
+		return a, nil
+	}
+	failure := a.failure(k, v)
+	if !v.mitigate {
+		c.tell(a, "the %s has failed, and nothing was made", k)
+		c.gone(t)
+		failure.Then = thenNothing
+		return a, failure
+	}
+	c.tell(a, "the %s has failed, and may have left an orphan", k)
+	failure.Then = c.mitigate(ctx, t, i)
+	return a, failure
+}
+
+// created waits for what was accepted.
+func (c *Client) created(ctx context.Context, t turn, i Instance, accepted answer) (answer, error) {
+	k := t.create()
+	end, err := c.poll(ctx, t, k, i, accepted)
+	switch {
+	case err != nil:
+		return accepted, err
+	case end.succeeded:
+		if k == Provision { // a binding is ready once it has been fetched
+			c.state(t, Ready)
+		}
+		return accepted, nil
+	}
+	failure := &Failure{Kind: k, Status: end.status, Code: end.code, Description: end.description}
+	if c.KeepFailed && end.status != 0 { // it has ended, which a limit does not say
+		c.state(t, CreateFailed)
+		failure.Then = thenUser
+		return accepted, failure
+	}
+	failure.Then = c.mitigate(ctx, t, i)
+	return accepted, failure
+}
+
+// An UpdateRequest asks for another plan, other parameters, or both.
+type UpdateRequest struct {
+	ID         string
+	PlanID     string // the same if empty
+	Parameters map[string]any
+}
+
+// Update changes an instance and waits for it. A failure leaves it as it was,
+// as far as the platform knows.
+func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
+	t, i, err := c.take(key{instance: q.ID}, Updating, nil, Ready)
+	if err != nil {
+		return err
+	}
+	if s, p, known := c.plan(i.ServiceID, i.PlanID); q.PlanID != "" && q.PlanID != i.PlanID && known && !s.canChange(p) {
+		c.state(t, Ready)
+		return &Refused{"The service does not support changing plans."} // SIM-11
+	}
+	body := map[string]any{
+		"service_id": i.ServiceID, "plan_id": or(q.PlanID, i.PlanID), "context": i.context(),
+		"previous_values": map[string]any{
+			"service_id": i.ServiceID, "plan_id": i.PlanID, "organization_id": i.OrganizationGUID, "space_id": i.SpaceGUID,
+		},
+	}
+	if q.Parameters != nil {
+		body["parameters"] = q.Parameters
+	}
+	a := c.send(ctx, c.asked(http.MethodPatch, t.key, Update, body))
+	v := judge(Update, c.minor(), a, a.shape(Update, nil))
+	failure := a.failure(Update, v)
+	if v.accepted {
+		c.tell(a, "polls")
+		end, err := c.poll(ctx, t, Update, i, a) // by the plan that it had (POLL-02)
+		if err != nil {
+			return err
+		}
+		v.done = end.succeeded
+		failure = &Failure{Kind: Update, Status: end.status, Code: end.code, Description: end.description}
+	} else if v.done {
+		c.tell(a, "the update has succeeded")
+	} else {
+		c.tell(a, "the update has failed")
+	}
+	c.now(t, func(i *Instance) {
+		if i.State = Ready; v.done { // POLL-09
+			i.PlanID = or(q.PlanID, i.PlanID)
+		}
+	})
+	if v.done {
+		return nil
+	}
+	failure.Then = thenKept
+	return failure
+}
+
+// Deprovision unbinds what is bound, deletes an instance and waits for it, also
+// while it is being made. A failure leaves it in the account.
+func (c *Client) Deprovision(ctx context.Context, id string) error {
+	for _, b := range c.Bindings() { // SIM-20
+		if b.InstanceID == id {
+			if err := c.Unbind(ctx, id, b.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return c.remove(ctx, key{instance: id})
+}
+
+// remove deletes an instance or a binding.
+func (c *Client) remove(ctx context.Context, what key) error {
+	k := what.remove()
+	t, i, err := c.take(what, Deleting, nil, Ready, Creating, CreateFailed, DeleteFailed, Orphaned, GivenUp)
+	if err != nil {
+		return err
+	}
+	a := c.send(ctx, c.deletion(what, i, c.mayWait(k), true))
+	v := judge(k, c.minor(), a, a.shape(k, nil))
+	failure := a.failure(k, v)
+	switch {
+	case v.accepted:
+		c.tell(a, "polls")
+		end, err := c.poll(ctx, t, k, i, a)
+		if err != nil {
+			return err
+		}
+		v.done = end.succeeded
+		failure = &Failure{Kind: k, Status: end.status, Code: end.code, Description: end.description}
+	case v.done:
+		c.tell(a, "the %s has succeeded", k)
+	default:
+		c.tell(a, "the %s has failed", k)
+	}
+	switch {
+	case v.done:
+		c.gone(t)
+		return nil
+	case v.mitigate:
+		failure.Then = c.mitigate(ctx, t, i)
+	default:
+
+		c.state(t, DeleteFailed)
+		failure.Then = thenKept
+	}
+	return failure
+}
+
+// FetchInstance gets an instance; a broker that does not offer that is not to
+// be asked. Whatever is answered, the platform goes on remembering it (GETI-13).
+func (c *Client) FetchInstance(ctx context.Context, id string) (map[string]any, error) {
+	return c.fetch(ctx, key{instance: id})
+}
+
+// FetchBinding gets a binding with its credentials.
+func (c *Client) FetchBinding(ctx context.Context, instance, id string) (map[string]any, error) {
+	return c.fetch(ctx, key{instance, id})
+}
+
+func (c *Client) fetch(ctx context.Context, what key) (map[string]any, error) {
+	a := c.send(ctx, request{method: http.MethodGet, path: what.path(), user: true})
+	if a.status != http.StatusOK || a.body == nil {
+		c.tell(a, "it cannot be fetched")
+		f := a.failure("fetch", verdict{problem: a.fault})
+		f.Then = thenKept
+		return nil, f
+	}
+	c.tell(a, "fetched")
+	return a.body, nil
+}

@@ -1,0 +1,77 @@
+package cloudcontroller
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// What the platform does about a failure.
+const (
+	thenNothing = "The platform takes it that nothing was made, and deletes nothing."
+	thenKept    = "The platform keeps it; the user can ask again."
+	thenUser    = "The platform leaves it to the user to delete."
+	thenOrphan  = "The platform would delete it, but was told to leave orphans alone."
+	thenDeleted = "The platform has deleted what may have been made."
+	thenGivenUp = "The platform has tried to delete what may have been made for 34 hours, and has given up: it is left behind."
+	thenEnded   = "The platform was ended before it could delete what may have been made."
+)
+
+// mitigate deletes what may have been orphaned: at once, and after each
+// failure once more, ten times within 34 hours (ORP-02 to ORP-05). It says
+// what became of it.
+func (c *Client) mitigate(ctx context.Context, t turn, i Instance) string {
+	if !c.state(t, Orphaned) {
+		return thenKept // a request to delete it has overtaken this one
+	}
+	if c.KeepOrphans {
+		return thenOrphan
+	}
+	for n := 0; ; n++ {
+		deleted, err := c.deleteOrphan(ctx, t, i)
+		switch {
+		case err != nil:
+			return thenEnded
+		case deleted:
+			c.gone(t)
+			return thenDeleted
+		case n == retries:
+			c.state(t, GivenUp)
+			return thenGivenUp
+		}
+		if c.Sleep(ctx, time.Minute<<(n+1)) != nil {
+			return thenEnded
+		}
+	}
+}
+
+// deleteOrphan is one attempt. Nobody asked for it, so it names no user.
+func (c *Client) deleteOrphan(ctx context.Context, t turn, i Instance) (deleted bool, err error) {
+	k := t.remove()
+	a := c.send(ctx, c.deletion(t.key, i, k.follows(c.minor()), false))
+	v := judge(k, c.minor(), a, a.shape(k, nil))
+	switch {
+	case v.done:
+		c.tell(a, "the orphan is gone")
+		return true, nil
+	case v.accepted && !c.FollowMitigation:
+		c.tell(a, "the orphan is taken for deleted")
+		return true, nil
+	case !v.accepted:
+		c.tell(a, "the orphan is still there: deletes it again later")
+		return false, nil
+	}
+	c.tell(a, "the orphan is being deleted")
+	end, err := c.poll(ctx, t, k, i, a)
+	return end.succeeded, err
+}
+
+// deletion is the request that removes something.
+func (c *Client) deletion(k key, i Instance, later, user bool) request {
+	query := url.Values{"service_id": {i.ServiceID}, "plan_id": {i.PlanID}}
+	if later {
+		query.Set("accepts_incomplete", "true")
+	}
+	return request{method: http.MethodDelete, path: k.path(), query: query, user: user}
+}

@@ -1,0 +1,89 @@
+package cloudcontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// errOvertaken ends a request that a later one has overtaken.
+var errOvertaken = errors.New("a later request has overtaken this one")
+
+// An ending is how an operation ended for the platform.
+type ending struct {
+	succeeded   bool
+	status      int
+	code        string
+	description string
+}
+
+// clamped is a pause between two polls within its bounds.
+func (c *Client) clamped(d time.Duration) time.Duration {
+	return max(or(c.MinInterval, minInterval), min(or(c.MaxInterval, maxInterval), d))
+}
+
+// poll asks about an accepted operation until it has ended, a limit is reached
+// or the request is overtaken (checklist section 18). An error means that the
+// platform does not know how it ends.
+func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted answer) (ending, error) {
+	began, limit := c.Now(), c.limit(i)
+	query := url.Values{"service_id": {i.ServiceID}, "plan_id": {i.PlanID}}
+	if token, _ := accepted.body["operation"].(string); token != "" {
+		query.Set("operation", token)
+	}
+	last, floor := accepted, or(c.MinInterval, minInterval)
+	for n := 0; ; n++ {
+		if n > 0 || c.PollAfterPause {
+			pause := max(c.clamped(last.retryAfter()), min(floor, or(c.MaxInterval, maxInterval)))
+			if err := c.Sleep(ctx, pause); err != nil {
+				return ending{}, err
+			}
+			floor = time.Duration(float64(floor) * or(c.Backoff, 1))
+		}
+		if !c.now(t, nil) {
+			return ending{}, errOvertaken
+		}
+		if c.Now().Sub(began) > limit || c.PollAttempts > 0 && n == c.PollAttempts {
+			return ending{description: fmt.Sprintf("Service Broker failed to %s within the required time.", k)}, nil // POLL-06
+		}
+		last = c.send(ctx, request{method: http.MethodGet, path: t.path("last_operation"), query: query, user: true})
+		if end, ended := c.polled(t, k, last); ended {
+			return end, nil
+		}
+	}
+}
+
+// polled reads the answer to a poll (POLL-07): only three states, and the
+// absence of what is to be deleted, mean anything.
+func (c *Client) polled(t turn, k Kind, a answer) (ending, bool) {
+	state, _ := a.body["state"].(string)
+	description, _ := a.body["description"].(string)
+	switch {
+	case a.status == http.StatusGone && k.deletes():
+		c.tell(a, "gone")
+		return ending{succeeded: true}, true
+	case a.status != http.StatusOK:
+		c.tell(a, "asks again: this answer means nothing")
+		return ending{}, false
+	}
+	if description != "" {
+		c.now(t, func(i *Instance) { i.Description = description })
+	}
+	switch state {
+	case "succeeded":
+		c.tell(a, "the %s has succeeded", k)
+		return ending{succeeded: true}, true
+	case "failed":
+		c.tell(a, "the %s has failed", k)
+		code, _ := a.body["error"].(string)
+		return ending{status: a.status, code: code, description: or(description, "The operation failed; the broker did not say why.")}, true
+	case "in progress":
+		c.tell(a, "asks again in %v", c.clamped(a.retryAfter()))
+	default:
+		c.tell(a, "asks again: there is no such state")
+	}
+	return ending{}, false
+}
