@@ -187,11 +187,16 @@ func (w *Worker) nextBinding(ctx context.Context, i lifecycle.Instance) (*lifecy
 
 // removeBinding removes one binding of an instance that is being deleted. No
 // new one can begin: beginning one checks that the instance is ready. One that
-// had begun has stopped, or waits for its lease to be given up or run out.
+// had begun has stopped, or waits for its lease to be given up or run out. An
+// unbind that runs already is left to end: two deletions of one thing, each of
+// which begins anew what the other has begun, would never end.
 func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, b lifecycle.Binding) (workflow.Outcome, error) {
 	now, op := w.Now(), i.Operation
 	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
+	}
+	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && now.Before(b.Operation.Deadline) {
+		return w.waitInstance(ctx, ref, i, leasePause(op, b.Operation.Deadline, now))
 	}
 	in, err := w.bindingFor(ctx, i, b, op)
 	if err != nil {
