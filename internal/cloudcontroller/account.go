@@ -11,6 +11,7 @@ type State string
 
 // The states.
 const (
+	Asked        State = "asked" // the request to make it is not answered: users do not see it (SIM-05)
 	Creating     State = "creating"
 	Ready        State = "ready"
 	Updating     State = "updating"

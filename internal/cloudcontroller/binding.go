@@ -22,7 +22,7 @@ func (c *Client) Bind(ctx context.Context, q BindRequest) (map[string]any, error
 		return nil, err
 	}
 	b := Instance{ID: q.ID, ServiceID: i.ServiceID, PlanID: i.PlanID}
-	t, b, err := c.take(k, Creating, &b)
+	t, b, err := c.take(k, Asked, &b)
 	if err != nil {
 		return nil, err
 	}

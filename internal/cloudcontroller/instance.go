@@ -20,7 +20,7 @@ type ProvisionRequest struct {
 // what may have been made is deleted before Provision returns its *Failure.
 func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 	i := Instance{ID: q.ID, ServiceID: q.ServiceID, PlanID: q.PlanID, OrganizationGUID: q.OrganizationGUID, SpaceGUID: q.SpaceGUID}
-	t, i, err := c.take(key{instance: q.ID}, Creating, &i)
+	t, i, err := c.take(key{instance: q.ID}, Asked, &i)
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,7 @@ func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requ
 	switch {
 	case v.accepted:
 		c.tell(a, "polls")
+		c.state(t, Creating)
 		return c.created(ctx, t, i, a)
 	case v.done:
 		c.tell(a, "the %s has succeeded", k)

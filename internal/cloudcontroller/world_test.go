@@ -1,0 +1,248 @@
+package cloudcontroller_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow/inprocess"
+	"github.com/longshore/longshore/offerings"
+)
+
+// offered is what the demo offers.
+var offered = sync.OnceValue(func() *catalog.Catalog {
+	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
+
+func idsOf(plan string) (serviceID, planID string) {
+	for _, o := range offered().Offerings() {
+		for _, p := range o.Plans {
+			if o.Name == "demo" && p.Name == plan {
+				return o.ID, p.ID
+			}
+		}
+	}
+	panic("the demo has no plan " + plan)
+}
+
+// A world is the whole broker in a bubble of time: its clock stands still while
+// anything is done, and jumps when all wait.
+type world struct {
+	*testing.T
+	http.Handler
+	things    demo.Things
+	reclaimed atomic.Int64 // by the reaper alone, which nobody may count on
+}
+
+// A flaw replaces a part of the broker by one that is broken, to prove that it
+// would be noticed. The zero flaw replaces nothing.
+type flaw struct {
+	records   func(broker.Records) broker.Records
+	steps     func(store.Store) store.Store // the store of workers alone
+	leaseless bool                          // whoever took a lease is believed dead
+}
+
+const (
+	synchronousWait = 15 * time.Second
+	hardTimeout     = time.Minute
+	username        = "platform"
+	password        = "the-password-of-the-platform"
+)
+
+func now() time.Time { return time.Now().UTC() }
+
+// newWorld is called within the bubble.
+func newWorld(t *testing.T, slow slowness, f flaw) *world {
+	t.Helper()
+	dir := t.TempDir()
+	records, err := bolt.Open(filepath.Join(dir, "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	things, err := files.Open(filepath.Join(dir, "things"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, things: things}
+	quiet := slog.New(slog.DiscardHandler)
+	var ofSteps store.Store = records
+	if f.steps != nil {
+		ofSteps = f.steps(records)
+	}
+	var since time.Time
+	if f.leaseless {
+		since = now().AddDate(100, 0, 0)
+	}
+	steps := worker.New(worker.Options{
+		Records: ledger.New(ofSteps, "account", "region", rand.Text), Vault: key, Plans: offered(), Now: now, NewID: rand.Text, Log: quiet,
+		Providers:   map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}), slow: slow}},
+		CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout, LeasesSince: since,
+	})
+	engine := inprocess.New(steps.Step, inprocess.Options{Log: quiet})
+	t.Cleanup(engine.Close)
+	var kept broker.Records = ledger.New(records, "account", "region", rand.Text)
+	if f.records != nil {
+		kept = f.records(kept)
+	}
+	w.Handler, err = osb.New(osb.Options{
+		Broker: broker.New(broker.Options{
+			Records: kept, Catalog: offered(), Vault: key, Engine: engine, Now: now, NewID: operationID, Log: quiet,
+			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: synchronousWait, OperationTimeout: 24 * time.Hour,
+		}),
+		Platforms: alone{}, Offerings: offered().Offerings(), Now: now, NewID: rand.Text, Log: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sweep(reaper.New(reaper.Options{
+		Records: ledger.New(records, "account", "region", rand.Text), Start: engine.Start, Now: now, NewID: operationID, OperationTimeout: 24 * time.Hour, Log: quiet,
+	}))
+	return w
+}
+
+// sweep lets the reaper look each minute, as it does on AWS.
+func (w *world) sweep(r *reaper.Reaper) {
+	ctx, stop := context.WithCancel(context.Background())
+	w.Cleanup(stop)
+	go func() {
+		for sleep(ctx, time.Minute) == nil {
+			report, err := r.Sweep(ctx)
+			if err != nil && ctx.Err() == nil {
+				w.Errorf("sweep: %v", err)
+			}
+			w.reclaimed.Add(int64(report.Reclaimed))
+		}
+	}()
+}
+
+func operationID() string { return rand.Text()[:lifecycle.OperationIDLength] }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// alone knows one platform.
+type alone struct{}
+
+func (alone) Authenticate(user, pass string) (platforms.Identity, bool) {
+	return platforms.Identity{ID: "p"}, user == username && pass == password
+}
+
+// slowness makes one call to the cloud take long: as long as whoever made it
+// can be alive, so that it may end after what has overtaken it.
+type slowness struct {
+	call  int // the n-th; 0 for none
+	after bool
+}
+
+type sluggish struct {
+	provider.Provider
+	slow  slowness
+	calls atomic.Int64
+}
+
+func (s *sluggish) call(do func() (provider.Status, error)) (provider.Status, error) {
+	slow := int(s.calls.Add(1)) == s.slow.call
+	if slow && !s.slow.after {
+		time.Sleep(hardTimeout - 10*time.Second)
+	}
+	status, err := do()
+	if slow && s.slow.after {
+		time.Sleep(hardTimeout - 10*time.Second)
+	}
+	return status, err
+}
+
+// late is a context without the caller's deadline: the call was on its way.
+func late(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+func (s *sluggish) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return s.call(func() (provider.Status, error) { return s.Provider.Provision(late(ctx), in) })
+}
+
+func (s *sluggish) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return s.call(func() (provider.Status, error) { return s.Provider.Update(late(ctx), in) })
+}
+
+func (s *sluggish) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return s.call(func() (provider.Status, error) { return s.Provider.Deprovision(late(ctx), in) })
+}
+
+func (s *sluggish) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return s.call(func() (provider.Status, error) { return s.Provider.Bind(late(ctx), b) })
+}
+
+func (s *sluggish) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return s.call(func() (provider.Status, error) { return s.Provider.Unbind(late(ctx), b) })
+}
+
+// held counts what the demo holds.
+func (w *world) held() int {
+	w.Helper()
+	held, _, err := demo.New(w.things, demo.Options{Now: now}).List(context.Background(), "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(held)
+}
+
+// answered is what the broker says to a request that no network stands before.
+func (w *world) answered(method, path string) int {
+	r := httptest.NewRequest(method, path, nil)
+	r.SetBasicAuth(username, password)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	out := httptest.NewRecorder()
+	w.ServeHTTP(out, r)
+	return out.Code
+}
+
+func (w *world) client(n *network, change func(*cloudcontroller.Client)) *cloudcontroller.Client {
+	c := &cloudcontroller.Client{
+		URL: "http://broker.example.com", Credential: cloudcontroller.Credential{Username: username, Password: password},
+		HTTP: cloudcontroller.HTTP(n), Now: now, Sleep: sleep, NewID: rand.Text,
+	}
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+// errNetwork is a connection that ended without an answer.
+var errNetwork = errors.New("the connection broke")
