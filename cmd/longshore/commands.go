@@ -47,6 +47,8 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return reaperCommand(ctx, args[1:], out)
 	case "check":
 		return check(ctx, args[1:], getenv, out, diagnostics)
+	case "try":
+		return try(ctx, args[1:], getenv, out, diagnostics)
 	case "version":
 		_, err := fmt.Fprintln(out, "longshore", versionText())
 		return err

@@ -45,6 +45,13 @@ const usage = `Longshore, a service broker.
                 [--parameters JSON] [--update-parameters JSON] [--bind-parameters JSON]
         ask any broker whether it keeps to the Open Service Broker API; exit
         status 0 if it does, 1 if something failed, 2 if it could not be asked
+  longshore try URL [--username USER] [--password PASSWORD] [--service NAME] [--plan NAME]
+              [--parameters JSON] [--bind-parameters JSON] [--bind=false] [--key] [--keep]
+              [--api-version 2.17] [--timeout DURATION] [--interval DURATION]
+              [--transcript FILE|-]
+        live one life with any broker, as Cloud Controller would: make an
+        instance, bind it, unbind it, delete it; exit status 0 if all went right
+        and nothing is left, 1 if something failed, 2 if it could not be asked
   longshore version
         say which version this is
 

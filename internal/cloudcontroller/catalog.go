@@ -54,6 +54,15 @@ type Schema struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
+// Required are the parameters that must be given.
+func (s Schema) Required() []string {
+	var schema struct {
+		Required []string `json:"required"`
+	}
+	_ = json.Unmarshal(s.Parameters, &schema) // drafts 3 and before have no such list
+	return schema.Required
+}
+
 // IsFree reports whether the plan costs nothing: so it is unless it says else.
 func (p Plan) IsFree() bool { return p.Free == nil || *p.Free }
 

@@ -141,6 +141,7 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 		c.tell(a, "polls")
 		end, err := c.poll(ctx, t, Update, i, a) // by the plan that it had (POLL-02)
 		if err != nil {
+			c.state(t, Ready) // nobody asks any more how it ends
 			return err
 		}
 		v.done = end.succeeded
@@ -190,6 +191,7 @@ func (c *Client) remove(ctx context.Context, what key) error {
 		c.tell(a, "polls")
 		end, err := c.poll(ctx, t, k, i, a)
 		if err != nil {
+			c.state(t, DeleteFailed) // it can be asked for again
 			return err
 		}
 		v.done = end.succeeded

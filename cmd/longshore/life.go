@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/cloudcontroller"
+)
+
+// A life is one instance's, from the catalog to its end.
+type life struct {
+	trial
+	out       io.Writer
+	line      *progress
+	now       func() time.Time
+	exchanges []cloudcontroller.Exchange
+
+	service           cloudcontroller.Service
+	plan              cloudcontroller.Plan
+	instance, binding string
+	granted           map[string]any
+	steps             []step
+	at                int
+	polls             int // of the current step
+	failed            bool
+}
+
+// A step is one part of a life.
+type step struct {
+	name string
+	do   func(ctx context.Context) (said string, err error)
+}
+
+// How what was made is deleted when something went wrong.
+const (
+	cleanTries = 5
+	firstPause = time.Second
+)
+
+// live goes through all steps. Whatever happens, what was made is deleted.
+func (l *life) live(ctx context.Context) error {
+	began := l.now()
+	l.client.Observe = l.observe
+	l.instance, l.binding = guid(), guid()
+	offered, err := l.client.Catalog(ctx)
+	if err != nil {
+		l.line.end()
+		return &cannotRun{reason(err)}
+	}
+	if err := l.choose(offered); err != nil {
+		l.line.end()
+		return &cannotRun{err}
+	}
+	l.plant()
+	l.say("plan", "%s/%s, instance %s", l.service.Name, l.plan.Name, l.instance)
+	for n, s := range l.steps {
+		l.at, l.polls = n, 0
+		if ctx.Err() != nil {
+			break
+		}
+		if !l.take(ctx, s) {
+			l.failed = true
+			break
+		}
+	}
+	l.line.end()
+	if ctx.Err() != nil {
+		l.failed = true
+		l.line.line("interrupted: what was made is being deleted; Ctrl-C again ends at once")
+	}
+	left := false
+	if l.failed || !l.keep {
+		left = !l.clean(context.WithoutCancel(ctx))
+	}
+	l.verdict(left, l.now().Sub(began))
+	if l.failed || left {
+		return errTryFailed
+	}
+	return nil
+}
+
+// reason is why a broker could not be asked, as a cause of an exit status.
+func reason(err error) error {
+	var f *cloudcontroller.Failure
+	if errors.As(err, &f) {
+		return errors.New(f.Description)
+	}
+	return err
+}
+
+// choose finds the plan: the one that was named, or the first that is free of
+// the first service.
+func (l *life) choose(offered cloudcontroller.Catalog) error {
+	matches := func(wanted, id, name string) bool { return wanted == "" || wanted == id || wanted == name }
+	found := false
+	for _, s := range offered.Services {
+		if !matches(l.trial.service, s.ID, s.Name) {
+			continue
+		}
+		for _, p := range s.Plans {
+			if matches(l.trial.plan, p.ID, p.Name) && (!found || !l.plan.IsFree() && p.IsFree()) {
+				found, l.service, l.plan = true, s, p
+			}
+		}
+		if found {
+			break
+		}
+	}
+	if !found {
+		return fmt.Errorf("the catalog has no plan %q of a service %q", l.trial.plan, l.trial.service)
+	}
+	for _, needed := range []struct {
+		flag   string
+		given  map[string]any
+		schema cloudcontroller.Schema
+	}{{"--parameters", l.parameters, l.plan.Schemas.Instance.Create}, {"--bind-parameters", l.bindParameters, l.plan.Schemas.Binding.Create}} {
+		if names := needed.schema.Required(); needed.given == nil && len(names) > 0 {
+			return fmt.Errorf("plan %s/%s requires %s: give them with %s", l.service.Name, l.plan.Name, strings.Join(names, ", "), needed.flag)
+		}
+	}
+	return nil
+}
+
+// plant decides which steps the life has.
+func (l *life) plant() {
+	add := func(wanted bool, name string, do func(ctx context.Context) (string, error)) {
+		if wanted {
+			l.steps = append(l.steps, step{name, do})
+		}
+	}
+	binds := l.bind && l.service.CanBind(l.plan)
+	add(true, "provision", l.provision)
+	add(l.service.InstancesRetrievable && l.client.APIVersion >= 14, "fetch", l.fetch)
+	add(binds, "bind", l.bound)
+	add(binds && l.service.BindingsRetrievable && l.client.APIVersion >= 14, "fetch binding", l.fetchBinding)
+	add(binds && !l.keep, "unbind", func(ctx context.Context) (string, error) { return "", l.client.Unbind(ctx, l.instance, l.binding) })
+	add(!l.keep, "deprovision", func(ctx context.Context) (string, error) { return "", l.client.Deprovision(ctx, l.instance) })
+	add(!l.keep && l.service.InstancesRetrievable && l.client.APIVersion >= 14, "is it gone", l.gone)
+}
+
+func (l *life) provision(ctx context.Context) (string, error) {
+	return "", l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
+		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: guid(), SpaceGUID: guid(), Parameters: l.parameters,
+	})
+}
+
+func (l *life) fetch(ctx context.Context) (string, error) {
+	body, err := l.client.FetchInstance(ctx, l.instance)
+	if plan, given := body["plan_id"]; err == nil && given && plan != l.plan.ID {
+		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK, Description: "The instance is of another plan than it was made of."}
+	}
+	return "", err
+}
+
+func (l *life) bound(ctx context.Context) (_ string, err error) {
+	q := cloudcontroller.BindRequest{InstanceID: l.instance, ID: l.binding, Parameters: l.bindParameters}
+	if !l.key {
+		q.AppGUID = guid()
+	}
+	l.granted, err = l.client.Bind(ctx, q)
+	credentials, _ := l.granted["credentials"].(map[string]any)
+	return fmt.Sprintf("%d credentials", len(credentials)), err
+}
+
+func (l *life) fetchBinding(ctx context.Context) (string, error) {
+	body, err := l.client.FetchBinding(ctx, l.instance, l.binding)
+	if err == nil && !reflect.DeepEqual(body["credentials"], l.granted["credentials"]) {
+		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK, Description: "The credentials are not those that the bind has given."}
+	}
+	return "", err
+}
+
+// gone looks whether what was deleted can still be fetched.
+func (l *life) gone(ctx context.Context) (string, error) {
+	_, err := l.client.FetchInstance(ctx, l.instance)
+	var f *cloudcontroller.Failure
+	switch {
+	case err == nil:
+		return "", &cloudcontroller.Failure{Kind: "deprovision", Status: http.StatusOK, Description: "The instance was deleted and can still be fetched."}
+	case errors.As(err, &f) && (f.Status == http.StatusNotFound || f.Status == http.StatusGone):
+		return "", nil
+	default:
+		return "", err
+	}
+}
+
+// take makes one step and says what came of it. An interruption is none of the
+// broker's failures.
+func (l *life) take(ctx context.Context, s step) bool {
+	began := l.now()
+	l.show("")
+	said, err := s.do(ctx)
+	took := round(l.now().Sub(began))
+	var f *cloudcontroller.Failure
+	switch {
+	case err == nil:
+		if l.polls > 0 {
+			said = strings.TrimPrefix(fmt.Sprintf("%s, polled %d times", said, l.polls), ", ")
+		}
+		l.say(s.name, "%s", strings.TrimSuffix(fmt.Sprintf("done in %v, %s", took, said), ", "))
+	case ctx.Err() != nil:
+		return true
+	case errors.As(err, &f):
+		what := ""
+		if f.Status >= http.StatusMultipleChoices {
+			what = strings.TrimSpace(fmt.Sprint(f.Status, " ", f.Code)) + ": "
+		}
+		l.say(s.name, "FAILED after %v: %s%s", took, what, f.Description)
+		if f.Then != "" {
+			l.say("", "%s", f.Then)
+		}
+	default:
+		l.say(s.name, "FAILED after %v: %v", took, err)
+	}
+	return err == nil
+}
+
+// round leaves out what nobody wants to know of a duration.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Millisecond)
+}
+
+// clean deletes what the platform still believes in, and reports whether that
+// is nothing.
+func (l *life) clean(ctx context.Context) bool {
+	for n := range cleanTries {
+		left := l.client.Instances()
+		if len(left) == 0 {
+			break
+		}
+		if n > 0 {
+			_ = l.client.Sleep(ctx, firstPause<<(n-1))
+		}
+		for _, i := range left {
+			l.polls = 0
+			l.take(ctx, step{"clean up", func(ctx context.Context) (string, error) { return "", l.client.Deprovision(ctx, i.ID) }})
+		}
+	}
+	l.line.end()
+	return len(l.client.Instances()) == 0
+}
+
+func (l *life) verdict(left bool, took time.Duration) {
+	took = round(took)
+	for _, i := range l.client.Instances() {
+		if left {
+			l.say("LEFT BEHIND", "instance %s of %s/%s (%s): remove it by hand", i.ID, l.service.Name, l.plan.Name, i.State)
+		} else {
+			l.say("kept", "instance %s, service_id=%s, plan_id=%s", i.ID, i.ServiceID, i.PlanID)
+		}
+	}
+	for _, b := range l.client.Bindings() {
+		l.say(map[bool]string{true: "LEFT BEHIND", false: "kept"}[left], "binding %s", b.ID)
+	}
+	switch {
+	case left:
+		l.text("Something was left behind, after %v.", took)
+	case l.failed:
+		l.text("Something failed, and nothing is left, after %v.", took)
+	case l.keep:
+		l.text("Everything went right, and what was made is kept, in %v.", took)
+	default:
+		l.text("Everything went right, and nothing is left, in %v.", took)
+	}
+}
+
+// observe keeps the transcript, and shows how far an operation is.
+func (l *life) observe(e cloudcontroller.Exchange) {
+	l.exchanges = append(l.exchanges, e)
+	if path, _, _ := strings.Cut(e.Path, "?"); strings.HasSuffix(path, "/last_operation") {
+		l.polls++
+	}
+	description := e.Decided
+	for _, i := range l.client.Instances() {
+		description = or(i.Description, description)
+	}
+	for _, b := range l.client.Bindings() {
+		description = or(b.Description, description)
+	}
+	l.show(description)
+}
+
+// barWidth is how many steps' signs the bar has.
+const barWidth = 24
+
+// show draws the bar, on a terminal.
+func (l *life) show(description string) {
+	if !l.line.terminal || len(l.steps) == 0 {
+		return
+	}
+	done := barWidth * l.at / len(l.steps)
+	l.line.change(fmt.Sprintf("[%s%s] %d of %d, %s: %.60s", strings.Repeat("=", done), strings.Repeat(" ", barWidth-done),
+		l.at+1, len(l.steps), l.steps[l.at].name, or(description, "…")))
+}
+
+// say writes a line of the account of the life.
+func (l *life) say(what, format string, args ...any) {
+	l.line.end()
+	_, _ = fmt.Fprintf(l.out, "%-14s %s\n", what, fmt.Sprintf(format, args...))
+}
+
+func (l *life) text(format string, args ...any) {
+	l.line.end()
+	_, _ = fmt.Fprintf(l.out, "\n"+format+"\n", args...)
+}
