@@ -67,7 +67,7 @@ func TestTryExitStatus(t *testing.T) {
 		"Fails":           {good, []string{"--plan", "fail"}, 1, "take it for an orphan"},
 		"BindFails":       {good, []string{"--plan", "async", "--bind-parameters", `{"fail":true}`}, 1, "clean up"},
 		"DeleteFailsOnce": {good, []string{"--plan", "async", "--parameters", `{"fail":"deprovision"}`}, 1, "nothing is left"},
-		"TooSlow":         {good, []string{"--plan", "async", "--parameters", `{"delay_seconds":3000}`, "--timeout", "20ms"}, 1, "within the required time"},
+		"TooSlow":         {good, []string{"--plan", "async", "--parameters", `{"delay_seconds":0.3}`, "--timeout", "50ms"}, 1, "within the required time"},
 		"BrokenAnswer":    {serving(t, answering("PUT", ofInstance, 201, "{")), nil, 1, "cannot be understood"},
 		"Unavailable":     {serving(t, answering("PUT", ofBinding, 503, "{}")), nil, 1, "nothing is left"},
 		"NotRetrievable":  {serving(t, answering("GET", ofBinding, 404, "{}")), nil, 1, "fetch binding  FAILED"},

@@ -74,6 +74,11 @@ func (c *Client) send(ctx context.Context, q request) answer {
 	} else {
 		a.body = object(a.raw)
 		c.secrets.learn(a.body)
+		for _, shown := range []string{"description", "error"} { // to users
+			if text, ok := a.body[shown].(string); ok {
+				a.body[shown] = c.secrets.hide(text)
+			}
+		}
 	}
 	a.told.Took, a.told.Status = c.Now().Sub(a.told.Began), a.status
 	a.told.Said = fmt.Sprintf("%.*s", maxSaid, c.secrets.hide(a.String())) // hidden first: half a secret is one, too

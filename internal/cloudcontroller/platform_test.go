@@ -1,0 +1,282 @@
+package cloudcontroller_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/cloudcontroller"
+)
+
+const catalogOf = `200 {"services":[{"id":"s","name":"n","description":"d","bindable":true,"requires":%REQUIRES%,"plans":[
+	{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"}},{"id":"other","name":"q","description":"d","plan_updateable":true}]}]}`
+
+// known is a client with a catalog and an instance.
+func (s *script) known(t *testing.T, requires string) *cloudcontroller.Client {
+	t.Helper()
+	return s.ready(t, func(c *cloudcontroller.Client) {
+		rest := s.answers
+		s.answers = []string{strings.ReplaceAll(catalogOf, "%REQUIRES%", requires)}
+		if _, err := c.Catalog(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.answers = rest
+	})
+}
+
+// What the platform refuses by itself, without asking the broker (SIM-05,
+// SIM-06, SIM-07, SIM-11).
+func TestRefusedByThePlatform(t *testing.T) {
+	s := &script{answers: []string{"200 {}"}}
+	c := s.known(t, "[]")
+	if err := asks["update"](c); !refused(err, "changing plans") || len(s.asked) != 0 {
+		t.Errorf("SIM-11: %v %v", err, s.requests())
+	}
+	if err := provision(c); !refused(err, "in use") || len(s.asked) != 0 {
+		t.Errorf("the id is in use: %v", err)
+	}
+	if err := c.Deprovision(t.Context(), "none"); !refused(err, "no such") || len(s.asked) != 0 {
+		t.Errorf("SIM-05: %v", err)
+	}
+	s = &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, `200 {"state":"succeeded"}`}}
+	c = s.client()
+	busy := 0
+	c.Sleep = func(ctx context.Context, d time.Duration) error {
+		before := len(s.asked)
+		for name, ask := range map[string]func(c *cloudcontroller.Client) error{"update": asks["update"], "bind": asks["bind"]} {
+			if err := ask(c); !refused(err, "Another operation for this service instance is in progress.") || len(s.asked) != before {
+				t.Errorf("SIM-06: %s: %v", name, err)
+			}
+			busy++
+		}
+		return s.sleep(ctx, d)
+	}
+	if err := provision(c); err != nil || busy != 2 {
+		t.Errorf("%v, %d", err, busy)
+	}
+}
+
+func refused(err error, why string) bool {
+	var r *cloudcontroller.Refused
+	return errors.As(err, &r) && strings.Contains(r.Why, why)
+}
+
+// What requests carry (SIM-15, SIM-19), and in which order deletions are sent
+// (SIM-20).
+func TestRequests(t *testing.T) {
+	s := &script{answers: []string{"200 {}"}}
+	c := s.known(t, "[]")
+	if err := asks["bind"](c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Deprovision(t.Context(), "i"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"PUT i/service_bindings/b", "DELETE i/service_bindings/b", "DELETE i"}, s.requests()); diff != "" {
+		t.Errorf("SIM-20: -want +got:\n%s", diff)
+	}
+	if !strings.Contains(s.bodies[0], `"app_guid":"a","bind_resource":{"app_guid":"a"}`) {
+		t.Errorf("SIM-15: %s", s.bodies[0])
+	}
+	seen := map[string]bool{}
+	for _, r := range s.asked {
+		user, password, _ := r.BasicAuth()
+		h := r.Header
+		if user != "u" || password != "the-password" || h.Get("X-Broker-API-Version") != "2.17" || seen[h.Get("X-Broker-API-Request-Identity")] ||
+			h.Get("X-Broker-API-Originating-Identity") != "cloudfoundry eyJ1c2VyX2lkIjoibWUifQ==" || (h.Get("Content-Type") == "application/json") != (r.Method == "PUT") {
+			t.Errorf("SIM-19: %s %s: %v", r.Method, r.URL, h)
+		}
+		seen[h.Get("X-Broker-API-Request-Identity")] = true
+	}
+	key := &script{answers: []string{"200 {}"}}
+	if _, err := key.known(t, "[]").Bind(t.Context(), cloudcontroller.BindRequest{InstanceID: "i", ID: "b"}); err != nil || strings.Contains(key.bodies[0], "app_guid") {
+		t.Errorf("SIM-15: a key: %v %s", err, key.bodies[0])
+	}
+}
+
+// What a binding may give (SIM-14): a URL that the service has no permission for
+// is an invalid answer.
+func TestGrants(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer, requires string
+		ok               bool
+	}{
+		"Credentials":   {`{"credentials":{"a":1}}`, "[]", true},
+		"NoCredentials": {`{}`, "[]", true},
+		"BadCredential": {`{"credentials":"a"}`, "[]", false},
+		"Syslog":        {`{"syslog_drain_url":"x"}`, `["syslog_drain"]`, true},
+		"NoSyslog":      {`{"syslog_drain_url":"x"}`, "[]", false},
+		"Route":         {`{"route_service_url":"x"}`, `["route_forwarding"]`, true},
+		"NoRoute":       {`{"route_service_url":"x"}`, `["syslog_drain"]`, false},
+		"Volume":        {`{"volume_mounts":[{}]}`, `["volume_mount"]`, true},
+		"NoVolume":      {`{"volume_mounts":[{}]}`, "[]", false},
+		"NoVolumeAtAll": {`{"volume_mounts":[]}`, "[]", true},
+	} {
+		for _, later := range []bool{false, true} {
+			s := &script{answers: []string{"201 " + tc.answer, "410 {}"}}
+			if later {
+				s.answers = []string{"202 {}", `200 {"state":"succeeded"}`, "200 " + tc.answer, "410 {}"}
+			}
+			c := s.known(t, tc.requires)
+			if err := asks["bind"](c); (err == nil) != tc.ok || (len(c.Bindings()) == 1) != tc.ok || (s.asked[len(s.asked)-1].Method == "DELETE") == tc.ok {
+				t.Errorf("%s, later %v: %v %v", name, later, err, s.requests())
+			}
+		}
+	}
+}
+
+// An asynchronous bind is ready once it has been fetched; one that cannot be
+// is an orphan (POLL-01, POLL-10).
+func TestBindingsAreFetched(t *testing.T) {
+	for answer, fine := range map[string]bool{`200 {"credentials":{}}`: true, "404 {}": false, "200 x": false, "-": false} {
+		s := &script{answers: []string{"202 {}", `200 {"state":"succeeded"}`, answer, "200 {}"}}
+		c := s.ready(t, nil)
+		err := asks["bind"](c)
+		want := []string{"PUT i/service_bindings/b", "GET i/service_bindings/b/last_operation", "GET i/service_bindings/b"}
+		if !fine {
+			want = append(want, "DELETE i/service_bindings/b")
+		}
+		if diff := cmp.Diff(want, s.requests()); diff != "" || (err == nil) != fine {
+			t.Errorf("%s: %v: -want +got:\n%s", answer, err, diff)
+		}
+	}
+}
+
+// The plan that the platform remembers is the one that an update has come to
+// (POLL-09).
+func TestPlanAfterUpdate(t *testing.T) {
+	for answer, want := range map[string]string{`200 {"state":"succeeded"}`: "other", `200 {"state":"failed"}`: "p"} {
+		s := &script{answers: []string{"202 {}", answer}}
+		c := s.ready(t, nil)
+		if _ = asks["update"](c); c.Instances()[0].PlanID != want || c.Instances()[0].State != cloudcontroller.Ready {
+			t.Errorf("%s: %+v", answer, c.Instances())
+		}
+	}
+}
+
+// What failed is left to the user where the platform is set so (ORP-08, ORP-09).
+func TestKeeping(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(c *cloudcontroller.Client)
+		answer string
+		state  cloudcontroller.State
+	}{
+		"Failed":  {func(c *cloudcontroller.Client) { c.KeepFailed = true }, `200 {"state":"failed"}`, cloudcontroller.CreateFailed},
+		"Orphans": {func(c *cloudcontroller.Client) { c.KeepOrphans = true }, `200 {"state":"failed"}`, cloudcontroller.Orphaned},
+	} {
+		s := &script{answers: []string{"202 {}", tc.answer}}
+		c := s.client()
+		tc.change(c)
+		if err := provision(c); err == nil || len(s.asked) != 2 || c.Instances()[0].State != tc.state {
+			t.Errorf("%s: %v %v %+v", name, err, s.requests(), c.Instances())
+		}
+		s.answers = []string{"200 {}"}
+		if err := c.Deprovision(t.Context(), "i"); err != nil || len(c.Instances()) != 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A broker is registered only with a catalog that a platform can use (SIM-01).
+func TestCatalogs(t *testing.T) {
+	const plan = `{"id":"p","name":"p","description":"d"}`
+	service := func(id, name, plans string) string {
+		return `{"id":"` + id + `","name":"` + name + `","description":"d","bindable":true,"plans":[` + plans + `]}`
+	}
+	for name, tc := range map[string]struct {
+		answer, problem string
+	}{
+		"Good":         {`200 {"services":[` + service("s", "n", plan) + `]}`, ""},
+		"Empty":        {`200 {"services":[]}`, ""},
+		"NoPlan":       {`200 {"services":[` + service("s", "n", "") + `]}`, "and a plan"},
+		"NoName":       {`200 {"services":[` + service("s", "", plan) + `]}`, "a name"},
+		"PlanNoID":     {`200 {"services":[` + service("s", "n", `{"name":"p","description":"d"}`) + `]}`, "needs an id"},
+		"TwoIDs":       {`200 {"services":[` + service("p", "n", plan) + `]}`, "one id"},
+		"TwoNames":     {`200 {"services":[` + service("s", "n", plan) + `,` + service("t", "n", `{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
+		"TwoPlanNames": {`200 {"services":[` + service("s", "n", plan+`,{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
+		"WrongType":    {`200 {"services":{}}`, "wrong type"},
+		"NoJSON":       {"200 x", "not JSON"},
+		"Login":        {"401 {}", "refuses the credentials"},
+		"Error":        {`500 {"description":"in pain"}`, "in pain"},
+		"Silence":      {"-", "does not answer"},
+	} {
+		s := &script{answers: []string{tc.answer}}
+		_, err := s.client().Catalog(t.Context())
+		if (err == nil) != (tc.problem == "") || err != nil && !strings.Contains(err.Error(), tc.problem) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// No transcript and no error tells a secret, wherever the broker says it.
+func TestSecretsAreLeftOut(t *testing.T) {
+	const secret = "s3cr3t-of-the-binding"
+	s := &script{answers: []string{
+		`201 {"credentials":{"uri":"x://u:` + secret + `@h","list":["` + secret + `"]},"syslog_drain_url":"x","parameters":{"a":"parameter-value"}}`,
+		`500 {"description":"the-password is wrong for ` + secret + `"}`, "500 " + secret, "410 {}",
+	}}
+	c := s.known(t, `["syslog_drain"]`)
+	var told strings.Builder
+	c.Observe = func(e cloudcontroller.Exchange) {
+		told.WriteString(e.Method + e.Path + e.Said + e.Decided + "\n")
+	}
+	_ = asks["bind"](c)
+	if err := c.Unbind(t.Context(), "i", "b"); err == nil || strings.Contains(err.Error(), secret) {
+		told.WriteString("error: " + err.Error())
+	}
+	for _, text := range []string{secret, "the-password", "parameter-value"} {
+		if strings.Contains(told.String(), text) {
+			t.Errorf("%q is told:\n%s", text, &told)
+		}
+	}
+	if !strings.Contains(told.String(), "(left out)") {
+		t.Errorf("nothing was left out:\n%s", &told)
+	}
+	if out := c.Credential.String(); strings.Contains(out, "the-password") {
+		t.Error(out)
+	}
+}
+
+// The error tells what the broker said, or that it said nothing (SIM-18).
+func TestErrorTexts(t *testing.T) {
+	for answer, want := range map[string]string{
+		`400 {"description":"no such size"}`: "provision failed: no such size",
+		`400 {}`:                             "provision failed: The broker answered 400 and did not say why.",
+		`422 {"error":"ConcurrencyError"}`:   "provision failed: The broker answered 422 and did not say why.",
+	} {
+		s := &script{answers: []string{answer}}
+		if err := provision(s.client()); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+// A request waits for an answer for 60 s, and for no longer (SIM-17).
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{answers: []string{"410 {}"}}
+		c := s.client()
+		c.Now = now
+		c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodDelete {
+				return s.Do(r)
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		began := now()
+		if err := provision(c); err == nil || now().Sub(began) != time.Minute || len(s.asked) != 1 {
+			t.Errorf("%v after %v, %v", err, now().Sub(began), s.requests())
+		}
+	})
+}
+
+type doer func(r *http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
