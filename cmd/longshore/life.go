@@ -29,6 +29,7 @@ type life struct {
 	at                int
 	polls             int // of the current step
 	failed            bool
+	interrupted       bool
 }
 
 // A step is one part of a life.
@@ -71,7 +72,7 @@ func (l *life) live(ctx context.Context) error {
 	}
 	l.line.end()
 	if ctx.Err() != nil {
-		l.failed = true
+		l.failed, l.interrupted = true, true
 		l.line.line("interrupted: what was made is being deleted; Ctrl-C again ends at once")
 	}
 	left := false
@@ -205,6 +206,7 @@ func (l *life) take(ctx context.Context, s step) bool {
 		}
 		l.say(s.name, "%s", strings.TrimSuffix(fmt.Sprintf("done in %v, %s", took, said), ", "))
 	case ctx.Err() != nil:
+		l.say(s.name, "interrupted after %v", took)
 		return true
 	case errors.As(err, &f):
 		what := ""
@@ -264,6 +266,8 @@ func (l *life) verdict(left bool, took time.Duration) {
 	switch {
 	case left:
 		l.text("Something was left behind, after %v.", took)
+	case l.interrupted:
+		l.text("Interrupted, and nothing is left, after %v.", took)
 	case l.failed:
 		l.text("Something failed, and nothing is left, after %v.", took)
 	case l.keep:
