@@ -280,17 +280,23 @@ func (l *life) verdict(left bool, took time.Duration) {
 // observe keeps the transcript, and shows how far an operation is.
 func (l *life) observe(e cloudcontroller.Exchange) {
 	l.exchanges = append(l.exchanges, e)
+	description := e.Decided
 	if path, _, _ := strings.Cut(e.Path, "?"); strings.HasSuffix(path, "/last_operation") {
 		l.polls++
-	}
-	description := e.Decided
-	for _, i := range l.client.Instances() {
-		description = or(i.Description, description)
-	}
-	for _, b := range l.client.Bindings() {
-		description = or(b.Description, description)
+		description = or(l.described(), description)
 	}
 	l.show(description)
+}
+
+// described is what the broker says of the operation that runs.
+func (l *life) described() string {
+	for _, b := range l.client.Bindings() {
+		return b.Description
+	}
+	for _, i := range l.client.Instances() {
+		return i.Description
+	}
+	return ""
 }
 
 // barWidth is how many steps' signs the bar has.
