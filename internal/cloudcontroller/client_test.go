@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,10 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	switch next {
 	case "-":
 		return nil, context.DeadlineExceeded
+	case "cut":
+		response := answerOf(http.StatusCreated, "")
+		response.Body = io.NopCloser(io.MultiReader(strings.NewReader("{}"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		return response, nil
 	case "refused":
 		return nil, &net.OpError{Op: "dial", Err: errNetwork}
 	}
@@ -149,6 +154,7 @@ func TestOrphanTable(t *testing.T) {
 		"12":  {"the broker may have done anything", "500 {}", 17, yes, no, yes, yes},
 		"12a": {"and so may what stands before it have seen", "504 <html>", 13, yes, no, yes, no},
 		"14":  {"no answer within 60 s", "-", 17, yes, no, yes, no},
+		"14b": {"an answer that breaks off is none", "cut", 17, yes, no, yes, no},
 		"14a": {"no connection: nobody has seen the request", "refused", 17, no, no, no, no},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -183,6 +183,76 @@ func TestKeeping(t *testing.T) {
 	}
 }
 
+// An operation that has not ended within its time is deleted even by a platform
+// that leaves to users what failed: it may go on.
+func TestKeepingWhatHasNotEnded(t *testing.T) {
+	s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}"}}
+	c := s.client()
+	c.KeepFailed, c.PollAttempts = true, 1
+	if err := provision(c); err == nil || len(s.asked) != 3 || len(c.Instances()) != 0 {
+		t.Errorf("%v %v %+v", err, s.requests(), c.Instances())
+	}
+}
+
+// A deletion overtakes the making of an instance: nobody asks any more how that
+// ends, nor deletes it once more.
+func TestDeletionOvertakesCreation(t *testing.T) {
+	for name, then := range map[string]string{"Running": `200 {"state":"in progress"}`, "Failed": `200 {"state":"failed"}`} {
+		s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}", then}}
+		c := s.client()
+		c.Sleep = func(ctx context.Context, d time.Duration) error { return c.Deprovision(ctx, "i") }
+		if err := provision(c); err == nil || len(c.Instances()) != 0 {
+			t.Errorf("%s: %v %+v", name, err, c.Instances())
+		}
+		if diff := cmp.Diff([]string{"PUT i", "GET i/last_operation", "DELETE i"}, s.requests()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// A request that was overtaken while it was sent is not an orphan: the deletion
+// that overtook it is somebody's.
+func TestDeletionOvertakesAPoll(t *testing.T) {
+	s := &script{answers: []string{"202 {}", `200 {"state":"failed"}`, "410 {}"}}
+	c := s.client()
+	deleted := false
+	c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
+		response, err := s.Do(r)
+		if r.Method == http.MethodGet && !deleted {
+			deleted = true
+			if err := c.Deprovision(t.Context(), "i"); err != nil {
+				t.Error(err)
+			}
+		}
+		return response, err
+	})
+	if err := provision(c); err == nil || len(s.asked) != 3 || len(c.Instances()) != 0 {
+		t.Errorf("%v %v %+v", err, s.requests(), c.Instances())
+	}
+}
+
+// A platform that is ended waits for the answer that is under way, and what it
+// was about to delete can be deleted later.
+func TestInterruption(t *testing.T) {
+	s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}"}}
+	c := s.ready(t, nil)
+	ctx, interrupt := context.WithCancel(t.Context())
+	c.HTTP = doer(func(r *http.Request) (*http.Response, error) {
+		interrupt()
+		if r.Context().Err() != nil {
+			t.Error("a request is given up")
+		}
+		return s.Do(r)
+	})
+	c.Sleep = sleep
+	if err := c.Deprovision(ctx, "i"); !errors.Is(err, context.Canceled) || len(c.Instances()) != 1 {
+		t.Errorf("%v %+v", err, c.Instances())
+	}
+	if err := c.Deprovision(t.Context(), "i"); err != nil || len(c.Instances()) != 0 {
+		t.Errorf("again: %v %+v", err, c.Instances())
+	}
+}
+
 // A broker is registered only with a catalog that a platform can use (SIM-01).
 func TestCatalogs(t *testing.T) {
 	const plan = `{"id":"p","name":"p","description":"d"}`
