@@ -299,17 +299,12 @@ func (l *life) described() string {
 	return ""
 }
 
-// barWidth is how many steps' signs the bar has.
-const barWidth = 24
-
 // show draws the bar, on a terminal.
 func (l *life) show(description string) {
 	if !l.line.terminal || len(l.steps) == 0 {
 		return
 	}
-	done := barWidth * l.at / len(l.steps)
-	l.line.change(fmt.Sprintf("[%s%s] %d of %d, %s: %.60s", strings.Repeat("=", done), strings.Repeat(" ", barWidth-done),
-		l.at+1, len(l.steps), l.steps[l.at].name, or(description, "…")))
+	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name, or(description, "…")))
 }
 
 // say writes a line of the account of the life.

@@ -221,7 +221,13 @@ func watchRows(ctx context.Context, console app.Console, q operator.Query, out i
 	}
 }
 
-const rowBarWidth = 20
+const barWidth = 20
+
+// bar shows how much is done.
+func bar(percent int) string {
+	full := percent * barWidth / 100
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
+}
 
 // progressLine is a line with a bar: what the provider says, or else how much of the
 // expected time has passed.
@@ -238,8 +244,7 @@ func progressLine(r operator.Row, now time.Time) string {
 	if op.Phase != string(lifecycle.InProgress) {
 		percent = 100
 	}
-	full := percent * rowBarWidth / 100
-	return strings.TrimSpace(fmt.Sprintf("[%s%s] %3d %%  %s of %s: %s  %s", strings.Repeat("#", full), strings.Repeat(".", rowBarWidth-full), percent, op.Kind, name, op.Phase, op.Description))
+	return strings.TrimSpace(fmt.Sprintf("%s %3d %%  %s of %s: %s  %s", bar(percent), percent, op.Kind, name, op.Phase, op.Description))
 }
 
 // retry drives an operation again.

@@ -217,7 +217,7 @@ func TestTryShowsABarOnATerminal(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	shown := diagnostics.String()
-	if !strings.Contains(shown, clear+"[                        ] 1 of 7, provision: ") || !strings.Contains(shown, clear+"[====================    ] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
+	if !strings.Contains(shown, clear+"[....................] 1 of 7, provision: ") || !strings.Contains(shown, clear+"[#################...] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
 		t.Errorf("shown: %q", shown)
 	}
 	if strings.Contains(out.String(), "\x1b") {

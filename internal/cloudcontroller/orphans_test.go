@@ -83,6 +83,10 @@ type outcome struct {
 	transcript      []string
 }
 
+// soon is when all that was accepted is over, and before the broker looks once
+// more whether something came late: nothing may need that.
+const soon = lifecycle.LateLook - 5*time.Minute
+
 // patience is how long a user waits in the end before asking again for the
 // deletion of what is not gone: longer than any outage.
 const patience = 100 * time.Hour
@@ -117,7 +121,7 @@ func play(t *testing.T, h history) (o outcome) {
 		}
 		o.wrong = append(o.wrong, u.live(w, c)...)
 		n.rest()
-		time.Sleep(20 * time.Minute) // what was accepted comes to its end
+		time.Sleep(soon) // what was accepted comes to its end
 		if _, fails := u.parameters["fail"]; fails && w.held() > 0 && len(c.Instances()) == 0 {
 			// A platform takes an accepted deletion of an orphan for done, and one
 			// that then fails is the broker's to repeat (ORB-04).
@@ -182,7 +186,7 @@ func (u user) use(w *world, c *cloudcontroller.Client) (wrong []string) {
 		_ = c.Unbind(ctx, instanceID, bindingID)
 	}
 	if len(c.Bindings()) == 0 {
-		time.Sleep(20 * time.Minute) // what goes on without the platform comes to its end
+		time.Sleep(soon) // what goes on without the platform comes to its end
 		if held := w.held(); held != 1 {
 			wrong = append(wrong, fmt.Sprintf("the platform takes it for unbound, and there are %d things", held))
 		}
