@@ -351,6 +351,9 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	case !state.Due.IsZero():
 		_, _ = fmt.Fprintf(out, "%d things exist; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
+	if len(reports) == 0 {
+		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")
+	}
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline %d, reclaimed %d, looked at once more %d, dropped %d, faults %d\n",
