@@ -5,6 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/app"
 )
 
 // Demo is where the demo's things are: parameters of SSM under one path, which
@@ -17,7 +19,7 @@ type Demo struct {
 
 // NewDemo makes nothing: parameters need no place to be made first.
 func NewDemo(scope constructs.Construct, stack string) *Demo {
-	return &Demo{Prefix: "/longshore/" + stack + "/demo", stack: awscdk.Stack_Of(scope)}
+	return &Demo{Prefix: app.DemoPrefix(stack), stack: awscdk.Stack_Of(scope)}
 }
 
 // Things is for making and removing the demo's parameters.

@@ -45,6 +45,8 @@ func dispatch(ctx context.Context, args []string, getenv func(string) string, ou
 		return settle(ctx, args[1:], out)
 	case "reaper":
 		return reaperCommand(ctx, args[1:], out)
+	case "rebuild":
+		return rebuild(ctx, args[1:], out)
 	case "check":
 		return check(ctx, args[1:], getenv, out, diagnostics)
 	case "try":

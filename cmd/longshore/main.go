@@ -36,6 +36,8 @@ const usage = `Longshore, a service broker.
         end an operation that runs; the platform's user is told the message
   longshore reaper report [--last N] | resume
         what the reaper saw and did; lift its halt
+  longshore rebuild --yes
+        give a record to all that exists and has none, after records were lost
         (these are for the broker over a data folder, running or not (--data
         DIR), or the one that a stack on AWS is (--stack NAME))
   longshore check URL [--username USER] [--password PASSWORD] [--list]

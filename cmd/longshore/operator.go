@@ -378,3 +378,42 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	}
 	return nil
 }
+
+// rebuild derives records that were lost again from what exists.
+func rebuild(ctx context.Context, args []string, out io.Writer) error {
+	var p place
+	f := p.flags("rebuild")
+	yes := f.Bool("yes", false, "")
+	switch _, err := parse(f, args, 0); {
+	case err != nil:
+		return err
+	case !*yes:
+		return errors.New("everything that exists and has no record gets one, also what nobody wants any more: restore a backup instead, if there is one, or say --yes")
+	}
+	console, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	found, err := console.Rebuild(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
+	}
+	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n", len(found.Instances), len(found.Rotate), found.Kept)
+	if len(found.Instances) > 0 {
+		_, _ = fmt.Fprintln(out, "\nLost for good: the instances' parameters, and where they were ordered.")
+	}
+	if len(found.Rotate) > 0 {
+		_, _ = fmt.Fprintln(out, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:")
+	}
+	for _, name := range found.Rotate {
+		_, _ = fmt.Fprintf(out, "  %s\n", name)
+	}
+	if len(found.Unknown) > 0 {
+		_, _ = fmt.Fprintln(out, "\nNot to be derived:")
+	}
+	for _, what := range found.Unknown {
+		_, _ = fmt.Fprintf(out, "  %s\n", what)
+	}
+	return nil
+}

@@ -160,6 +160,15 @@ func TestOperatorsAct(t *testing.T) {
 	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations` lists")
 }
 
+func TestRebuildOnAFolder(t *testing.T) {
+	b := newBench(t)
+	b.provision("ready-1", "sync", 0, 201)
+	has(t, b.operate(1, "rebuild"), "restore a backup instead")
+	has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again; 1 had one.")
+	b.stop()
+	has(t, b.operate(0, "rebuild", "--yes"), "1 had one.")
+}
+
 // Where no broker runs, what is driven again waits for it.
 func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 	b := newBench(t)

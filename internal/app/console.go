@@ -18,10 +18,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
@@ -36,15 +41,17 @@ type Console interface {
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Resume(ctx context.Context) error
+	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
-func newConsole(records *ledger.Ledger, offerings string, deployment string, start func(context.Context, workflow.Ref) error) (*operator.Console, error) {
+func newConsole(records *ledger.Ledger, offerings, deployment string, things demo.Things, start func(context.Context, workflow.Ref) error) (*operator.Console, error) {
 	offered, err := LoadCatalog(offerings)
 	if err != nil {
 		return nil, err
 	}
 	return operator.New(operator.Options{
-		Records: records, Start: start, Catalog: offered.Plan, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
+		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
+		Inventories: map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Now: now})},
 	}), nil
 }
 
@@ -67,7 +74,11 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), parts[4], parts[3], newID)
-	return newConsole(records, "", stack, engine.Start)
+	things, err := parameters.New(ssm.NewFromConfig(cfg), DemoPrefix(stack))
+	if err != nil {
+		return nil, err
+	}
+	return newConsole(records, "", stack, things, engine.Start)
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -90,7 +101,11 @@ func FolderConsole(ctx context.Context, dir string) (_ Console, closing func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	console, err := newConsole(ledger.New(f.records, account, region, newID), "", embeddedDeployment, nil)
+	var console *operator.Console
+	things, err := files.Open(f.path(folderDemo))
+	if err == nil {
+		console, err = newConsole(ledger.New(f.records, account, region, newID), "", embeddedDeployment, things, nil)
+	}
 	if err != nil {
 		f.close()
 		return nil, nil, err
@@ -109,6 +124,7 @@ type tell struct {
 	Rows      []operator.Row   `json:"rows,omitempty"`
 	Reports   []ledger.Report  `json:"reports,omitempty"`
 	Inventory ledger.Inventory `json:"inventory,omitzero"`
+	Rebuilt   operator.Rebuilt `json:"rebuilt,omitzero"`
 	// Refused and Failed are errors, of which the first says what to do.
 	Refused string `json:"refused,omitempty"`
 	Failed  string `json:"failed,omitempty"`
@@ -156,6 +172,10 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 		},
 		"inventory": func(ctx context.Context, _ ask) (t tell, err error) {
 			t.Inventory, err = c.Inventory(ctx)
+			return t, err
+		},
+		"rebuild": func(ctx context.Context, _ ask) (t tell, err error) {
+			t.Rebuilt, err = c.Rebuild(ctx)
 			return t, err
 		},
 		"resume": func(ctx context.Context, _ ask) (tell, error) { return tell{}, c.Resume(ctx) },
@@ -269,6 +289,12 @@ func (r remote) Inventory(ctx context.Context) (ledger.Inventory, error) {
 func (r remote) Resume(ctx context.Context) error {
 	_, err := r.ask(ctx, "resume", ask{})
 	return err
+}
+
+// Rebuild implements Console.
+func (r remote) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
+	t, err := r.ask(ctx, "rebuild", ask{})
+	return t.Rebuilt, err
 }
 
 func (t tell) row() operator.Row {

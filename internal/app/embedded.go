@@ -137,7 +137,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	console, err := newConsole(records, s.Offerings, embeddedDeployment, e.engine.Start)
+	console, err := newConsole(records, s.Offerings, embeddedDeployment, things, e.engine.Start)
 	if err != nil {
 		return nil, err
 	}

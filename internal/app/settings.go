@@ -31,6 +31,9 @@ const (
 	EnvDemoPrefix   = "LONGSHORE_DEMO_PREFIX"   // path under which the demo makes parameters
 )
 
+// DemoPrefix is the path of the demo's parameters, of a stack of that name.
+func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }
+
 // Settings are what the embedded broker is started with.
 type Settings struct {
 	// Listen is HOST:PORT.

@@ -17,6 +17,19 @@ func (c *Catalog) Offering(id string) (Offering, bool) {
 	return c.offerings[i], true
 }
 
+// ServiceOf finds the offering that a plan is of: ids of plans are unique in a
+// catalog.
+func (c *Catalog) ServiceOf(planID string) (serviceID string, found bool) {
+	for _, o := range c.offerings {
+		for _, p := range o.Plans {
+			if p.ID == planID {
+				return o.ID, true
+			}
+		}
+	}
+	return "", false
+}
+
 // Plan finds a plan of an offering. A plan of another offering is not found:
 // the two ids of a request must belong together (PROV-14). As with Offerings,
 // what the results point to must not be changed.

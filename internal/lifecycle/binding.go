@@ -88,6 +88,9 @@ func (b Binding) OnSucceed(instance string) error {
 func (b Binding) OnRead() error {
 	switch b.State {
 	case Ready, DeleteFailed:
+		if b.Grant == nil && !b.Rebuilt.IsZero() {
+			return Refuse(NotFound, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
+		}
 		return nil
 	default: // Absent, Creating, CreateFailed, Deleting, Deleted
 		return Refuse(NotFound, "There is no service binding with this id.")

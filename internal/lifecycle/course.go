@@ -31,6 +31,9 @@ type Course struct {
 	LateAttempt int `json:"late_attempt,omitempty"`
 	// Unknown are members of the record that only a newer program knows.
 	Unknown Unknown `json:"-"`
+	// Rebuilt is when the record was derived again from what exists; zero for
+	// one that was never lost.
+	Rebuilt time.Time `json:"rebuilt,omitzero"`
 	// CreateReceived is when the request arrived that made this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
 	// DeleteReceived is when the last request to delete it arrived.
@@ -97,6 +100,9 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	c.Operation = s.operation(kind)
 	c.AbsentSince = time.Time{}
 	c.Expires, c.LateLook, c.LateAttempt = time.Time{}, time.Time{}, 0
+	if kind != Update {
+		c.Rebuilt = time.Time{}
+	}
 	c.Due = s.Now.Add(Grace)
 	switch {
 	case kind.Deletes():

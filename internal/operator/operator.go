@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/workflow"
 )
@@ -25,6 +26,7 @@ import (
 type Records interface {
 	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Scan(ctx context.Context) (ledger.Everything, error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	reaper.Resumed
@@ -37,8 +39,12 @@ type Options struct {
 	// what is to be driven waits until the broker is started.
 	Start   func(ctx context.Context, ref workflow.Ref) error
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
-	Now     func() time.Time
-	NewID   func() string
+	// ServiceOf finds the offering that a plan is of.
+	ServiceOf func(planID string) (serviceID string, found bool)
+	// Inventories are what exists, by the providers' names.
+	Inventories map[string]provider.Inventory
+	Now         func() time.Time
+	NewID       func() string
 	// Deployment is whose table it is; see reaper.Resume.
 	Deployment string
 	// OperationTimeout is the deadline of deletions that are begun again.

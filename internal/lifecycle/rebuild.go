@@ -1,0 +1,31 @@
+package lifecycle
+
+import "time"
+
+// A record that was lost is derived again from the thing that exists: what its
+// tags say, and no more. The user's parameters, where it was ordered and its
+// credentials are lost for good.
+
+// Rebuild is the record of an instance that exists and is not recorded.
+func (i Instance) Rebuild(found Stray, a Attributes, now time.Time) (Instance, error) {
+	if i.State != Absent {
+		return i, &IllegalTransition{State: i.State, Event: "rebuild"}
+	}
+	return Instance{
+		Course:      Course{Version: i.Version, Key: found.Key, State: Ready, Rebuilt: now},
+		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Created: found.Created,
+	}, nil
+}
+
+// Rebuild is the record of a binding that exists and is not recorded. Its
+// credentials are lost: it can be rotated or unbound, and not be read.
+func (b Binding) Rebuild(found Stray, instance Instance, now time.Time) (Binding, error) {
+	if b.State != Absent {
+		return b, &IllegalTransition{State: b.State, Event: "rebuild"}
+	}
+	return Binding{
+		Course:      Course{Version: b.Version, Key: found.Key, State: Ready, Rebuilt: now},
+		Incarnation: found.Incarnation, InstanceIncarnation: instance.Incarnation, Provider: found.Provider,
+		ServiceID: instance.Attributes.ServiceID, PlanID: instance.Attributes.PlanID, Created: found.Created,
+	}, nil
+}

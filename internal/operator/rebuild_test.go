@@ -1,0 +1,192 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/store/storetest"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/offerings"
+)
+
+// A site is a broker that does everything at once, and its things.
+type site struct {
+	*testing.T
+	clock   time.Time
+	serial  int
+	offered *catalog.Catalog
+	things  *demotest.Memory
+	worker  *worker.Worker
+	broker  *broker.Broker
+	console *operator.Console
+	ledger  *ledger.Ledger
+}
+
+func newSite(t *testing.T, things *demotest.Memory) *site {
+	t.Helper()
+	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), offered: offered, things: things}
+	now, log := func() time.Time { return s.clock }, slog.New(slog.DiscardHandler)
+	id := func() string {
+		s.serial++
+		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
+	}
+	s.ledger = ledger.New(storetest.NewMemory(), "account", "region", id)
+	p := demo.New(things, demo.Options{Now: now})
+	s.worker = worker.New(worker.Options{
+		Records: s.ledger, Vault: key, Plans: offered, Providers: map[string]provider.Provider{"demo": p}, Now: now, NewID: id, Log: log,
+		CallTimeout: time.Minute, HardTimeout: time.Minute,
+	})
+	s.broker = broker.New(broker.Options{
+		Records: s.ledger, Catalog: offered, Vault: key, Engine: s, Now: now, NewID: id, Log: log,
+		NewSecret:       func() []byte { return []byte("0123456789abcdef0123456789abcdef") },
+		SynchronousWait: time.Minute, OperationTimeout: time.Hour,
+	})
+	s.console = operator.New(operator.Options{
+		Records: s.ledger, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Deployment: "site",
+		OperationTimeout: time.Hour, Inventories: map[string]provider.Inventory{"demo": p},
+	})
+	return s
+}
+
+func (s *site) Start(ctx context.Context, ref workflow.Ref) error { return s.Finish(ctx, ref) }
+
+func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {
+	for range 100 {
+		outcome, err := s.worker.Step(ctx, ref)
+		if err != nil || outcome.Settled {
+			return err
+		}
+		s.clock = s.clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	return errors.New("it never ends")
+}
+
+func (s *site) caller() broker.Caller {
+	s.clock = s.clock.Add(time.Second)
+	return broker.Caller{Platform: "p", API: 17, Received: s.clock}
+}
+
+func (s *site) plan(name string) (service, plan string) {
+	for _, o := range s.offered.Offerings() {
+		for _, p := range o.Plans {
+			if o.Name == "demo" && p.Name == name {
+				return o.ID, p.ID
+			}
+		}
+	}
+	s.Fatalf("no plan %q", name)
+	return "", ""
+}
+
+func (s *site) provision(id, plan string) {
+	s.Helper()
+	service, planID := s.plan(plan)
+	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
+		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
+	}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *site) bind(instance, id, plan, predecessor string) error {
+	service, planID := s.plan(plan)
+	q := broker.BindRequest{Caller: s.caller(), InstanceID: instance, BindingID: id, ServiceID: service, PlanID: planID, AppGUID: "app"}
+	if predecessor != "" {
+		q = broker.BindRequest{Caller: s.caller(), InstanceID: instance, BindingID: id, Predecessor: predecessor}
+	}
+	_, err := s.broker.Bind(s.Context(), q)
+	return err
+}
+
+// With its records lost, a broker gets them again from what exists, and goes on:
+// instances can be updated, bound and deleted, bindings rotated and removed.
+func TestRebuild(t *testing.T) {
+	before := newSite(t, demotest.NewMemory())
+	before.provision("one", "rotatable")
+	before.provision("two", "sync")
+	if err := errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")); err != nil {
+		t.Fatal(err)
+	}
+	// A thing of somebody else, and one of a plan that nobody offers.
+	for name, tags := range map[string]provider.Tags{"odd": {}, "old": {Platform: "p", Instance: "three", Incarnation: "x"}} {
+		if err := before.things.Create(t.Context(), demo.Thing{Name: name, Tags: tags, Plan: "gone"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s := newSite(t, before.things) // its records are lost
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found.Instances)
+	slices.Sort(found.Rotate)
+	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) || found.Kept != 0 || len(found.Unknown) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	again, err := s.console.Rebuild(t.Context())
+	if err != nil || len(again.Instances)+len(again.Rotate) != 0 || again.Kept != 4 {
+		t.Errorf("rebuilt twice: %+v %v", again, err)
+	}
+	if id, err := s.ledger.Identity(t.Context()); err != nil || id.Deployment != "site" {
+		t.Errorf("the table says that it is of %+v, %v", id, err)
+	}
+
+	view, err := s.broker.Instance(t.Context(), s.caller(), "one")
+	if _, plan := s.plan("rotatable"); err != nil || view.PlanID != plan {
+		t.Errorf("%+v %v", view, err)
+	}
+	var refusal *lifecycle.Refusal
+	if _, err := s.broker.Binding(t.Context(), s.caller(), "one", "b"); !errors.As(err, &refusal) || refusal.Reason != lifecycle.NotFound || !strings.Contains(refusal.Message, "rotate it") {
+		t.Errorf("lost credentials are read as %v", err)
+	}
+	if err := s.bind("one", "next", "rotatable", "b"); err != nil {
+		t.Errorf("rotating: %v", err)
+	}
+	if _, err := s.broker.Binding(t.Context(), s.caller(), "one", "next"); err != nil {
+		t.Errorf("the new credentials: %v", err)
+	}
+	if err := s.bind("two", "d", "sync", ""); err != nil {
+		t.Errorf("binding: %v", err)
+	}
+	service, plan := s.plan("sync")
+	if _, err := s.broker.Update(t.Context(), broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
+		t.Errorf("updating: %v", err)
+	}
+	if _, err := s.broker.Unbind(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "two", BindingID: "c", ServiceID: service, PlanID: plan}); err != nil {
+		t.Errorf("unbinding: %v", err)
+	}
+	for _, id := range []string{"one", "two"} {
+		if _, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
+			t.Errorf("deleting %s: %v", id, err)
+		}
+	}
+	page, _, err := s.things.List(t.Context(), "")
+	if err != nil || len(page) != 2 { // those that were never ours
+		t.Errorf("%d things are left: %+v %v", len(page), page, err)
+	}
+}
