@@ -59,7 +59,8 @@ type Client struct {
 	// Sleep waits for d or until ctx is done.
 	Sleep func(ctx context.Context, d time.Duration) error
 	NewID func() string // a new GUID at each call
-	// Observe is told of each exchange, once it is decided what follows.
+	// Observe is told of each exchange, one at a time, once it is decided what
+	// follows.
 	Observe func(Exchange)
 
 	// Synchronous does not allow the broker to answer later; deletions of
@@ -92,6 +93,7 @@ type Client struct {
 	// Controller does not (ORP-04).
 	FollowMitigation bool
 
+	telling sync.Mutex // held while Observe is called
 	mu      sync.Mutex
 	catalog *Catalog
 	account map[key]*record

@@ -148,6 +148,8 @@ func (c *Client) tell(a answer, format string, args ...any) {
 		return
 	}
 	a.told.Decided = c.secrets.hide(fmt.Sprintf(format, args...))
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	c.Observe(a.told)
 }
 
