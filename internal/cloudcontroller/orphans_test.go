@@ -296,7 +296,7 @@ func histories(name string, seen []parcel) []history {
 func chosen(all []history) (out []history) {
 	const oneIn = 97
 	for n, h := range all {
-		whole := !testing.Short() && h.user == "AsyncBind" && h.second == "" && h.outage == 0
+		whole := !testing.Short() && h.user == "Sync" && h.second == "" && h.outage == 0
 		if whole || n%oneIn == 0 || os.Getenv("HISTORIES") == "all" {
 			out = append(out, h)
 		}

@@ -406,7 +406,7 @@ func TestMutantsAreFound(t *testing.T) {
 	whole := httptest.NewServer(broker)
 	defer whole.Close()
 	target := conformance.Target{URL: whole.URL, Username: username, Password: password}
-	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 2 * time.Second}
+	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Second}
 	known, err := conformance.Learn(context.Background(), target, options)
 	if err != nil {
 		t.Fatal(err)
