@@ -37,6 +37,7 @@ run: build ## run the broker on this machine, no cloud account needed
 
 .PHONY: test
 test: lint validate emulator functions $(CDK)/installed ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
+	@$(GO) test ./internal/crashtest # whole: the race detector sees a part of it
 	@localstack/beside.sh $(GO) test -race -timeout 15m ./...
 
 .PHONY: test-deployed

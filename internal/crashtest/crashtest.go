@@ -58,7 +58,8 @@ func (t *Tally) add(o outcome) {
 }
 
 // Run proves the subject: each kind of fault at each effect of each lifecycle,
-// and then random histories with several faults until the budget is used up.
+// and then random histories with several faults until the budget is used up. The
+// race detector sees a part of that.
 // SEED=N replays one random history and prints it; SECONDS=N goes on for so
 // long instead of the budget.
 func Run(t *testing.T, s Subject, budget int) {
@@ -85,7 +86,7 @@ func Run(t *testing.T, s Subject, budget int) {
 	for name, script := range scripts {
 		for _, alone := range []bool{false, true} {
 			for kind := firstFault; kind <= lastFault; kind++ {
-				for at := 1; ; at++ {
+				for at := 1 + int(kind)%oneIn; ; at += oneIn {
 					o := play(s, single(name, script, alone, kind, at), nil)
 					tally.add(o)
 					report(t, o, fmt.Sprintf("%s, alone %v: %v at effect %d", name, alone, kind, at))
@@ -100,7 +101,7 @@ func Run(t *testing.T, s Subject, budget int) {
 	if !end.IsZero() {
 		first = rand.Uint64() >> 16 // other histories each time
 	}
-	for n := first; !t.Failed() && (end.IsZero() && n < first+uint64(budget) || time.Now().Before(end)); n++ {
+	for n := first; !t.Failed() && (end.IsZero() && n < first+uint64(budget/oneIn) || time.Now().Before(end)); n++ {
 		o := play(s, random(n), nil)
 		tally.add(o)
 		report(t, o, fmt.Sprintf("replay it with: SEED=%d go test ./... -run '^%s$' -v", n, t.Name()))

@@ -188,6 +188,7 @@ func (w *world) fail(format string, args ...any) {
 // whether it came to its end.
 func (w *world) run(name string, limit time.Duration, do func()) bool {
 	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit)}
+	w.current = t
 	go func() {
 		defer func() { t.ended <- recover() }()
 		do()
@@ -195,8 +196,9 @@ func (w *world) run(name string, limit time.Duration, do func()) bool {
 	return w.attend(t)
 }
 
+// attend waits until the current process ends or stands still: one runs at a
+// time.
 func (w *world) attend(t *task) bool {
-	w.current = t
 	how := <-t.ended
 	w.current = nil
 	switch how.(type) {
