@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -42,7 +43,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 			return Result{}, err
 		}
 		if i.State == lifecycle.Absent || i.State == lifecycle.Deleted {
-			return b.refusedUpdate(i)
+			return b.refusedUpdate(i, q.Received)
 		}
 		t, err := b.target(ctx, i, q)
 		if err != nil {
@@ -52,7 +53,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnUpdate(same)
+		answer, err := i.OnUpdate(same, q.Received)
 		if err != nil {
 			return Result{}, err
 		}
@@ -91,8 +92,8 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	})
 }
 
-func (b *Broker) refusedUpdate(i lifecycle.Instance) (Result, error) {
-	_, err := i.OnUpdate(false)
+func (b *Broker) refusedUpdate(i lifecycle.Instance, received time.Time) (Result, error) {
+	_, err := i.OnUpdate(false, received)
 	return Result{}, err
 }
 

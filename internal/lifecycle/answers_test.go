@@ -143,7 +143,7 @@ func TestInstanceAnswers(t *testing.T) {
 					return outcome(t, a, err)
 				}
 				patch := func(same bool) string {
-					a, err := i.OnUpdate(same)
+					a, err := i.OnUpdate(same, at(60))
 					return outcome(t, a, err)
 				}
 				deleted, err := i.OnDeprovision(at(60))
@@ -294,7 +294,7 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
 	_, put := updating.OnProvision(true, at(60))
-	_, patch := updating.OnUpdate(false)
+	_, patch := updating.OnUpdate(false, at(60))
 	_, deletion := updating.OnDeprovision(at(60))
 	for what, err := range map[string]error{
 		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnRead(), "bind": updating.OnBind(), "unbind": updating.OnUnbind(),

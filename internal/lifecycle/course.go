@@ -36,6 +36,8 @@ type Course struct {
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
 	// CreateReceived is when the request arrived that made this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
+	// UpdateReceived is when the request arrived that began its last update.
+	UpdateReceived time.Time `json:"update_received,omitzero"`
 	// DeleteReceived is when the last request to delete it arrived.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 }
@@ -107,8 +109,10 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	switch {
 	case kind.Deletes():
 		c.deleteReceived(s.Received)
-	case kind != Update:
-		c.CreateReceived = s.Received
+	case kind == Update:
+		c.UpdateReceived = s.Received
+	default:
+		c.CreateReceived, c.UpdateReceived = s.Received, time.Time{}
 	}
 	return past
 }
@@ -129,6 +133,13 @@ func (c Course) outdated(received time.Time) error {
 		return Refuse(Gone, "")
 	}
 	return nil
+}
+
+// superseded reports whether a request to update arrived before the one which
+// made this incarnation, or began its last update: it was held up meanwhile, and
+// what the platform asked for since is newer.
+func (c Course) superseded(received time.Time) bool {
+	return received.Before(c.CreateReceived.Add(-ClockSkew)) || received.Before(c.UpdateReceived.Add(-ClockSkew))
 }
 
 // AskedAgain records that the deletion which runs was asked for once more, and

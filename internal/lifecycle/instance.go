@@ -93,11 +93,14 @@ func (i Instance) OnProvision(same bool, received time.Time) (Answer, error) {
 
 // OnUpdate answers a PATCH. Same says whether a running update leads to the
 // attributes that the request asks for.
-func (i Instance) OnUpdate(same bool) (Answer, error) {
+func (i Instance) OnUpdate(same bool, received time.Time) (Answer, error) {
 	switch i.State {
 	case Absent, Deleted:
 		return 0, refuseNoInstance()
 	case Ready:
+		if i.superseded(received) {
+			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request changed this service instance."}
+		}
 		return Begin, nil // also after a failed update, to repair (UPD-25)
 	case Updating:
 		if same {

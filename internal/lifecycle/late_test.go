@@ -84,3 +84,24 @@ func TestADeletionOfAnEarlierIncarnation(t *testing.T) {
 		})
 	}
 }
+
+// A PATCH that was held up until a later one was done, or until the id was used
+// again, changes nothing: what the platform asked for since is newer.
+func TestAnUpdateOfEarlier(t *testing.T) {
+	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate, lifecycle.Succeed)
+	for name, tc := range map[string]struct {
+		received time.Time
+		held     bool
+	}{
+		"BeforeTheUpdate":   {i.UpdateReceived.Add(-time.Second), true},
+		"BeforeTheCreation": {i.CreateReceived.Add(-time.Second), true},
+		"ClocksOff":         {i.UpdateReceived.Add(-lifecycle.ClockSkew), false},
+		"Later":             {i.UpdateReceived.Add(time.Second), false},
+	} {
+		var refusal *lifecycle.Refusal
+		answer, err := i.OnUpdate(false, tc.received)
+		if refused := errors.As(err, &refusal) && refusal.Reason == lifecycle.ConcurrencyError; refused != tc.held || !refused && answer != lifecycle.Begin {
+			t.Errorf("%s: %v %v", name, answer, err)
+		}
+	}
+}

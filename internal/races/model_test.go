@@ -160,7 +160,9 @@ func (s state) settled() []state {
 				switch {
 				case in.stage == deleteFailed:
 					finish(createFailed, failed)
-				case in.stage != ready: // it waits for the instance
+				case in.stage != ready && in.stage != updating:
+					// It waits for the instance; not for an update that began
+					// when its call to the cloud had been made.
 				case r.parameters == failsToCreate:
 					finish(createFailed, failed)
 				default:
