@@ -250,9 +250,14 @@ func (w *world) alive(part func()) (survived bool) {
 // end.
 func (w *world) rest() {
 	for range 50 {
-		for name, ref := range w.started {
-			delete(w.started, name)
-			w.drive(context.Background(), ref)
+		// Bindings first: an instance's deletion waits for an unbind that runs.
+		for _, bindings := range []bool{true, false} {
+			for name, ref := range w.started {
+				if ref.Token.Key.IsBinding() == bindings {
+					delete(w.started, name)
+					w.drive(context.Background(), ref)
+				}
+			}
 		}
 		w.clock = w.clock.Add(2 * lifecycle.Grace)
 		if report, err := w.reaper().Sweep(context.Background()); err != nil {
