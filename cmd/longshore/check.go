@@ -42,9 +42,6 @@ type checking struct {
 func check(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
 	c, err := checkFlags(args, getenv)
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		_, err := fmt.Fprint(out, usage)
-		return err
 	case err != nil:
 		return err
 	case c.list:
@@ -128,11 +125,9 @@ func checkFlags(args []string, getenv func(string) string) (checking, error) {
 			return wrong("--only is not a regular expression: %v", err)
 		}
 	}
-	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
-	if !strings.HasPrefix(version, "2.") || err != nil || minor < conformance.OldestMinor || minor > conformance.NewestMinor {
-		return wrong("--api-version is 2.%d to 2.%d, not %q", conformance.OldestMinor, conformance.NewestMinor, version)
+	if c.options.Minor, err = minorOf(version, conformance.OldestMinor, conformance.NewestMinor); err != nil {
+		return c, err
 	}
-	c.options.Minor = minor
 	if c.options.Parallel < 1 || c.options.OperationTimeout <= 0 {
 		return wrong("--jobs and --timeout are above zero")
 	}
@@ -154,6 +149,15 @@ func checkFlags(args []string, getenv func(string) string) (checking, error) {
 		c.target.URL = urls[0]
 	}
 	return c, nil
+}
+
+// minorOf reads a version of the API, 2.oldest to 2.newest.
+func minorOf(version string, oldest, newest int) (int, error) {
+	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
+	if !strings.HasPrefix(version, "2.") || err != nil || minor < oldest || minor > newest {
+		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", oldest, newest, version)}
+	}
+	return minor, nil
 }
 
 // interspersed parses flags that may also stand after the arguments.

@@ -115,7 +115,6 @@ func serve(ctx context.Context, args []string, getenv func(string) string, out, 
 	flags.StringVar(&settings.Offerings, "offerings", "", "")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		_, err := fmt.Fprint(out, usage)
 		return err
 	case err != nil:
 		return &usageError{err.Error()}

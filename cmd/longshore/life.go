@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -283,7 +284,7 @@ func (l *life) observe(e cloudcontroller.Exchange) {
 	description := e.Decided
 	if path, _, _ := strings.Cut(e.Path, "?"); strings.HasSuffix(path, "/last_operation") {
 		l.polls++
-		description = or(l.described(), description)
+		description = cmp.Or(l.described(), description)
 	}
 	l.show(description)
 }
@@ -304,7 +305,7 @@ func (l *life) show(description string) {
 	if !l.line.terminal || len(l.steps) == 0 {
 		return
 	}
-	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name, or(description, "…")))
+	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name, cmp.Or(description, "…")))
 }
 
 // say writes a line of the account of the life.

@@ -85,7 +85,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, di
 	var wrong *usageError
 	var cannot *cannotRun
 	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	case err == nil:
+		return 0
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = fmt.Fprint(out, usage)
 		return 0
 	case errors.As(err, &wrong):
 		_, _ = fmt.Fprintf(diagnostics, "longshore: %v\n\n%s", err, usage)

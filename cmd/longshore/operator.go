@@ -36,23 +36,43 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 	return app.FolderConsole(ctx, p.data)
 }
 
-// parse reads a command's flags, which may stand before, after and between its
-// arguments.
+// parse reads a command's flags and no more than so many arguments.
 func parse(f *flag.FlagSet, args []string, most int) ([]string, error) {
-	var rest []string
-	for {
-		if err := f.Parse(args); err != nil {
-			return nil, &usageError{err.Error()}
-		}
-		if f.NArg() == 0 {
-			break
-		}
-		rest, args = append(rest, f.Arg(0)), f.Args()[1:]
-	}
-	if len(rest) > most {
+	rest, err := interspersed(f, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil, err
+	case err != nil:
+		return nil, &usageError{err.Error()}
+	case len(rest) > most:
 		return nil, &usageError{fmt.Sprintf("%s does not take %q", f.Name(), rest[most])}
 	}
 	return rest, nil
+}
+
+// formatted says that a command can print a table or JSON.
+func formatted(f *flag.FlagSet) *string { return f.String("format", "table", "") }
+
+// asJSON reports whether JSON was asked for.
+func asJSON(format string) (bool, error) {
+	if format != "table" && format != "json" {
+		return false, &usageError{fmt.Sprintf("--format %q is neither table nor json", format)}
+	}
+	return format == "json", nil
+}
+
+func printJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// each is a list that is never null.
+func each[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
 }
 
 // listing lists instances, bindings or operations.
@@ -63,14 +83,15 @@ func listing(ctx context.Context, what operator.What, args []string, out, diagno
 	f.StringVar(&q.Platform, "platform", "", "")
 	f.StringVar(&q.State, "state", "", "")
 	f.StringVar(&q.Plan, "plan", "", "")
-	format := f.String("format", "table", "")
+	format := formatted(f)
 	watch := f.Bool("watch", false, "")
 	rest, err := parse(f, args, 1)
 	if err != nil {
 		return err
 	}
-	if *format != "table" && *format != "json" {
-		return &usageError{fmt.Sprintf("--format %q is neither table nor json", *format)}
+	machine, err := asJSON(*format)
+	if err != nil {
+		return err
 	}
 	if len(rest) == 1 {
 		q.ID = rest[0]
@@ -90,10 +111,8 @@ func listing(ctx context.Context, what operator.What, args []string, out, diagno
 	if err != nil {
 		_, _ = fmt.Fprintf(diagnostics, "some records could not be read: %v\n", err)
 	}
-	if *format == "json" {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(rows)
+	if machine {
+		return printJSON(out, each(rows))
 	}
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(out, "No %s.\n", what)
@@ -304,7 +323,7 @@ func settle(ctx context.Context, args []string, out io.Writer) error {
 func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
 	var p place
 	f := p.flags("reaper")
-	format := f.String("format", "table", "")
+	format := formatted(f)
 	last := f.Int("last", 10, "")
 	rest, err := parse(f, args, 1)
 	switch {
@@ -312,6 +331,10 @@ func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	case len(rest) != 1 || rest[0] != "report" && rest[0] != "resume":
 		return &usageError{"say what to do with the reaper: report or resume"}
+	}
+	machine, err := asJSON(*format)
+	if err != nil {
+		return err
 	}
 	console, closing, err := p.open(ctx)
 	if err != nil {
@@ -334,10 +357,8 @@ func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	reports = reports[max(0, len(reports)-*last):]
-	if *format == "json" {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"inventory": state, "reports": reports})
+	if machine {
+		return printJSON(out, map[string]any{"inventory": state, "reports": each(reports)})
 	}
 	return reportTable(out, state, reports)
 }

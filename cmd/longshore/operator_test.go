@@ -201,6 +201,12 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(2, "reaper", "dance"), "report or resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
 	has(t, b.operate(2, "instances", "--format", "xml"), "neither table nor json")
+	has(t, b.operate(2, "reaper", "report", "--format", "xml"), "neither table nor json")
+	has(t, b.operate(0, "instances", "--help"), "longshore instances [ID]")
+	has(t, b.operate(0, "platform", "list", "--help"), "longshore platform list")
+	if empty := b.operate(0, "instances", "--format", "json"); strings.TrimSpace(empty) != "[]" {
+		t.Errorf("no instances are %q", empty)
+	}
 }
 
 func TestOperatorsNeedAFolder(t *testing.T) {

@@ -65,7 +65,10 @@ func platform(ctx context.Context, args []string, out, diagnostics io.Writer) er
 		}
 		name, rest = rest[0], rest[1:]
 	}
-	if err := flags.Parse(rest); err != nil {
+	switch err := flags.Parse(rest); {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err != nil:
 		return &usageError{err.Error()}
 	}
 	if flags.NArg() > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -31,11 +32,7 @@ type trial struct {
 
 func try(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
 	t, err := tryFlags(args, getenv)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		_, err := fmt.Fprint(out, usage)
-		return err
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	write := func(exchanges []cloudcontroller.Exchange) error { return transcribe(out, exchanges) }
@@ -91,15 +88,13 @@ func tryFlags(args []string, getenv func(string) string) (trial, error) {
 	wrong := func(format string, args ...any) (trial, error) {
 		return t, &usageError{fmt.Sprintf(format, args...)}
 	}
-	minor, err := strconv.Atoi(strings.TrimPrefix(*version, "2."))
-	if !strings.HasPrefix(*version, "2.") || err != nil || minor < oldestMinor || minor > cloudcontroller.NewestMinor {
-		return wrong("--api-version is 2.%d to 2.%d, not %q", oldestMinor, cloudcontroller.NewestMinor, *version)
+	if c.APIVersion, err = minorOf(*version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
+		return t, err
 	}
-	c.APIVersion = minor
-	if json.Unmarshal([]byte(or(*parameters, "null")), &t.parameters) != nil {
+	if json.Unmarshal([]byte(cmp.Or(*parameters, "null")), &t.parameters) != nil {
 		return wrong("--parameters is not a JSON object")
 	}
-	if json.Unmarshal([]byte(or(*bind, "null")), &t.bindParameters) != nil {
+	if json.Unmarshal([]byte(cmp.Or(*bind, "null")), &t.bindParameters) != nil {
 		return wrong("--bind-parameters is not a JSON object")
 	}
 	switch {
@@ -116,13 +111,6 @@ func tryFlags(args []string, getenv func(string) string) (trial, error) {
 
 // oldestMinor is the oldest version that a platform can be told to speak.
 const oldestMinor = 9
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
 
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
