@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/store/memory"
 )
 
 // A bench is one run.
@@ -31,7 +32,7 @@ type bench struct {
 
 // prepare gives the other broker our catalog.
 func (b *bench) prepare() error {
-	h, err := ours.New(ours.NewMemory(), wire.Log(io.Discard))
+	h, err := ours.New(memory.New(), wire.Log(io.Discard))
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (b *bench) theirs(log *slog.Logger) (http.Handler, error) {
 }
 
 func (b *bench) insideOurs(sc scenario, long time.Duration) (_ insideResult, err error) {
-	var s store.Store = ours.NewMemory()
+	var s store.Store = memory.New()
 	if sc.durable {
 		kept, err := bolt.Open(b.path("records"))
 		if err != nil {

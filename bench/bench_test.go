@@ -17,12 +17,13 @@ import (
 	"github.com/longshore/longshore/bench/theirs"
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/store/memory"
 )
 
 // handlers are all that is measured.
 func handlers(t *testing.T) map[string]http.Handler {
 	t.Helper()
-	memory, err := ours.New(ours.NewMemory(), wire.Log(io.Discard))
+	memory, err := ours.New(memory.New(), wire.Log(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

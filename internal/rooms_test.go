@@ -45,6 +45,7 @@ var order = []string{
 	"internal/lifecycle",
 	"internal/store/bolt",
 	"internal/store/dynamo",
+	"internal/store/memory",
 	"internal/store",
 	"internal/provider/demo/files",
 	"internal/provider/demo/parameters",

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/bench/ours"
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/store/memory"
 )
 
 func main() {
@@ -21,7 +22,7 @@ func main() {
 }
 
 func run(listen string) error {
-	h, err := ours.New(ours.NewMemory(), wire.Log(os.Stderr))
+	h, err := ours.New(memory.New(), wire.Log(os.Stderr))
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/store/storetest"
+	"github.com/longshore/longshore/internal/store/memory"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
@@ -44,7 +44,7 @@ const (
 type stack struct {
 	clock   time.Time
 	serial  int
-	records *storetest.Memory
+	records *memory.Store
 	things  *demotest.Memory
 	started []workflow.Ref
 
@@ -221,7 +221,7 @@ type snapshot struct {
 
 var used = sync.OnceValue(func() snapshot {
 	s := snapshot{
-		(&stack{clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), records: storetest.NewMemory(), things: demotest.NewMemory()}).build(),
+		(&stack{clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), records: memory.New(), things: demotest.NewMemory()}).build(),
 		map[string]string{},
 	}
 	do := func(id, method, target, body string) {

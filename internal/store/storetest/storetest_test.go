@@ -17,14 +17,6 @@ import (
 // mutantVariable names the mutant in the processes that TestMutants starts.
 const mutantVariable = "STORETEST_MUTANT"
 
-// The store that other tests use keeps the contract, too.
-func TestMemoryForTests(t *testing.T) {
-	storetest.Run(t, func(*testing.T) *storetest.Harness {
-		m := storetest.NewMemory()
-		return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store { return m }, Ordered: true}
-	})
-}
-
 // TestMemory proves that a store can pass. TestMutants runs it with a mutant
 // in a process of its own, since a suite that fails fails its test.
 func TestMemory(t *testing.T) {

@@ -1,4 +1,6 @@
-package storetest
+// Package memory is a store that forgets everything when the process ends: for
+// tests and benchmarks that need thousands of fresh stores, or no disk.
+package memory
 
 import (
 	"cmp"
@@ -14,27 +16,26 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// A Memory is a store that forgets everything when the process ends: for tests
-// and benchmarks that need thousands of fresh stores, or no disk.
-type Memory struct {
+// A Store keeps its records in a map.
+type Store struct {
 	mu      sync.Mutex
 	records map[store.Key]store.Record
 }
 
-// NewMemory makes an empty one.
-func NewMemory() *Memory { return &Memory{records: map[store.Key]store.Record{}} }
+// New makes an empty one.
+func New() *Store { return &Store{records: map[store.Key]store.Record{}} }
 
 // Clone makes another store of the same records.
-func (m *Memory) Clone() *Memory {
+func (m *Store) Clone() *Store {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Memory{records: maps.Clone(m.records)}
+	return &Store{records: maps.Clone(m.records)}
 }
 
-const memoryPage = 50
+const pageSize = 50
 
 // Get implements store.Store.
-func (m *Memory) Get(ctx context.Context, key store.Key) (store.Record, error) {
+func (m *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	if err := cmp.Or(ctx.Err(), store.CheckKey(key)); err != nil {
 		return store.Record{}, err
 	}
@@ -49,7 +50,7 @@ func (m *Memory) Get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // List implements store.Store.
-func (m *Memory) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
+func (m *Store) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
 	if err := cmp.Or(ctx.Err(), store.CheckPrefix(partition, prefix)); err != nil {
 		return store.Page{}, err
 	}
@@ -59,7 +60,7 @@ func (m *Memory) List(ctx context.Context, partition, prefix, cursor string) (st
 }
 
 // Scan implements store.Scanner.
-func (m *Memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
+func (m *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Page{}, err
 	}
@@ -67,7 +68,7 @@ func (m *Memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
 }
 
 // Due implements store.Store.
-func (m *Memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+func (m *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Page{}, err
 	}
@@ -79,7 +80,7 @@ func (m *Memory) Due(ctx context.Context, before time.Time, cursor string) (stor
 }
 
 // page gives the records that have a place behind the cursor's, in order.
-func (m *Memory) page(cursor string, place func(store.Record) (string, bool)) (store.Page, error) {
+func (m *Store) page(cursor string, place func(store.Record) (string, bool)) (store.Page, error) {
 	after, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {
 		return store.Page{}, store.Invalidf("no page gave this cursor")
@@ -98,9 +99,9 @@ func (m *Memory) page(cursor string, place func(store.Record) (string, bool)) (s
 	m.mu.Unlock()
 	slices.SortFunc(found, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
 	var page store.Page
-	if len(found) > memoryPage {
-		found = found[:memoryPage]
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(found[memoryPage-1].place))
+	if len(found) > pageSize {
+		found = found[:pageSize]
+		page.Next = base64.RawURLEncoding.EncodeToString([]byte(found[pageSize-1].place))
 	}
 	for _, f := range found {
 		f.record.Body = slices.Clone(f.record.Body)
@@ -110,7 +111,7 @@ func (m *Memory) page(cursor string, place func(store.Record) (string, bool)) (s
 }
 
 // Commit implements store.Store.
-func (m *Memory) Commit(ctx context.Context, changes ...store.Change) error {
+func (m *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	if err := cmp.Or(ctx.Err(), store.CheckChanges(changes)); err != nil {
 		return err
 	}
