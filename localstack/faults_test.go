@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 // accepted orders an instance that takes a time.
 func accepted(t *testing.T, p platform, instance string, seconds float64) (operation string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%g}}`, service, planAsync, seconds)
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%g,"note":%q}}`, service, planAsync, seconds, canary)
 	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
 }
 

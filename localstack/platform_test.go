@@ -84,6 +84,7 @@ func (p platform) call(t *testing.T, method, path, body string, want int) answer
 	if err := json.Unmarshal(raw, &a.body); err != nil {
 		t.Fatalf("%s %s: %d with %q, which is no JSON object", method, path, a.status, raw)
 	}
+	keepCredentials(a.body["credentials"])
 	if a.status != want {
 		t.Fatalf("%s %s: %d %s, want %d", method, path, a.status, a.raw, want)
 	}
@@ -98,7 +99,7 @@ func instancePath(id string) string { return "/v2/service_instances/" + url.Path
 func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
 
 func provision(plan string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan)
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`, service, plan, canary)
 }
 
 // settled polls the operation as a platform does; a deletion ends as gone.

@@ -69,6 +69,7 @@ func TestPlatforms(t *testing.T) {
 	name := id("cf")
 	added := longshore(t, "platform", "add", name, "--path", "/"+name, "--offering", "demo")
 	second := platform{first.url + "/" + name, said(t, added, `user +(\S+)`), said(t, added, `password +(\S+)`)}
+	keep("a platform's password", second.password)
 	// Each process of the function learns of it by itself.
 	time.Sleep(platforms.Spread)
 	if got := second.login(t); got != 200 {
@@ -118,6 +119,7 @@ func TestPlatforms(t *testing.T) {
 	rotated := second
 	// The command shows the new password when every process knows it.
 	rotated.password = said(t, longshore(t, "platform", "rotate", name, "--overlap", "1h"), `: (\S+)\n`)
+	keep("a new password", rotated.password)
 	for range 20 {
 		if got := rotated.login(t); got != 200 {
 			t.Errorf("the new password is answered %d", got)

@@ -430,6 +430,12 @@ func rebuild(ctx context.Context, args []string, out io.Writer) error {
 	for _, name := range found.Rotate {
 		_, _ = fmt.Fprintf(out, "  %s\n", name)
 	}
+	if len(found.Gone) > 0 {
+		_, _ = fmt.Fprintln(out, "\nThese have a record and do not exist. Delete each as its platform does, unless it should exist:")
+	}
+	for _, id := range found.Gone {
+		_, _ = fmt.Fprintf(out, "  %s\n", id)
+	}
 	if len(found.Unknown) > 0 {
 		_, _ = fmt.Fprintln(out, "\nNot to be derived:")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider"
@@ -44,15 +45,16 @@ type Console interface {
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
-func newConsole(records *ledger.Ledger, offerings, deployment string, things demo.Things, start func(context.Context, workflow.Ref) error) (*operator.Console, error) {
-	offered, err := LoadCatalog(offerings)
-	if err != nil {
-		return nil, err
-	}
+func newConsole(records *ledger.Ledger, offered *catalog.Catalog, deployment string, holds map[string]provider.Inventory, start func(context.Context, workflow.Ref) error) *operator.Console {
 	return operator.New(operator.Options{
 		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
-		Inventories: map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Now: now})},
-	}), nil
+		Inventories: holds,
+	})
+}
+
+// holdings is what the providers hold.
+func holdings(things demo.Things) map[string]provider.Inventory {
+	return map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Now: now})}
 }
 
 // StackConsole is for the broker that a stack is, by the caller's own rights:
@@ -78,7 +80,11 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConsole(records, "", stack, things, engine.Start)
+	offered, err := LoadCatalog("")
+	if err != nil {
+		return nil, err
+	}
+	return newConsole(records, offered, stack, holdings(things), engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -97,20 +103,20 @@ func FolderConsole(ctx context.Context, dir string) (_ Console, closing func(), 
 	if remote.answers(ctx) {
 		return remote, func() {}, nil
 	}
+	offered, err := LoadCatalog("")
+	if err != nil {
+		return nil, nil, err
+	}
 	f, err := openFolder(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	var console *operator.Console
 	things, err := files.Open(f.path(folderDemo))
-	if err == nil {
-		console, err = newConsole(ledger.New(f.records, account, region, newID), "", embeddedDeployment, things, nil)
-	}
 	if err != nil {
 		f.close()
 		return nil, nil, err
 	}
-	return console, f.close, nil
+	return newConsole(ledger.New(f.records, account, region, newID), offered, embeddedDeployment, holdings(things), nil), f.close, nil
 }
 
 // The verbs of the socket. Each takes an ask and gives a tell, as JSON.

@@ -222,9 +222,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	sweeper := reaper.New(reaper.Options{
 		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
-		Inventory: inventory(records, set[EnvStack], dryRun, map[string]provider.Inventory{
-			ProviderDemo: demo.New(things, demo.Options{Now: now}),
-		}),
+		Inventory: inventory(records, set[EnvStack], dryRun, holdings(things)),
 	})
 	return func(ctx context.Context) (reaper.Report, error) {
 		ctx, cancel := context.WithTimeout(ctx, sweepLimit)

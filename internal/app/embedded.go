@@ -108,6 +108,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		return nil, fmt.Errorf("opening the demo's folder: %w", err)
 	}
 	made := demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})
+	holds := map[string]provider.Inventory{ProviderDemo: made}
 	records := ledger.New(e.folder.records, account, region, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
@@ -125,7 +126,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
-		Inventory: inventory(records, embeddedDeployment, s.ReaperDryRun, map[string]provider.Inventory{ProviderDemo: made}),
+		Inventory: inventory(records, embeddedDeployment, s.ReaperDryRun, holds),
 	})
 	e.Handler, err = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log, nil),
@@ -137,11 +138,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	console, err := newConsole(records, s.Offerings, embeddedDeployment, things, e.engine.Start)
-	if err != nil {
-		return nil, err
-	}
-	e.control = openControl(s.Data, console, log)
+	e.control = openControl(s.Data, newConsole(records, offered, embeddedDeployment, holds, e.engine.Start), log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)

@@ -239,13 +239,14 @@ func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 }
 
 // joins decides how a repeated request meets the operation that runs already:
-// it gets the same token if it may (PROV-10), waits if the first one waits
-// too, and is told to ask asynchronously otherwise (PROV-12).
+// it gets the same token if it may (PROV-10), waits if the first one waits too
+// or there was no request, and is told to ask asynchronously otherwise (PROV-12,
+// DEPR-07).
 func joins(op *lifecycle.Operation, permitted bool) (later bool, err error) {
 	switch {
 	case permitted:
 		return true, nil
-	case op.Synchronous:
+	case op.Synchronous, op.Own:
 		return false, nil
 	default:
 		return false, lifecycle.RefuseAsyncRequired()

@@ -98,3 +98,39 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 		t.Errorf("FAC-10: an update was cancelled: %v", err)
 	}
 }
+
+// A platform that allows no answer before the work is done meets a deletion
+// that it did not ask for, and that nobody polls: it waits for it. One that a
+// platform asked for asynchronously stays that (DEPR-07).
+func TestDeletionsWithoutPermission(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		begin  func(d *desk, first lifecycle.Token) error
+		want   lifecycle.Reason // -1 if it is done
+	}{
+		"OfTheBrokersOwn": {"DEPR-01: a plan that may answer at once does", func(d *desk, first lifecycle.Token) error {
+			_, _, err := d.cancel(first)
+			return err
+		}, -1},
+		"OfAPlatform": {"DEPR-07", func(d *desk, _ lifecycle.Token) error {
+			_, err := d.delete(d.caller(17, true))
+			return err
+		}, lifecycle.AsyncRequired},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			first, err := d.put("async", d.caller(17, true), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.begin(d, first.Token); err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.delete(d.caller(17, false))
+			if reason(err) != tc.want || err == nil && got.Effect != broker.Done {
+				t.Errorf("%s: %+v %v", tc.reason, got, err)
+			}
+		})
+	}
+}

@@ -146,7 +146,11 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
 // current one, nothing has been begun.
 func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Course, error) {
 	now := b.Now()
-	start := func(k ledger.PaceKey) lifecycle.Start { return b.start(ctx, c, k, catalog.Plan{}, now, false) }
+	start := func(k ledger.PaceKey) lifecycle.Start {
+		s := b.start(ctx, c, k, catalog.Plan{}, now, false)
+		s.Own = true // no DELETE asked for it
+		return s
+	}
 	var begun lifecycle.Course
 	var changes []ledger.Change
 	if t.Key.IsBinding() {

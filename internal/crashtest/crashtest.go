@@ -84,12 +84,13 @@ func Run(t *testing.T, s Subject, budget int) {
 		end = time.Now().Add(time.Duration(n) * time.Second)
 	}
 	for name, script := range scripts {
-		for _, alone := range []bool{false, true} {
+		for n := range 4 {
+			alone, patient := n&1 != 0, n&2 != 0
 			for kind := firstFault; kind <= lastFault; kind++ {
 				for at := 1 + int(kind)%oneIn; ; at += oneIn {
-					o := play(s, single(name, script, alone, kind, at), nil)
+					o := play(s, single(name, script, alone, patient, kind, at), nil)
 					tally.add(o)
-					report(t, o, fmt.Sprintf("%s, alone %v: %v at effect %d", name, alone, kind, at))
+					report(t, o, fmt.Sprintf("%s, alone %v, patient %v: %v at effect %d", name, alone, patient, kind, at))
 					if o.faults == 0 {
 						break // there is no such effect: all were tried
 					}

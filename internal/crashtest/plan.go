@@ -38,6 +38,8 @@ type plan struct {
 	alone  bool
 	faults map[int]fault // at the n-th effect
 	rng    *rand.Rand
+	// patient says that the platform allows no answer before the work is done.
+	patient bool
 	// lively has things happen in any order; else one after another.
 	lively bool
 }
@@ -74,9 +76,9 @@ var scripts = map[string][]act{
 	"LateBind":        {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
 }
 
-func single(name string, script []act, alone bool, kind fault, at int) plan {
+func single(name string, script []act, alone, patient bool, kind fault, at int) plan {
 	return plan{
-		name: name, script: script, alone: alone, faults: map[int]fault{at: kind},
+		name: name, script: script, alone: alone, patient: patient, faults: map[int]fault{at: kind},
 		rng: rand.New(rand.NewPCG(uint64(at), uint64(kind))),
 	}
 }
@@ -103,6 +105,7 @@ func random(seed uint64) plan {
 	for range 1 + rng.IntN(3) {
 		p.faults[1+rng.IntN(12*len(p.script))] = fault(1 + rng.IntN(int(lastFault)))
 	}
+	p.patient = rng.IntN(4) == 0
 	p.name = fmt.Sprintf("seed %d: %s", seed, p.name)
 	return p
 }

@@ -43,7 +43,7 @@ func (a act) key() lifecycle.Key {
 }
 func (w *world) caller() broker.Caller { return w.callerAt(w.tick()) }
 func (w *world) callerAt(t time.Time) broker.Caller {
-	return broker.Caller{Platform: "p", API: 17, Received: t, AcceptsIncomplete: true}
+	return broker.Caller{Platform: "p", API: 17, Received: t, AcceptsIncomplete: !w.patient}
 }
 
 func (w *world) tick() time.Time {
@@ -66,7 +66,7 @@ func (w *world) ask(what string, do func(ctx context.Context) (broker.Result, er
 	var a answer
 	var err error
 	a.lost = !w.run(what, requestTime, func() { a.Result, err = do(context.Background()) })
-	if !a.lost && err != nil && !errors.As(err, &a.refusal) {
+	if !a.lost && err != nil && (!errors.As(err, &a.refusal) || a.refusal.Cause != nil) {
 		a.lost = true
 	}
 	switch {
@@ -363,4 +363,6 @@ func (w *world) cancel(a act) {
 	w.fail("cancelling is never answered")
 }
 
-func (w *world) String() string { return fmt.Sprintf("%s (alone %v)", w.name, w.alone) }
+func (w *world) String() string {
+	return fmt.Sprintf("%s (alone %v, patient %v)", w.name, w.alone, w.patient)
+}

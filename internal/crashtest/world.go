@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,21 +17,21 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/storetest"
+	"github.com/longshore/longshore/internal/store/memory"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
 const (
-	hardTimeout = time.Minute
-	leaseTime   = 2 * time.Minute // as the worker takes it: the timeout, and a margin for clocks
-	requestTime = 20 * time.Second
-	serviceID   = "5d5ff4c2-51ee-4f4c-8a5a-0b8f6e3c9d20"
-	planA       = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c21"
-	planB       = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c22"
-	deployment  = "crashtest"
+	hardTimeout     = time.Minute
+	leaseTime       = 2 * time.Minute // as the worker takes it: the timeout, and a margin for clocks
+	requestTime     = 20 * time.Second
+	synchronousWait = 15 * time.Second
+	serviceID       = "5d5ff4c2-51ee-4f4c-8a5a-0b8f6e3c9d20"
+	planA           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c21"
+	planB           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c22"
+	deployment      = "crashtest"
 )
 
 // offered is the catalog of a subject: plans where every request may be
@@ -67,31 +66,6 @@ plans:` + fmt.Sprintf(plan, planA, "a", settings) + fmt.Sprintf(plan, planB, "b"
 	return c
 }
 
-var (
-	errLost    = errors.New("the connection was closed before the answer came")
-	errRefused = errors.New("throttled")
-)
-
-// died is how a process ends.
-type died struct{}
-
-// A task is a process: one request, one step or one sweep.
-type task struct {
-	name   string
-	ended  chan any // nil, died, or what it panicked with; standing if it only stands still
-	resume chan bool
-	until  time.Time // when it is ended from outside
-}
-
-type standing struct{}
-
-// A landing is a call to the cloud that is on its way.
-type landing struct {
-	at   time.Time
-	name string
-	do   func() error
-}
-
 // A visit is an execution that waits for its next step.
 type visit struct {
 	ref workflow.Ref
@@ -106,7 +80,7 @@ type world struct {
 
 	clock   time.Time
 	since   time.Time // older leases belong to processes that are known to be dead
-	records *storetest.Memory
+	records *memory.Store
 	cloud   provider.Provider
 	holds   provider.Inventory
 	key     vault.Vault
@@ -137,7 +111,7 @@ func newWorld(s Subject, p plan, g *Safeguard) *world {
 	}
 	w := &world{
 		plan: p, subject: s, without: g, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		records: storetest.NewMemory(), key: key, offered: offered(s), platform: newPlatform(),
+		records: memory.New(), key: key, offered: offered(s), platform: newPlatform(),
 	}
 	w.cloud, w.holds = s.New(w.now, w.cloudEffect)
 	w.begin()
@@ -159,7 +133,7 @@ func (w *world) begin() {
 	w.broker = broker.New(broker.Options{
 		Records: w.brokersRecords(), Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: id, Log: log,
 		NewSecret:       func() []byte { return []byte(canary + strings.Repeat("x", 32-len(canary))) },
-		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
+		SynchronousWait: synchronousWait, OperationTimeout: 24 * time.Hour,
 	})
 	w.worker = worker.New(worker.Options{
 		Records: w.workersRecords(), Vault: crashingVault{w.key, w}, Plans: w.offered, Now: w.now, NewID: id, Log: log,
@@ -237,116 +211,6 @@ func (w *world) crash() {
 	}
 }
 
-// effect is called around everything that outlives a process.
-func (w *world) effect(name string, do func() error) error {
-	if w.current == nil {
-		return do() // nobody's process: the world itself
-	}
-	return w.strike(name, false, do)
-}
-
-func (w *world) cloudEffect(name string, do func() error) error {
-	if w.current == nil {
-		return do()
-	}
-	return w.strike("cloud "+name, true, do)
-}
-
-func (w *world) strike(name string, cloud bool, do func() error) error {
-	w.effects++
-	kind := w.faults[w.effects]
-	if (kind == late || kind == veryLate || kind == unsure) && (!cloud || w.alone) {
-		kind = none // nothing is on its way to a file
-	}
-	mark := ""
-	if kind != none {
-		w.struck++
-		mark = " ** " + kind.String()
-	}
-	w.tell("  [%d] %s: %s%s", w.effects, w.current.name, name, mark)
-	switch kind {
-	case dieBefore:
-		panic(died{})
-	case dieAfter:
-		_ = do()
-		panic(died{})
-	case lost:
-		return errors.Join(errLost, do()) // what the call itself said is not hidden
-	case refused:
-		return errRefused
-	case late, veryLate, unsure:
-		w.late = append(w.late, landing{w.clock.Add(w.after(kind)), name, do})
-		if kind == unsure {
-			w.clock = w.clock.Add(20 * time.Second) // as long as a call may take
-			return context.DeadlineExceeded
-		}
-		panic(died{})
-	case suspended:
-		t := w.current
-		t.ended <- standing{}
-		if !<-t.resume {
-			panic(died{})
-		}
-		return do()
-	default:
-		return do()
-	}
-}
-
-// crashing is a store whose commits are effects.
-type crashing struct {
-	*storetest.Memory
-	w *world
-}
-
-func (c crashing) Commit(ctx context.Context, changes ...store.Change) error {
-	return c.w.effect("commit", func() error { return c.Memory.Commit(ctx, changes...) })
-}
-
-// crashingVault is a vault whose every use is an effect.
-type crashingVault struct {
-	vault.Vault
-	w *world
-}
-
-func (c crashingVault) Seal(ctx context.Context, l vault.Label, plain []byte) (sealed []byte, err error) {
-	if plain == nil {
-		return nil, nil
-	}
-	err = c.w.effect("seal", func() error { sealed, err = c.Vault.Seal(ctx, l, plain); return err })
-	return sealed, err
-}
-
-func (c crashingVault) Open(ctx context.Context, l vault.Label, sealed []byte) (plain []byte, err error) {
-	if sealed == nil {
-		return nil, nil
-	}
-	err = c.w.effect("open", func() error { plain, err = c.Vault.Open(ctx, l, sealed); return err })
-	return plain, err
-}
-
-// engine remembers what is to be driven.
-type engine struct{ w *world }
-
-func (e engine) Start(_ context.Context, ref workflow.Ref) error {
-	return e.w.effect("start "+ref.Name(), func() error {
-		for _, v := range e.w.visits {
-			if v.ref == ref {
-				return nil
-			}
-		}
-		at := e.w.clock
-		if e.w.lively {
-			at = at.Add(time.Duration(e.w.rng.Int64N(int64(3 * time.Second)))) // executions take a while to begin
-		}
-		e.w.visits = append(e.w.visits, visit{ref, at})
-		return nil
-	})
-}
-
-// Finish is for synchronous work, of which these histories have none.
-func (e engine) Finish(context.Context, workflow.Ref) error { return nil }
-
 // lister lets the reaper see what exists.
 type lister struct{ provider.Inventory }
 
@@ -361,7 +225,7 @@ func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing,
 	return things, next, err
 }
 
-// go on does the next thing that happens: something lands, a process goes on,
+// goOn does the next thing that happens: something lands, a process goes on,
 // an execution makes a step, or time passes and the reaper looks.
 func (w *world) goOn() {
 	w.land()

@@ -30,9 +30,21 @@ type Inventory struct {
 	// Adopted counts what was adopted since Since, which moves on by a day.
 	Adopted int       `json:"adopted,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
+	// Unseen is when no inventory was taken although one was due; nil if there
+	// is no such time, or everything that was made then has a record.
+	Unseen *Span `json:"unseen,omitempty"`
 	// Halt says why nothing is adopted until an operator says so; nil if not.
 	Halt *Halt `json:"halt,omitempty"`
 }
+
+// A Span is a stretch of time.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Holds reports whether the time is within the span, or there is none.
+func (s *Span) Holds(t time.Time) bool { return s != nil && !t.Before(s.From) && !t.After(s.To) }
 
 // A Pass is one look at everything that exists.
 type Pass struct {

@@ -78,6 +78,8 @@ type Operation struct {
 	Faults int `json:"faults,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
+	// Own says that the broker began it by itself: no platform polls it.
+	Own bool `json:"own,omitempty"`
 	// Expected is how long it was likely to take when it began; zero if that
 	// was not known.
 	Expected time.Duration `json:"expected,omitempty"`
@@ -118,6 +120,7 @@ type Start struct {
 	Received    time.Time // when the request arrived at the edge
 	Timeout     time.Duration
 	Synchronous bool
+	Own         bool // the broker's own doing
 	Asker       Asker
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
@@ -126,7 +129,7 @@ type Start struct {
 func (s Start) operation(kind Kind) *Operation {
 	return &Operation{
 		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
-		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Asker: s.Asker, Expected: s.Expected,
+		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected,
 	}
 }
 

@@ -21,6 +21,9 @@ type Rebuilt struct {
 	Rotate []string `json:"rotate,omitempty"`
 	// Kept counts what has a record already.
 	Kept int `json:"kept"`
+	// Gone are instances that have a record, and do not exist: they were deleted
+	// after the time to which the table was restored.
+	Gone []string `json:"gone,omitempty"`
 	// Unknown are things of which too little is said, and why.
 	Unknown []string `json:"unknown,omitempty"`
 }
@@ -29,6 +32,13 @@ type Rebuilt struct {
 // and plans say. What has a record is left as it is. In the end the table says
 // whose it is: the reaper goes on.
 func (c *Console) Rebuild(ctx context.Context) (out Rebuilt, _ error) {
+	before, err := c.Records.Scan(ctx)
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	if err != nil { // what cannot be read is beside the rest
+		out.Unknown = append(out.Unknown, fmt.Sprintf("records that cannot be read: %v", err))
+	}
 	holdings := map[string][]provider.Holding{}
 	for name, inventory := range c.Inventories {
 		for cursor := ""; ; {
@@ -55,7 +65,41 @@ func (c *Console) Rebuild(ctx context.Context) (out Rebuilt, _ error) {
 			}
 		}
 	}
+	if err := c.gone(ctx, before.Instances, holdings, &out); err != nil {
+		return out, err
+	}
 	return out, reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+}
+
+// gone finds the instances that were ready before anything was listed, are so
+// still, and were not in any list.
+func (c *Console) gone(ctx context.Context, before []lifecycle.Instance, holdings map[string][]provider.Holding, out *Rebuilt) error {
+	exists := map[lifecycle.Key]bool{}
+	for _, of := range holdings {
+		for _, h := range of {
+			exists[lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}] = true
+		}
+	}
+	for _, was := range before {
+		if _, listed := holdings[c.providerOf(was)]; !listed || was.State != lifecycle.Ready || exists[was.Key] {
+			continue
+		}
+		i, err := c.Records.Instance(ctx, was.Key, c.Now())
+		if err != nil {
+			return err
+		}
+		if i.State == lifecycle.Ready && i.Incarnation == was.Incarnation {
+			out.Gone = append(out.Gone, was.Key.Instance)
+		}
+	}
+	return nil
+}
+
+// providerOf names the provider that an instance is of; empty if its plan has
+// left the catalog.
+func (c *Console) providerOf(i lifecycle.Instance) string {
+	offering, _, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
+	return offering.Provider
 }
 
 func (c *Console) rebuild(ctx context.Context, providerName string, h provider.Holding, out *Rebuilt) error {

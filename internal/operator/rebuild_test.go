@@ -18,7 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
-	"github.com/longshore/longshore/internal/store/storetest"
+	"github.com/longshore/longshore/internal/store/memory"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
@@ -54,7 +54,7 @@ func newSite(t *testing.T, things *demotest.Memory) *site {
 		s.serial++
 		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
 	}
-	s.ledger = ledger.New(storetest.NewMemory(), "account", "region", id)
+	s.ledger = ledger.New(memory.New(), "account", "region", id)
 	p := demo.New(things, demo.Options{Now: now})
 	s.worker = worker.New(worker.Options{
 		Records: s.ledger, Vault: key, Plans: offered, Providers: map[string]provider.Provider{"demo": p}, Now: now, NewID: id, Log: log,
@@ -156,6 +156,10 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("the table says that it is of %+v, %v", id, err)
 	}
 
+	if len(again.Gone) != 0 {
+		t.Errorf("%v exist", again.Gone)
+	}
+
 	view, err := s.broker.Instance(t.Context(), s.caller(), "one")
 	if _, plan := s.plan("rotatable"); err != nil || view.PlanID != plan {
 		t.Errorf("%+v %v", view, err)
@@ -188,5 +192,35 @@ func TestRebuild(t *testing.T) {
 	page, _, err := s.things.List(t.Context(), "")
 	if err != nil || len(page) != 2 { // those that were never ours
 		t.Errorf("%d things are left: %+v %v", len(page), page, err)
+	}
+}
+
+// A table that was restored to an earlier time has records of what was deleted
+// since: they are named, and their deletion leaves nothing.
+func TestRebuildNamesWhatIsGone(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	s.provision("here", "sync")
+	s.provision("gone", "sync")
+	page, _, err := s.things.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thing := range page {
+		if thing.Tags.Instance == "gone" {
+			if err := s.things.Delete(t.Context(), thing); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil || !slices.Equal(found.Gone, []string{"gone"}) || found.Kept != 1 {
+		t.Fatalf("%+v %v", found, err)
+	}
+	service, plan := s.plan("sync")
+	if _, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service, PlanID: plan}); err != nil {
+		t.Errorf("deleting it: %v", err)
+	}
+	if found, err := s.console.Rebuild(t.Context()); err != nil || len(found.Gone) != 0 {
+		t.Errorf("%+v %v", found, err)
 	}
 }

@@ -66,12 +66,9 @@ func digits(s string) (int, bool) {
 // maxRequestIdentity is the longest request identity that is given back.
 const maxRequestIdentity = 256
 
-// requestIdentity is echoed in every answer, errors included (RID-01), unless
-// it could harm whoever reads it (RID-04).
-func requestIdentity(r *http.Request) string { return RequestIdentity(r.Header) }
-
-// RequestIdentity is what is echoed of a request with these headers, also by
-// whoever answers in the server's place.
+// RequestIdentity is what is echoed of a request with these headers, in every
+// answer, errors included (RID-01), unless it could harm whoever reads it
+// (RID-04). It is for whoever answers in the server's place, too.
 func RequestIdentity(h http.Header) string {
 	id := h.Get(keptRequestIdentity)
 	if len(id) > maxRequestIdentity || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
@@ -83,7 +80,7 @@ func RequestIdentity(h http.Header) string {
 // asker reads who asked, for audit. A value that cannot be read never blocks a
 // request: deletions must always get through (OID-03).
 func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
-	a.Request = requestIdentity(r)
+	a.Request = RequestIdentity(r.Header)
 	value := r.Header.Get(keptIdentity)
 	if value == "" {
 		return a, true

@@ -199,7 +199,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	prefix, r := withoutPrefix(r)
 	ctx := logs.Begin(r.Context())
-	logs.AddRequest(ctx, requestIdentity(r))
+	id := RequestIdentity(r.Header)
+	logs.AddRequest(ctx, id)
 	resp, err := s.answer(ctx, w, r, prefix, received)
 	if err == nil {
 		err = resp.encode()
@@ -215,7 +216,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if location := h.Get("Location"); prefix != "" && location != "" {
 		h.Set("Location", prefix+location)
 	}
-	if id := requestIdentity(r); id != "" {
+	if id != "" {
 		h.Set(keptRequestIdentity, id)
 	}
 	h.Set("Cache-Control", "no-store")

@@ -54,6 +54,9 @@ const (
 	// A day's adoptions end at maxADay, or at one in hundred of what exists if
 	// that is less, but never below minADay.
 	maxADay, minADay = 20, 3
+	// tardy is how late an inventory may be before the table counts as one that
+	// nobody kept meanwhile.
+	tardy = 30 * time.Minute
 	// aPage is the time that a page of things may take; less is not begun.
 	aPage = 10 * time.Second
 	// listed bounds how many names a report holds.
@@ -107,6 +110,7 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 		return nil
 	}
 	now := r.Now()
+	p.missed(now)
 	if p.state.Pass == nil {
 		p.state.Pass = &ledger.Pass{Report: ledger.Report{Started: now, Counted: &ledger.Counted{DryRun: p.DryRun}}}
 	}
@@ -134,10 +138,25 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 			return err
 		}
 		if !whole {
-			return p.save(ctx) // it stays due
+			p.state.Due = r.Now() // go on in the next run
+			return p.save(ctx)
 		}
 	}
 	return p.finish(ctx)
+}
+
+// missed notes that no inventory was taken for a while: nothing swept then, or
+// the table is what it was at an earlier time, and what was made since has lost
+// its record.
+func (p *part) missed(now time.Time) {
+	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
+		return
+	}
+	from := p.state.Due.Add(-p.Every)
+	if p.state.Unseen != nil && p.state.Unseen.From.Before(from) {
+		from = p.state.Unseen.From
+	}
+	p.state.Unseen = &ledger.Span{From: from, To: now}
 }
 
 // provider looks at what a provider holds, and reports whether it saw the end.
@@ -208,6 +227,9 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case p.DryRun:
 		counted.Adopted = some(counted.Adopted, t.Name)
 		return nil
+	case p.state.Unseen.Holds(t.Created):
+		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it was at an earlier time",
+			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
 	case p.state.Adopted >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
 	}
@@ -298,6 +320,9 @@ func (p *part) finish(ctx context.Context) error {
 	default:
 		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is not the right one", counted.Sighted))
 	}
+	if counted.Young+counted.Sighted+len(counted.Adopted) == 0 {
+		p.state.Unseen = nil
+	}
 	p.state.Due = p.Now().Add(p.Every)
 	return p.end(ctx)
 }
@@ -328,7 +353,7 @@ func Resume(ctx context.Context, records Resumed, deployment string, now time.Ti
 	if err != nil {
 		return err
 	}
-	state.Halt, state.Pass, state.Adopted, state.Since, state.Due = nil, nil, 0, now, now
+	state.Halt, state.Unseen, state.Pass, state.Adopted, state.Since, state.Due = nil, nil, nil, 0, now, now
 	changes := []ledger.Change{ledger.PutInventory(state)}
 	if identity.Deployment != deployment {
 		identity.Deployment, identity.Since = deployment, now

@@ -441,3 +441,54 @@ func TestAdoptionLosesToAPlatform(t *testing.T) {
 		t.Errorf("the platform's instance is %q", c.State)
 	}
 }
+
+// A table that was restored to an earlier time knows nothing of what was made
+// since: that is not removed, whatever else is.
+func TestARestoredTable(t *testing.T) {
+	tests := map[string]struct {
+		reason  string
+		created time.Duration // after the last inventory
+		away    time.Duration // between the last inventory and the next
+		halts   bool
+	}{
+		"Since":      {"its record may be in the table that was lost", 30 * time.Minute, 5 * time.Hour, true},
+		"Before":     {"the table would know of it", -time.Minute, 5 * time.Hour, false},
+		"NothingWas": {"the table was kept all the time", 30 * time.Minute, 70 * time.Minute, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			s.things = []reaper.Thing{thing("i", s.now.Add(tc.created))}
+			s.now = s.now.Add(tc.away)
+			s.run(t.Context())
+			s.pass()
+			c := s.pass()
+			if got := strings.Contains(c.Halted, "earlier time"); got != tc.halts || (len(s.started) == 0) != tc.halts {
+				t.Fatalf("%s: halted %q, started %v", tc.reason, c.Halted, s.started)
+			}
+			if !tc.halts {
+				return
+			}
+			if err := reaper.Resume(t.Context(), s.records, ours, s.now); err != nil {
+				t.Fatal(err)
+			}
+			if s.run(t.Context()); len(s.started) != 1 {
+				t.Errorf("an operator's word does not count: %+v", s.last())
+			}
+		})
+	}
+}
+
+// What was made while nobody looked is judged as anything else once a whole
+// inventory found a record for all of it.
+func TestARestoredTableThatIsWhole(t *testing.T) {
+	s := known(t)
+	made := s.now.Add(30 * time.Minute)
+	s.now = s.now.Add(5 * time.Hour)
+	s.run(t.Context())
+	s.things = []reaper.Thing{thing("i", made)}
+	s.pass()
+	if c := s.pass(); len(c.Adopted) != 1 || c.Halted != "" {
+		t.Errorf("%+v", c)
+	}
+}

@@ -58,14 +58,8 @@ func New(o Options) *Reaper { return &Reaper{Options: o} }
 
 // A Report counts what one sweep did.
 type Report struct {
-	Redriven  int // operations that were driven again
-	Failed    int // operations that were past their deadline
-	Reclaimed int // failed leftovers whose deletion was begun
-	Looks     int // tombstones that were looked at once more
-	Dropped   int // expired records
-	Lost      int // records that another writer changed first: next time
-	Faults    int // records that could not be dealt with
-	Adopted   int // things without a record that were given one
+	ledger.Swept
+	Adopted int // things without a record that were given one
 	// Halted: things without a record are left alone until an operator says
 	// otherwise.
 	Halted bool
@@ -121,7 +115,7 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 			break
 		}
 	}
-	if swept := report.swept(); swept != (ledger.Swept{Dropped: swept.Dropped}) {
+	if swept := report.Swept; swept != (ledger.Swept{Dropped: swept.Dropped}) {
 		// What is only dropped is old reports, too: no report of those.
 		errs = append(errs, r.Records.Commit(ctx, ledger.PutReport(ledger.Report{Started: now, Ended: r.Now(), Swept: &swept}, r.NewID())))
 	}
@@ -132,12 +126,6 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 		errs = append(errs, r.endTurn(ctx, *lease))
 	}
 	return report, errors.Join(append(errs, ctx.Err())...)
-}
-
-func (r Report) swept() ledger.Swept {
-	return ledger.Swept{
-		Redriven: r.Redriven, Failed: r.Failed, Reclaimed: r.Reclaimed, Looks: r.Looks, Dropped: r.Dropped, Lost: r.Lost, Faults: r.Faults,
-	}
 }
 
 // takeTurn takes the lease, or gives nil if another run has it.
@@ -241,7 +229,7 @@ func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Chang
 func due(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
 
 func (r *Reaper) start(now time.Time) lifecycle.Start {
-	return lifecycle.Start{ID: r.NewID(), Now: now, Received: now, Timeout: r.OperationTimeout}
+	return lifecycle.Start{ID: r.NewID(), Now: now, Received: now, Timeout: r.OperationTimeout, Own: true}
 }
 
 func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Time, report *Report) error {

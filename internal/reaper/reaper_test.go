@@ -100,7 +100,7 @@ func TestSweepsDoNotOverlap(t *testing.T) {
 	s := newScene(t)
 	s.overdue("a")
 	s.now = epoch.Add(time.Hour)
-	s.sweep(reaper.Report{Redriven: 1}, func(context.Context, workflow.Ref) error {
+	s.sweep(reaper.Report{Swept: ledger.Swept{Redriven: 1}}, func(context.Context, workflow.Ref) error {
 		s.overdue("b")
 		before := s.now
 		s.now = epoch.Add(time.Hour + lease - time.Second)
@@ -113,7 +113,7 @@ func TestSweepsDoNotOverlap(t *testing.T) {
 	})
 	// What the second run left alone is found by the next, at once.
 	s.now = epoch.Add(3 * time.Hour)
-	s.sweep(reaper.Report{Redriven: 2}, started)
+	s.sweep(reaper.Report{Swept: ledger.Swept{Redriven: 2}}, started)
 }
 
 func TestALeaseOfADeadRunEnds(t *testing.T) {
@@ -127,7 +127,7 @@ func TestALeaseOfADeadRunEnds(t *testing.T) {
 	s.now = held.Until.Add(-time.Millisecond)
 	s.sweep(reaper.Report{Busy: true}, started)
 	s.now = held.Until
-	s.sweep(reaper.Report{Redriven: 1}, started)
+	s.sweep(reaper.Report{Swept: ledger.Swept{Redriven: 1}}, started)
 }
 
 // A schedule that has nothing to do costs no write.

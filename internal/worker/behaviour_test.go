@@ -418,7 +418,7 @@ func TestReaper(t *testing.T) {
 		t.Errorf("unsettled %v %v", refs, err)
 	}
 	w.clock = w.clock.Add(25 * time.Hour)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Failed: 1}) {
+	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Failed: 1}}) {
 		t.Errorf("past the deadline: %+v %v", report, err)
 	}
 	if i := w.instance(); i.State != lifecycle.CreateFailed {
@@ -428,7 +428,7 @@ func TestReaper(t *testing.T) {
 		t.Errorf("a failed creation is left alone for now: %+v %v", report, err)
 	}
 	w.clock = w.clock.Add(lifecycle.ReclaimAfter)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Reclaimed: 1}) {
+	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Reclaimed: 1}}) {
 		t.Errorf("ORB-04: %+v %v", report, err)
 	}
 	w.rest()

@@ -154,11 +154,7 @@ func (w *Worker) recordInstance(
 		if err := w.Records.Commit(ctx, append(more, ledger.PutInstance(next))...); err != nil {
 			return err
 		}
-		plan := i.Attributes // of what is deleted, nothing is left in the record
-		if next.Operation.Kind == lifecycle.Update {
-			plan = next.Attributes
-		}
-		w.recorded(ctx, plan.ServiceID, plan.PlanID, next.Operation)
+		w.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)
 		return nil
 	})
 	return outcome, err

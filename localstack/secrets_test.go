@@ -1,0 +1,236 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore/longshore/infra/outputs"
+)
+
+// canary is in the parameters of what these tests order.
+const canary = "canary-d41c-of-the-deployed-tests"
+
+// secrets are what must not be told anywhere: the canary, each password of a
+// platform, and each password and URI that a binding was given.
+var secrets = struct {
+	sync.Mutex
+	known map[string]string // what it is
+}{known: map[string]string{canary: "a parameter"}}
+
+func keep(what, secret string) {
+	secrets.Lock()
+	defer secrets.Unlock()
+	if len(secret) >= 8 { // a shorter one would be found by chance
+		secrets.known[secret] = what
+	}
+}
+
+// keepCredentials remembers the secrets of an answer to a binding.
+func keepCredentials(v any) {
+	members, _ := v.(map[string]any)
+	for name, v := range members {
+		text, ok := v.(string)
+		switch {
+		case ok && (strings.Contains(name, "password") || strings.Contains(name, "uri")):
+			keep("a binding's "+name, text)
+		case !ok:
+			keepCredentials(v)
+		}
+	}
+}
+
+// TestMain looks, when all is done, into everything that the stack has written
+// down for others to read.
+func TestMain(m *testing.M) {
+	keep("the platform's password", os.Getenv("BROKER_PASSWORD"))
+	code := m.Run()
+	if os.Getenv("BROKER_URL") != "" {
+		if err := nothingIsTold(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "looking for secrets:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// A watch counts what it looks at, and collects what it finds.
+type watch struct {
+	known  map[string]string
+	looked map[string]int
+	errs   []error
+}
+
+func (w *watch) look(where, text string) {
+	w.looked[where]++
+	for secret, what := range w.known {
+		if at := strings.Index(text, secret); at >= 0 {
+			w.errs = append(w.errs, fmt.Errorf("%s: %s is told: ...%q", where, what, text[max(0, at-100):at]))
+		}
+	}
+}
+
+// nothingIsTold looks into each function's log, where its metrics are too, the
+// executions, the records and the dead letters.
+func nothingIsTold(ctx context.Context) error {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	secrets.Lock()
+	w := &watch{known: secrets.known, looked: map[string]int{}}
+	secrets.Unlock()
+	stacks, stack := cloudformation.NewFromConfig(cfg), cmp.Or(os.Getenv("STACK"), "Longshore")
+	said, err := outputs.Of(ctx, stacks, stack)
+	if err != nil {
+		return err
+	}
+	groups, err := logGroups(ctx, stacks, stack)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		w.logs(ctx, cloudwatchlogs.NewFromConfig(cfg), groups),
+		w.executions(ctx, sfn.NewFromConfig(cfg), said[outputs.StateMachine]),
+		w.records(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table]),
+		w.letters(ctx, sqs.NewFromConfig(cfg), said[outputs.DeadLetters]),
+	)
+	for name, value := range said {
+		w.look("an output of the stack", name+"="+value)
+	}
+	fmt.Printf("looked for %d secrets in %v\n", len(w.known), w.looked)
+	for _, where := range []string{"a line of a log", "a record", "an output of the stack"} {
+		if w.looked[where] == 0 {
+			err = errors.Join(err, fmt.Errorf("not looked at: %s", where))
+		}
+	}
+	return errors.Join(append(w.errs, err)...)
+}
+
+// logGroups are the stack's, and those that functions write to where an
+// emulator does not let them write to the stack's.
+func logGroups(ctx context.Context, client *cloudformation.Client, stack string) (groups []string, _ error) {
+	found, err := client.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &stack})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range found.StackResources {
+		switch id := aws.ToString(r.PhysicalResourceId); aws.ToString(r.ResourceType) {
+		case "AWS::Logs::LogGroup":
+			groups = append(groups, id)
+		case "AWS::Lambda::Function":
+			groups = append(groups, "/aws/lambda/"+id)
+		}
+	}
+	return groups, nil
+}
+
+func (w *watch) logs(ctx context.Context, client *cloudwatchlogs.Client, groups []string) error {
+	for _, group := range groups {
+		pages := cloudwatchlogs.NewFilterLogEventsPaginator(client, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: &group})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				if strings.Contains(err.Error(), "ResourceNotFoundException") {
+					break
+				}
+				return fmt.Errorf("reading log %q: %w", group, err)
+			}
+			for _, e := range page.Events {
+				w.look("a line of a log", aws.ToString(e.Message))
+			}
+		}
+	}
+	return nil
+}
+
+func (w *watch) executions(ctx context.Context, client *sfn.Client, machine string) error {
+	pages := sfn.NewListExecutionsPaginator(client, &sfn.ListExecutionsInput{StateMachineArn: &machine})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("listing executions: %w", err)
+		}
+		for _, e := range page.Executions {
+			x, err := client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.ExecutionArn})
+			if err != nil {
+				return fmt.Errorf("reading an execution: %w", err)
+			}
+			w.look("an execution", strings.Join([]string{
+				aws.ToString(x.Input), aws.ToString(x.Output), aws.ToString(x.Error), aws.ToString(x.Cause)}, "\n"))
+		}
+	}
+	return nil
+}
+
+func (w *watch) records(ctx context.Context, client *dynamodb.Client, table string) error {
+	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the table: %w", err)
+		}
+		for _, item := range page.Items {
+			var texts []string
+			for _, v := range item {
+				switch v := v.(type) {
+				case *types.AttributeValueMemberS:
+					texts = append(texts, v.Value)
+				case *types.AttributeValueMemberB:
+					texts = append(texts, string(v.Value))
+				}
+			}
+			w.look("a record", strings.Join(texts, "\n"))
+		}
+	}
+	return nil
+}
+
+func (w *watch) letters(ctx context.Context, client *sqs.Client, queue string) error {
+	found, err := messages(ctx, client, queue)
+	for _, text := range found {
+		w.look("a dead letter", text)
+	}
+	return err
+}
+
+// messages are what the queue holds, without taking it. Each is seen once.
+func messages(ctx context.Context, client *sqs.Client, queue string) (texts []string, _ error) {
+	var seen []string
+	for range 20 {
+		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 2, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
+		})
+		if err != nil {
+			return texts, fmt.Errorf("reading the dead letters: %w", err)
+		}
+		if len(out.Messages) == 0 {
+			break
+		}
+		for _, m := range out.Messages {
+			if id := aws.ToString(m.MessageId); !slices.Contains(seen, id) {
+				seen = append(seen, id)
+				texts = append(texts, aws.ToString(m.Body))
+			}
+		}
+	}
+	return texts, nil
+}
