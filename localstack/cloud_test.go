@@ -13,9 +13,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/app"
@@ -23,6 +25,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/store/dynamo"
 )
 
 // A cloud is the stack seen from the other side, where faults are made.
@@ -30,16 +33,20 @@ type cloud struct {
 	lambda    *lambda.Client
 	sfn       *sfn.Client
 	ssm       *ssm.Client
+	sqs       *sqs.Client
+	dynamo    *dynamodb.Client
 	endpoint  string
 	functions map[string]string // physical names, by the functions' folders
 	machine   string            // ARN
+	table     string
+	letters   string // URL of the dead letters' queue
 }
 
 func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	cfg := emulator.Config(t)
 	c := &cloud{
-		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg),
+		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg),
 		endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
 	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
@@ -58,10 +65,14 @@ func newCloud(t *testing.T) *cloud {
 			}
 		case "AWS::StepFunctions::StateMachine":
 			c.machine = id
+		case "AWS::DynamoDB::Table":
+			c.table = id
+		case "AWS::SQS::Queue":
+			c.letters = id
 		}
 	}
-	if len(c.functions) != 3 || c.machine == "" {
-		t.Fatalf("stack %q has functions %v and state machine %q", stack, c.functions, c.machine)
+	if len(c.functions) != 3 || c.machine == "" || c.letters == "" || c.table == "" {
+		t.Fatalf("stack %q has functions %v, state machine %q, dead letters %q and table %q", stack, c.functions, c.machine, c.letters, c.table)
 	}
 	return c
 }
@@ -112,6 +123,11 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 	}
 	t.Cleanup(undo)
 	return undo
+}
+
+// records is the table.
+func (c *cloud) records() *dynamo.Store {
+	return dynamo.New(c.dynamo, c.table, dynamo.Options{})
 }
 
 // execution is the state of the execution that first drove an operation; empty

@@ -148,6 +148,13 @@ func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 		t.Fatalf("stopping the execution: %v", err)
 	}
 	eventually(t, "the execution has ended", time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })
+	eventually(t, "a dead letter tells of it", time.Minute, func() bool {
+		told, err := messages(t.Context(), c.sqs, c.letters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(strings.Join(told, "\n"), c.executionARN(t, operation))
+	})
 	return operation
 }
 

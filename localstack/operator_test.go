@@ -5,22 +5,20 @@ package localstack_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/store"
 )
 
 // An operator sees an operation that takes its time, drives it again, ends
@@ -50,6 +48,56 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// What has lost its records gets them again from what exists, and lives on.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	p, c := newPlatform(t), newCloud(t)
+	instance, binding := id("lost"), id("b")
+	path := instancePath(instance)
+	p.call(t, "PUT", path, provision(planSync), 201)
+	p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+
+	records := c.records()
+	lost := 0
+	for cursor := ""; ; {
+		page, err := records.Scan(t.Context(), cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			if strings.Contains(r.Partition, instance) || strings.Contains(r.Partition, binding) {
+				lost++
+				if err := records.Commit(t.Context(), store.Delete(r.Key, r.Version)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if lost < 3 {
+		t.Fatalf("%d records were of the instance and its binding", lost)
+	}
+	p.call(t, "GET", path, "", 404)
+
+	out := longshore(t, "rebuild", "--yes")
+	if !strings.Contains(out, instance+"/"+binding) {
+		t.Fatalf("the binding is not to be rotated:\n%s", out)
+	}
+	if got := p.call(t, "GET", path, "", 200).text("plan_id"); got != planSync {
+		t.Errorf("the instance is of plan %q", got)
+	}
+	if a := p.call(t, "GET", path+"/service_bindings/"+binding, "", 404); !strings.Contains(a.text("description"), "rotate it") {
+		t.Errorf("a binding without its credentials: %s", a.raw)
+	}
+	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
+	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	if names := c.things(t, instance); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
 // A thing that no record knows of is adopted by the reaper, and removed by the
 // provisioner. That it was seen before is written by hand, since a second sight
 // comes an hour after the first.
@@ -58,15 +106,11 @@ func TestStraysAreRemoved(t *testing.T) {
 	ctx := t.Context()
 	cfg := emulator.Config(t)
 	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
-	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
-	if err != nil {
-		t.Fatal(err)
-	}
 	things, err := parameters.New(ssm.NewFromConfig(cfg), "/longshore/"+stack+"/demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), "000000000000", cfg.Region, func() string { return id("test") })
+	records := ledger.New(newCloud(t).records(), "000000000000", cfg.Region, func() string { return id("test") })
 	longshore(t, "reaper", "resume") // whatever it may have made of the other tests
 	tags := provider.Tags{Platform: "default", Instance: id("stray"), Incarnation: "lost"}
 	stray := demo.Thing{
