@@ -121,7 +121,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if err != nil {
 		return r, false, err
 	}
-	standing := i.OnBind()
+	standing := i.OnBind(q.Received)
 	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
 		return r, false, standing
 	}

@@ -149,7 +149,7 @@ func TestInstanceAnswers(t *testing.T) {
 				deleted, err := i.OnDeprovision(at(60))
 				got := row{
 					PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false), Delete: outcome(t, deleted, err),
-					Get: allowed(t, i.OnRead()), Bind: allowed(t, i.OnBind()), Unbind: allowed(t, i.OnUnbind()),
+					Get: allowed(t, i.OnRead()), Bind: allowed(t, i.OnBind(at(60))), Unbind: allowed(t, i.OnUnbind()),
 				}
 				same(t, "IDEM-01: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, i)
@@ -289,6 +289,34 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 	}
 }
 
+// A binding that was asked for before its instance was deleted is not for the
+// one that has the id now (ORB-03).
+func TestABindFromBeforeADeletion(t *testing.T) {
+	deleted := at(6)
+	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed)
+	i, _, err := i.BeginDeprovision(lifecycle.Start{ID: "deletion", Now: at(7), Received: deleted, Timeout: time.Hour})
+	if err == nil {
+		i, err = i.Succeed(at(8))
+	}
+	if err == nil {
+		i, _, err = i.BeginProvision(start("again", at(9)), instanceKey, "provider", attributes("small"))
+	}
+	if err == nil {
+		i, err = i.Succeed(at(10))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for when, bind := range map[string]struct {
+		received time.Time
+		want     string
+	}{"before": {deleted.Add(-1), ce}, "at once": {deleted, ce}, "after": {deleted.Add(1), ok}} {
+		if got := allowed(t, i.OnBind(bind.received)); got != bind.want {
+			t.Errorf("received %s: %s, want %s", when, got, bind.want)
+		}
+	}
+}
+
 // While another operation holds the resource, the sentence is the one that
 // clients know (ERR-04).
 func TestConcurrencySentence(t *testing.T) {
@@ -297,7 +325,7 @@ func TestConcurrencySentence(t *testing.T) {
 	_, patch := updating.OnUpdate(false, at(60))
 	_, deletion := updating.OnDeprovision(at(60))
 	for what, err := range map[string]error{
-		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnRead(), "bind": updating.OnBind(), "unbind": updating.OnUnbind(),
+		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnRead(), "bind": updating.OnBind(at(60)), "unbind": updating.OnUnbind(),
 	} {
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Message != lifecycle.ConcurrencySentence {

@@ -147,13 +147,17 @@ func (i Instance) OnRead() error {
 	}
 }
 
-// OnBind says whether a new binding may begin.
-func (i Instance) OnBind() error {
+// OnBind says whether a new binding may begin. A request from before a deletion
+// meant the instance that had this id then.
+func (i Instance) OnBind(received time.Time) error {
 	switch i.State {
 	case Absent, Deleted:
 		return refuseNoInstance()
 	case Ready:
-		if i.Unusable {
+		switch {
+		case !i.DeleteReceived.IsZero() && !received.After(i.DeleteReceived):
+			return &Refusal{Reason: ConcurrencyError, Message: "A later request deleted the service instance that this binding was for."}
+		case i.Unusable:
 			return Refuse(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
 		}
 		return nil
