@@ -18,7 +18,11 @@ import (
 )
 
 // A place is where the broker is that an operator's command is about.
-type place struct{ data, stack string }
+type place struct {
+	data, stack string
+	// anew has records begin anew that a folder has lost.
+	anew bool
+}
 
 func (p *place) flags(name string) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -33,7 +37,7 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 		c, err := app.StackConsole(ctx, p.stack)
 		return c, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data)
+	return app.FolderConsole(ctx, p.data, p.anew)
 }
 
 // parse reads a command's flags and no more than so many arguments.
@@ -402,7 +406,7 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 
 // rebuild derives records that were lost again from what exists.
 func rebuild(ctx context.Context, args []string, out io.Writer) error {
-	var p place
+	p := place{anew: true}
 	f := p.flags("rebuild")
 	yes := f.Bool("yes", false, "")
 	switch _, err := parse(f, args, 0); {

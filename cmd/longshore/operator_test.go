@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +170,39 @@ func TestRebuildOnAFolder(t *testing.T) {
 	has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again; 1 had one.")
 	b.stop()
 	has(t, b.operate(0, "rebuild", "--yes"), "1 had one.")
+}
+
+// Whatever became of its records, a folder gets new ones, keeps what is left of
+// the old, and goes on.
+func TestRebuildOfLostRecords(t *testing.T) {
+	for name, lose := range map[string]func(records string) error{
+		"Missing": os.Remove,
+		"Damaged": func(records string) error { return os.Truncate(records, 5000) },
+		"OfAnother": func(records string) error {
+			other := newBench(t)
+			other.stop()
+			raw, err := os.ReadFile(filepath.Join(other.dir, "longshore.db"))
+			return errors.Join(err, os.WriteFile(records, raw, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.provision("ready-1", "sync", 0, 201)
+			b.stop()
+			if err := lose(filepath.Join(b.dir, "longshore.db")); err != nil {
+				t.Fatal(err)
+			}
+			has(t, b.operate(1, "instances"), "restore the folder from a backup", "longshore rebuild")
+			has(t, b.operate(0, "rebuild", "--yes"), "1 instances and 0 bindings have a record again")
+			left, err := filepath.Glob(filepath.Join(b.dir, "longshore.db.lost-*"))
+			if err != nil || len(left) == 1 != (name != "Missing") {
+				t.Errorf("set aside: %v %v", left, err)
+			}
+			b.start()
+			b.send("GET", "/v2/service_instances/ready-1", "", 200)
+			b.send("DELETE", "/v2/service_instances/ready-1?service_id="+b.service+"&plan_id="+b.plans["sync"], "", 200)
+		})
+	}
 }
 
 // Where no broker runs, what is driven again waits for it.

@@ -94,8 +94,10 @@ const fileControl = "control.sock"
 const maxSocketPath = 100
 
 // FolderConsole is for the embedded broker over a data folder: the one that runs
-// is asked; if none does, the folder is opened. Close it in the end.
-func FolderConsole(ctx context.Context, dir string) (_ Console, closing func(), _ error) {
+// is asked; if none does, the folder is opened. Close it in the end. With anew,
+// records that were lost are no error: what is left of them is set aside, and
+// new ones are begun.
+func FolderConsole(ctx context.Context, dir string, anew bool) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
 	}
@@ -107,7 +109,7 @@ func FolderConsole(ctx context.Context, dir string) (_ Console, closing func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := openFolder(dir)
+	f, err := openFolder(dir, anew)
 	if err != nil {
 		return nil, nil, err
 	}

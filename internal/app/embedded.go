@@ -86,7 +86,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		return nil, err
 	}
 	e := &Embedded{offered: offered, log: log, swept: make(chan struct{})}
-	if e.folder, err = openFolder(s.Data); err != nil {
+	if e.folder, err = openFolder(s.Data, false); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -218,10 +218,12 @@ func (e *Embedded) Close() {
 
 func now() time.Time { return time.Now().UTC() }
 
-// newID is 128 random bits in lifecycle.OperationIDLength characters.
+// newID is 127 random bits in lifecycle.OperationIDLength characters, of which
+// the first is a letter: what begins with a hyphen is a flag to commands.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	b[0] &= 0x7f
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 

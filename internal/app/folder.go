@@ -61,8 +61,9 @@ func (e *FolderError) Error() string {
 // Unwrap gives the cause to errors.Is and errors.As.
 func (e *FolderError) Unwrap() error { return e.Cause }
 
-// openFolder opens the data folder, or sets up an empty one.
-func openFolder(dir string) (_ *folder, err error) {
+// openFolder opens the data folder, or sets up an empty one. Records that are
+// lost end it, unless they are to be begun anew.
+func openFolder(dir string, anew bool) (_ *folder, err error) {
 	f := &folder{dir: dir}
 	fail := func(what, remedy string, cause error) error {
 		return &FolderError{Dir: dir, What: what, Remedy: remedy, Cause: cause}
@@ -96,16 +97,47 @@ func openFolder(dir string) (_ *folder, err error) {
 	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
 		return nil, fail("is damaged: the vault's key cannot be read", restore, err)
 	}
-	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist()); err != nil {
-		return nil, fail("is damaged: the records cannot be read", restore, err)
+	err = f.openRecords(mark)
+	if anew && (errors.Is(err, bolt.ErrMissing) || errors.Is(err, bolt.ErrDamaged) || errors.Is(err, errForeign)) {
+		err = f.beginRecords()
 	}
-	if f.records.Identity() != mark.Identity {
-		return nil, fail("is damaged: its records belong to another folder", restore, nil)
+	if err != nil {
+		return nil, fail("is damaged: the records cannot be read", restore, err)
 	}
 	return f, nil
 }
 
-const restore = "restore the folder from a backup; to begin anew and forget every instance, name an empty folder with --data"
+const restore = "restore the folder from a backup; without one, longshore rebuild --yes gives a record to what exists; " +
+	"to begin anew and forget every instance, name an empty folder with --data"
+
+var errForeign = errors.New("they belong to another folder")
+
+func (f *folder) openRecords(mark marker) (err error) {
+	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist()); err != nil {
+		return err
+	}
+	if f.records.Identity() != mark.Identity {
+		return errForeign
+	}
+	return nil
+}
+
+// beginRecords sets aside what is left of the records and begins new ones. If it
+// is stopped on the way, these are another folder's to whoever opens it next.
+func (f *folder) beginRecords() (err error) {
+	if f.records != nil {
+		_ = f.records.Close()
+		f.records = nil
+	}
+	aside := f.path(fileRecords) + ".lost-" + now().Format("20060102T150405.000")
+	if err := os.Rename(f.path(fileRecords), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
+		return err
+	}
+	return writeJSON(f.path(fileMarker), marker{Format: folderFormat, Identity: f.records.Identity()})
+}
 
 // setUp makes what a new folder holds. It may be stopped at any point and
 // begun again; the marker comes last.

@@ -48,42 +48,44 @@ var errToken = errors.New("not an operation token of this broker")
 
 // String is the form that platforms see.
 func (t Token) String() string {
-	fields := []string{t.Key.Platform, t.Key.Instance}
-	if t.Key.IsBinding() {
-		fields = append(fields, t.Key.Binding)
-	}
-	var b strings.Builder
-	b.WriteString(t.Operation)
+	b := make([]byte, 0, 128)
+	b = append(b, t.Operation...)
 	// Identifiers may hold any character, so each is encoded by itself.
-	for _, f := range fields {
-		b.WriteByte('.')
-		b.WriteString(base64.RawURLEncoding.EncodeToString([]byte(f)))
+	b = appendField(b, t.Key.Platform)
+	b = appendField(b, t.Key.Instance)
+	if t.Key.IsBinding() {
+		b = appendField(b, t.Key.Binding)
 	}
-	return b.String()
+	return string(b)
+}
+
+func appendField(b []byte, field string) []byte {
+	return base64.RawURLEncoding.AppendEncode(append(b, '.'), []byte(field))
 }
 
 // ParseToken reads what String wrote. Platforms may send anything here: the
 // caller treats an error as "not recognised" (LOP-08).
 func ParseToken(s string) (Token, error) {
-	parts := strings.Split(s, ".")
-	if len(parts) < 3 || len(parts) > 4 || len(parts[0]) != OperationIDLength || strings.Trim(parts[0], idLetters) != "" {
+	id, rest, _ := strings.Cut(s, ".")
+	if len(id) != OperationIDLength || strings.Trim(id, idLetters) != "" {
 		return Token{}, errToken
 	}
-	fields := make([]string, len(parts)-1)
-	for i, p := range parts[1:] {
-		raw, err := base64.RawURLEncoding.Strict().DecodeString(p)
+	t := Token{Operation: id}
+	for _, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding} {
+		if rest == "" && field == &t.Key.Binding {
+			break // an instance's
+		}
+		var encoded string
+		encoded, rest, _ = strings.Cut(rest, ".")
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 		if err != nil || len(raw) == 0 || !utf8.Valid(raw) {
 			return Token{}, errToken // what is not text names no record
 		}
-		fields[i] = string(raw)
+		*field = string(raw)
 	}
-	t := Token{Operation: parts[0], Key: Key{Platform: fields[0], Instance: fields[1]}}
-	if len(fields) == 3 {
-		t.Key.Binding = fields[2]
-	}
-	// Base64 has more than one spelling of the same bytes (line breaks, for
-	// one); a token has one.
-	if t.String() != s {
+	// A token has one spelling. The decoder takes line breaks for nothing, and
+	// cutting does not see an end.
+	if rest != "" || strings.ContainsAny(s, "\r\n") || strings.HasSuffix(s, ".") {
 		return Token{}, errToken
 	}
 	return t, nil
