@@ -39,7 +39,8 @@ const usage = `Longshore, a service broker.
   longshore rebuild --yes
         give a record to all that exists and has none, after records were lost
         (these are for the broker over a data folder, running or not (--data
-        DIR), or the one that a stack on AWS is (--stack NAME))
+        DIR, and --offerings DIR if it has its own), or the one that a stack on
+        AWS is (--stack NAME))
   longshore check URL [--username USER] [--password PASSWORD] [--list]
                 [--format text|json|junit] [--output FILE]
                 [--only REGEXP] [--level MUST|SHOULD|REC|MAY] [--api-version 2.17]

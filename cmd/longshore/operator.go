@@ -20,6 +20,7 @@ import (
 // A place is where the broker is that an operator's command is about.
 type place struct {
 	data, stack string
+	offerings   string // for a folder that no broker runs on
 	// anew has records begin anew that a folder has lost.
 	anew bool
 }
@@ -29,6 +30,7 @@ func (p *place) flags(name string) *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.StringVar(&p.data, "data", ".longshore", "")
 	f.StringVar(&p.stack, "stack", "", "")
+	f.StringVar(&p.offerings, "offerings", "", "")
 	return f
 }
 
@@ -37,7 +39,7 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 		c, err := app.StackConsole(ctx, p.stack)
 		return c, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, p.anew)
+	return app.FolderConsole(ctx, p.data, p.offerings, p.anew)
 }
 
 // parse reads a command's flags and no more than so many arguments.

@@ -96,8 +96,8 @@ const maxSocketPath = 100
 // FolderConsole is for the embedded broker over a data folder: the one that runs
 // is asked; if none does, the folder is opened. Close it in the end. With anew,
 // records that were lost are no error: what is left of them is set aside, and
-// new ones are begun.
-func FolderConsole(ctx context.Context, dir string, anew bool) (_ Console, closing func(), _ error) {
+// new ones are begun. Offerings is the operator's own folder, as for serve.
+func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
 	}
@@ -105,7 +105,7 @@ func FolderConsole(ctx context.Context, dir string, anew bool) (_ Console, closi
 	if remote.answers(ctx) {
 		return remote, func() {}, nil
 	}
-	offered, err := LoadCatalog("")
+	offered, err := LoadCatalog(offerings)
 	if err != nil {
 		return nil, nil, err
 	}

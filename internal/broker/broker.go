@@ -109,6 +109,9 @@ type Result struct {
 	// Token and RetryAfter come with Accepted.
 	Token      lifecycle.Token
 	RetryAfter time.Duration
+	// DashboardURL is the instance's when it is provisioned (PROV-24), and its
+	// new one when it is updated (UPD-27); empty for none.
+	DashboardURL string
 }
 
 // commitTries bounds how often a decision is made anew when others write the

@@ -53,7 +53,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		}
 		switch answer {
 		case lifecycle.Exists:
-			return Result{Effect: Done}, nil
+			return Result{Effect: Done, DashboardURL: i.Attributes.DashboardURL}, nil
 		case lifecycle.Join:
 			later, err := joins(i.Operation, q.AcceptsIncomplete)
 			if err != nil {
@@ -94,7 +94,7 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 		return i, false, err
 	}
 	a := q.attributes()
-	a.MaintenanceVersion = maintenanceVersion(plan)
+	a.MaintenanceVersion, a.DashboardURL = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID)
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, false, err
 	}
@@ -118,11 +118,14 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 // delete it anyway.
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance, later bool, success Effect) (Result, error) {
 	r, err := b.follow(ctx, i.Course, later, success)
+	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
+		r, err = b.accepted(i.Course), nil
+	}
+	if err == nil {
+		r.DashboardURL = i.Attributes.DashboardURL
+	}
 	if !errors.Is(err, errTooSlow) {
 		return r, err
-	}
-	if q.AcceptsIncomplete {
-		return b.accepted(i.Course), nil
 	}
 	if err := b.undo(ctx, q.Caller, i.Course.Token()); err != nil {
 		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
@@ -287,6 +290,7 @@ type InstanceView struct {
 	ServiceID, PlanID  string
 	Parameters         json.RawMessage // nil if there are none
 	MaintenanceVersion string
+	DashboardURL       string // empty for none
 }
 
 // Instance answers a GET of an instance (checklist section 6).
@@ -301,6 +305,6 @@ func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceVie
 	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
 	return InstanceView{
 		ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID,
-		Parameters: parameters, MaintenanceVersion: i.Attributes.MaintenanceVersion,
+		Parameters: parameters, MaintenanceVersion: i.Attributes.MaintenanceVersion, DashboardURL: i.Attributes.DashboardURL,
 	}, err
 }

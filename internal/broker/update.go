@@ -137,6 +137,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateReque
 	if q.Context != nil {
 		t.attributes.Context = q.Context
 	}
+	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
+		t.attributes.DashboardURL = offering.DashboardOf(i.Key.Instance) // no change by itself
+	}
 	t.changes = t.attributes.PlanID != i.Attributes.PlanID ||
 		t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion ||
 		!lifecycle.SameParameters(before, t.parameters)
@@ -192,11 +195,14 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Instance, q Update
 // takes too long goes on, and the answer says so.
 func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Instance, later bool) (Result, error) {
 	r, err := b.follow(ctx, i.Course, later, Done)
+	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
+		r, err = b.accepted(i.Course), nil
+	}
+	if target := i.Operation.Target; err == nil && target != nil && target.DashboardURL != i.Attributes.DashboardURL {
+		r.DashboardURL = target.DashboardURL
+	}
 	if !errors.Is(err, errTooSlow) {
 		return r, err
-	}
-	if q.AcceptsIncomplete {
-		return b.accepted(i.Course), nil
 	}
 	return Result{}, tooSlow("The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
 }

@@ -11,6 +11,8 @@ package catalog
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 )
 
 // A Catalog is what a broker offers. It never changes once loaded.
@@ -42,8 +44,19 @@ type Offering struct {
 	PlanUpdateable       bool             `json:"plan_updateable,omitempty"`
 	Plans                []Plan           `json:"plans"`
 
+	// DashboardURL is each instance's, with InstancePlaceholder in the place of
+	// its id; empty if they have none.
+	DashboardURL string `json:"-"`
 	// Provider names what makes the instances.
 	Provider string `json:"-"`
+}
+
+// InstancePlaceholder stands for an instance's id in a dashboard's URL.
+const InstancePlaceholder = "{instance_id}"
+
+// DashboardOf is an instance's dashboard; empty if it has none.
+func (o Offering) DashboardOf(instance string) string {
+	return strings.ReplaceAll(o.DashboardURL, InstancePlaceholder, url.PathEscape(instance))
 }
 
 // A DashboardClient is emitted whole or not at all (CAT-12). It holds a

@@ -253,6 +253,21 @@ func TestLoadRefuses(t *testing.T) {
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_client:\n  id: client\n  secret: s3cret"}),
 			want:   []found{in(7, "dashboard_client.redirect_uri is missing")},
 		},
+		"DashboardOfAll": {
+			reason: "PROV-24: an instance's dashboard is its own.",
+			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/all"}),
+			want:   []found{in(6, "dashboard_url is the same for all instances")},
+		},
+		"DashboardNoAddress": {
+			reason: "PROV-24: a user follows it.",
+			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: http://example.com/{instance_id}"}),
+			want:   []found{in(6, "dashboard_url is not an https address")},
+		},
+		"DashboardOtherPlaceholder": {
+			reason: "PROV-24: nothing else is put in.",
+			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/{plan}"}),
+			want:   []found{in(6, "dashboard_url is not an https address")},
+		},
 		"MetadataNull": {
 			reason: "CAT-27: null is not emitted inside metadata either.",
 			text:   spoil(map[int]string{5: "bindable: true\nmetadata:\n  displayName: One\n  deep: {er: ~}"}),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type draft struct {
 func (r *reader) offering(n *yaml.Node) draft {
 	d := draft{file: r.file, lines: map[string]int{}}
 	o, ok := r.object(n, "", "id", "name", "description", "tags", "requires", "bindable", "instances_retrievable",
-		"bindings_retrievable", "allow_context_updates", "metadata", "dashboard_client", "plan_updateable", "plans", "provider")
+		"bindings_retrievable", "allow_context_updates", "metadata", "dashboard_client", "dashboard_url", "plan_updateable", "plans", "provider")
 	if !ok {
 		return d
 	}
@@ -63,6 +64,7 @@ func (r *reader) offering(n *yaml.Node) draft {
 		AllowContextUpdates:  o.isTrue("allow_context_updates"),
 		Metadata:             o.metadata("metadata"),
 		DashboardClient:      o.dashboardClient("dashboard_client"),
+		DashboardURL:         o.dashboardURL("dashboard_url"),
 		PlanUpdateable:       o.isTrue("plan_updateable"),
 		Provider:             o.provider("provider"),
 	}
@@ -207,6 +209,24 @@ func (o object) dashboardClient(name string) *DashboardClient {
 		Secret:      c.text("secret", maxDescription),
 		RedirectURI: c.text("redirect_uri", maxDescription),
 	}
+}
+
+// dashboardURL is each instance's own, and what a user follows (PROV-24).
+func (o object) dashboardURL(name string) string {
+	const remedy = "write an address such as https://dashboard.example.com/instances/" + InstancePlaceholder
+	s := o.text(name, maxDescription)
+	if s == "" {
+		return ""
+	}
+	one := Offering{DashboardURL: s}.DashboardOf("i")
+	u, err := url.Parse(one)
+	switch {
+	case err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(one, " {}"):
+		o.problem(name, "is not an https address", remedy)
+	case !strings.Contains(s, InstancePlaceholder):
+		o.problem(name, "is the same for all instances: it lacks "+InstancePlaceholder, remedy)
+	}
+	return s
 }
 
 func (o object) seconds(name string) int {

@@ -72,6 +72,60 @@ func TestEveryAnswerIsAnObject(t *testing.T) {
 	must(t, p.url, "GET", "/v2/catalog", "", 200) // it is still there
 }
 
+// An instance's dashboard is in the first answer and in each after it (PROV-24,
+// GETI-01); where the operator moves it, an update tells (UPD-27).
+func TestDashboards(t *testing.T) {
+	data, mine := t.TempDir(), t.TempDir()
+	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555777", "2b9a2a1e-7777-4888-8999-900001111333"
+	serve := func(host string) *process {
+		t.Helper()
+		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\n"+
+			"dashboard_url: https://%s/of/{instance_id}\nplans:\n- id: %s\n  name: only\n  description: The only one\n", offering, host, plan)
+		if err := os.WriteFile(filepath.Join(mine, "mine.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return startWith(t, credentials(), "--data", data, "--offerings", mine)
+	}
+	shows := func(what string, a answer, want any) {
+		t.Helper()
+		if got := a.body["dashboard_url"]; got != want {
+			t.Errorf("%s shows the dashboard %v, want %v", what, got, want)
+		}
+	}
+	ids := fmt.Sprintf(`"service_id":%q,"plan_id":%q`, offering, plan)
+	body := "{" + ids + `,"organization_guid":"o","space_guid":"s"}`
+	const old = "https://old.example.com/of/i"
+
+	p := serve("old.example.com")
+	if a := must(t, p.url, "GET", "/v2/catalog", "", 200); strings.Contains(a.raw, "old.example.com") {
+		t.Errorf("the catalog tells where dashboards are: %s", a.raw)
+	}
+	shows("the 202", must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true", body, 202), old)
+	shows("its repetition", must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true", body, 202), old)
+	settled(t, p.url, instancePath("i"))
+	shows("a PUT of what is there", must(t, p.url, "PUT", instancePath("i"), body, 200), old)
+	shows("a GET", must(t, p.url, "GET", instancePath("i"), "", 200), old)
+	shows("the 201", must(t, p.url, "PUT", instancePath("a%2Fb"), body, 201), "https://old.example.com/of/a%2Fb")
+	n := 0
+	update := func(query string, status int) answer {
+		n++
+		return must(t, p.url, "PATCH", instancePath("i")+query, fmt.Sprintf(`{%s,"parameters":{"n":%d}}`, ids, n), status)
+	}
+	shows("an update that moves nothing", update("", 200), nil)
+	if code := p.stop(t, terminate); code != 0 {
+		t.Fatalf("exit status %d", code)
+	}
+
+	p = serve("new.example.com")
+	const moved = "https://new.example.com/of/i"
+	shows("a PUT of what is there", must(t, p.url, "PUT", instancePath("i"), body, 409), nil) // its parameters are others by now
+	shows("a GET before the update", must(t, p.url, "GET", instancePath("i"), "", 200), old)
+	shows("an update", update("?accepts_incomplete=true", 202), moved)
+	settled(t, p.url, instancePath("i"))
+	shows("a GET after it", must(t, p.url, "GET", instancePath("i"), "", 200), moved)
+	shows("the next update", update("", 200), nil)
+}
+
 // An offering that has left the catalog goes on working for what exists
 // (CAT-28): only new instances are refused.
 func TestOfferingsThatAreWithdrawn(t *testing.T) {

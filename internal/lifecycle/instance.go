@@ -28,6 +28,8 @@ type Attributes struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	// MaintenanceVersion is the plan's when it was provisioned or maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`
+	// DashboardURL is where the user manages the instance; empty for nowhere.
+	DashboardURL string `json:"dashboard_url,omitempty"`
 }
 
 // An Instance is the record of a service instance.

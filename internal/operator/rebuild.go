@@ -128,7 +128,8 @@ func (c *Console) rebuild(ctx context.Context, providerName string, h provider.H
 		out.Unknown = append(out.Unknown, fmt.Sprintf("%s: no offering has its plan %q", h.Name, h.PlanID))
 		return nil
 	}
-	i, err = i.Rebuild(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, now)
+	offering, _, _ := c.Catalog(service, h.PlanID)
+	i, err = i.Rebuild(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}, now)
 	if err == nil {
 		err = c.Records.Commit(ctx, ledger.PutInstance(i))
 	}

@@ -99,6 +99,9 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 		return response{}, err
 	}
 	r, err := s.Broker.Update(ctx, q)
+	if c.API < 14 {
+		r.DashboardURL = "" // older clients know none in this answer (UPD-27)
+	}
 	return s.changed(r, err)
 }
 
@@ -122,12 +125,17 @@ func (s *Server) changed(r broker.Result, err error) (response, error) {
 	}
 	switch r.Effect {
 	case broker.Created:
-		return response{status: http.StatusCreated}, nil
+		return response{status: http.StatusCreated, body: changedBody{DashboardURL: r.DashboardURL}}, nil
 	case broker.Accepted:
 		return s.accepted(r), nil
 	default:
-		return response{status: http.StatusOK}, nil
+		return response{status: http.StatusOK, body: changedBody{DashboardURL: r.DashboardURL}}, nil
 	}
+}
+
+type changedBody struct {
+	DashboardURL string `json:"dashboard_url,omitempty"`
+	Operation    string `json:"operation,omitempty"`
 }
 
 // accepted is a 202: the token, and where and when to look (FAC-01).
@@ -136,7 +144,7 @@ func (s *Server) accepted(r broker.Result) response {
 	return response{
 		status: http.StatusAccepted,
 		header: http.Header{"Location": {location("operations", token)}, "Retry-After": {seconds(r.RetryAfter)}},
-		body:   map[string]string{"operation": token},
+		body:   changedBody{DashboardURL: r.DashboardURL, Operation: token},
 	}
 }
 
@@ -148,6 +156,7 @@ func seconds(d time.Duration) string {
 type instanceBody struct {
 	ServiceID       string                   `json:"service_id"`
 	PlanID          string                   `json:"plan_id"`
+	DashboardURL    string                   `json:"dashboard_url,omitempty"`
 	Parameters      json.RawMessage          `json:"parameters,omitempty"`
 	MaintenanceInfo *catalog.MaintenanceInfo `json:"maintenance_info,omitempty"` // from 2.17 on
 }
@@ -161,7 +170,7 @@ func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, Parameters: v.Parameters}
+	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, DashboardURL: v.DashboardURL, Parameters: v.Parameters}
 	if c.API >= 17 && v.MaintenanceVersion != "" {
 		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
 	}

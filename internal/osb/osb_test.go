@@ -812,3 +812,31 @@ func TestRequestIdentityIsKept(t *testing.T) {
 		t.Errorf("log %s", log.String())
 	}
 }
+
+// Where an instance's dashboard is stands in answers of every version to a
+// provision (PROV-24), and of those that know it there to an update (UPD-27).
+func TestDashboardURL(t *testing.T) {
+	const where = "https://dashboard.example.com/i"
+	for name, tc := range map[string]struct {
+		method, version string
+		effect          broker.Effect
+		want            any
+	}{
+		"Created":        {"PUT", "2.9", broker.Created, where},
+		"Accepted":       {"PUT", "2.9", broker.Accepted, where},
+		"Exists":         {"PUT", "2.17", broker.Done, where},
+		"UpdatedBefore":  {"PATCH", "2.13", broker.Done, nil},
+		"UpdatingBefore": {"PATCH", "2.13", broker.Accepted, nil},
+		"Updated":        {"PATCH", "2.14", broker.Done, where},
+		"Updating":       {"PATCH", "2.14", broker.Accepted, where},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: tc.effect, DashboardURL: where}}
+			w := send(t, newServer(t, b, io.Discard), tc.method, "/v2/service_instances/i?accepts_incomplete=true",
+				`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`, "X-Broker-API-Version", tc.version)
+			if got := bodyOf(t, w)["dashboard_url"]; got != tc.want {
+				t.Errorf("%d %s, want the dashboard %v", w.Code, w.Body, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package catalog_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/longshore/longshore/internal/catalog"
+)
+
+// The example in the documentation is a file that loads.
+func TestDocumentedFile(t *testing.T) {
+	text, err := os.ReadFile("../../docs/offerings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "```yaml\n")
+	file, _, found := strings.Cut(after, "```")
+	if !found {
+		t.Fatal("there is no example")
+	}
+	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "docs", FS: fstest.MapFS{"cache.yaml": {Data: []byte(file)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.Offerings()[0]
+	if o.DashboardOf("i") != "https://cache.example.com/instances/i" || o.DashboardClient == nil || len(o.Plans) != 1 || o.Plans[0].Schemas == nil {
+		t.Errorf("%+v", o)
+	}
+}
