@@ -63,7 +63,7 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request) respon
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
-		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", route(r), "error", err)
+		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", route{r}, "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
 	}
 	answer := answers[refused.Reason]

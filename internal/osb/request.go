@@ -48,7 +48,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 	if c.Method != http.MethodGet { // which begins nothing that is kept
 		var readable bool
 		if c.Asker, readable = asker(c.Request); !readable {
-			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", route(c.Request))
+			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", route{c.Request})
 		}
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {

@@ -1,6 +1,7 @@
 package osb
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -81,12 +82,16 @@ func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
 	return "/" + first, out
 }
 
-// route names the request's route for the log: identifiers are left out.
-func route(r *http.Request) string {
-	if p, _, ok := find(r); ok {
-		return p.name
+// A route names a request's route for the log, where there is a line:
+// identifiers are left out.
+type route struct{ *http.Request }
+
+// LogValue implements slog.LogValuer.
+func (r route) LogValue() slog.Value {
+	if p, _, ok := find(r.Request); ok {
+		return slog.StringValue(p.name)
 	}
-	return "unknown"
+	return slog.StringValue("unknown")
 }
 
 // maxIdentifier is the longest identifier in bytes: the sort key of a binding

@@ -228,7 +228,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(resp.raw) // the client may have gone
 	}
 	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
-	s.Log.InfoContext(ctx, "request", "method", r.Method, "route", route(r), "status", resp.status,
+	s.Log.InfoContext(ctx, "request", "method", r.Method, "route", route{r}, "status", resp.status,
 		"milliseconds", s.Now().Sub(began).Milliseconds())
 }
 
@@ -252,7 +252,7 @@ func (r *response) encode() error {
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.ErrorContext(ctx, "panic", "route", route(r), "panic", panicked(p), "stack", string(debug.Stack()))
+			s.Log.ErrorContext(ctx, "panic", "route", route{r}, "panic", panicked(p), "stack", string(debug.Stack()))
 			err = errors.New("a handler panicked")
 		}
 	}()
