@@ -37,7 +37,7 @@ run: build ## run the broker on this machine, no cloud account needed
 
 .PHONY: test
 test: lint validate emulator functions $(CDK)/installed ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
-	@$(GO) test ./internal/crashtest # whole: the race detector sees a part of it
+	@$(call histories,$(GO) test -v ./internal/crashtest) # whole: the race detector sees a part of it
 	@localstack/beside.sh $(GO) test -race -timeout 15m ./...
 
 .PHONY: test-deployed
@@ -76,13 +76,16 @@ fuzz: ## fuzz each target for FUZZTIME (30s)
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 	  done; done
 
-# Other histories each time; the last line says what came of them.
+# Runs the test of crashes that is given; the last line says what came of it.
+histories = out=$$(mktemp); status=0; \
+  $(1) > $$out 2>&1 || status=$$?; \
+  [ $$status = 0 ] || grep -v 'histories [0-9]*, faults' $$out; \
+  sed -n 's/.*\(histories [0-9]*, faults .*\)/\1/p' $$out; rm -f $$out; exit $$status
+
+# Other histories each time.
 .PHONY: soak
 soak: ## crash, for SECONDS (60): random histories with faults at any effect
-	@out=$$(mktemp); status=0; \
-	  SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/crashtest > $$out 2>&1 || status=$$?; \
-	  [ $$status = 0 ] || grep -v 'histories [0-9]*, faults' $$out; \
-	  sed -n 's/.*\(histories [0-9]*, faults .*\)/\1/p' $$out; rm -f $$out; exit $$status
+	@$(call histories,SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/crashtest)
 
 # What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
 # of its own in bench, so that the product depends on nothing that it needs.

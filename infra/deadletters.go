@@ -16,12 +16,15 @@ import (
 // that ended without settling their operation, are told of. It is for looking,
 // not for replaying: the next sweep puts right what they left. A message holds
 // ids only, since an execution's input does.
-type DeadLetters struct{ Queue awssqs.Queue }
+type DeadLetters struct {
+	Queue awssqs.Queue
+	scope constructs.Construct
+}
 
 // NewDeadLetters makes the queue.
 func NewDeadLetters(scope constructs.Construct, id string) *DeadLetters {
 	scope = constructs.NewConstruct(scope, &id)
-	return &DeadLetters{Queue: awssqs.NewQueue(scope, jsii.String("Queue"), &awssqs.QueueProps{
+	return &DeadLetters{scope: scope, Queue: awssqs.NewQueue(scope, jsii.String("Queue"), &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
 		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL:      jsii.Bool(true),
@@ -40,7 +43,7 @@ func (d *DeadLetters) OfFunction(f awslambda.Function) {
 
 // OfExecutions has executions told of that ended otherwise than well.
 func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
-	awsevents.NewRule(awscdk.Stack_Of(d.Queue), jsii.String("Abandoned"), &awsevents.RuleProps{
+	awsevents.NewRule(d.scope, jsii.String("Abandoned"), &awsevents.RuleProps{
 		Description: jsii.String("Tells of executions that ended without settling their operation"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.states"),

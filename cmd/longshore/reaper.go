@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/longshore/longshore/internal/ledger"
+)
+
+// reaperCommand shows what the reaper did, or lifts its halt.
+func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
+	var p place
+	f := p.flags("reaper")
+	format := formatted(f)
+	last := f.Int("last", 10, "")
+	rest, err := parse(f, args, 1)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) != 1 || rest[0] != "report" && rest[0] != "resume":
+		return &usageError{"say what to do with the reaper: report or resume"}
+	}
+	machine, err := asJSON(*format)
+	if err != nil {
+		return err
+	}
+	console, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	if rest[0] == "resume" {
+		if err := console.Resume(ctx); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(out, "The reaper goes on: its next inventory begins within a minute.")
+		return err
+	}
+	state, err := console.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	reports, err := console.Reports(ctx)
+	if err != nil {
+		return err
+	}
+	reports = reports[max(0, len(reports)-*last):]
+	if machine {
+		return printJSON(out, map[string]any{"inventory": state, "reports": each(reports)})
+	}
+	return reportTable(out, state, reports)
+}
+
+func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report) error {
+	switch {
+	case state.Halt != nil:
+		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt adopts nothing until `longshore reaper resume`.\n\n", stamp(state.Halt.At), state.Halt.Reason)
+	case state.Pass != nil:
+		_, _ = fmt.Fprintf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
+	case !state.Due.IsZero():
+		_, _ = fmt.Fprintf(out, "%d things exist; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
+	}
+	if len(reports) == 0 {
+		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")
+	}
+	for _, r := range reports {
+		if s := r.Swept; s != nil {
+			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline %d, reclaimed %d, looked at once more %d, dropped %d, faults %d\n",
+				stamp(r.Started), s.Redriven, s.Failed, s.Reclaimed, s.Looks, s.Dropped, s.Faults)
+		}
+		if c := r.Counted; c != nil {
+			dry := ""
+			if c.DryRun {
+				dry = " (dry run)"
+			}
+			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, adopted %d, odd %d\n",
+				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Adopted), len(c.Odd))
+			for what, names := range map[string][]string{"adopted": c.Adopted, "odd": c.Odd} {
+				for _, name := range names {
+					_, _ = fmt.Fprintf(out, "    %s: %s\n", what, name)
+				}
+			}
+			if c.Halted != "" {
+				_, _ = fmt.Fprintf(out, "    halted: %s\n", c.Halted)
+			}
+		}
+	}
+	return nil
+}
+
+// rebuild derives records that were lost again from what exists.
+func rebuild(ctx context.Context, args []string, out io.Writer) error {
+	p := place{anew: true}
+	f := p.flags("rebuild")
+	yes := f.Bool("yes", false, "")
+	switch _, err := parse(f, args, 0); {
+	case err != nil:
+		return err
+	case !*yes:
+		return errors.New("everything that exists and has no record gets one, also what nobody wants any more: restore a backup instead, if there is one, or say --yes")
+	}
+	console, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	found, err := console.Rebuild(ctx)
+	if err != nil {
+		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
+	}
+	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n", len(found.Instances), len(found.Rotate), found.Kept)
+	if len(found.Instances) > 0 {
+		_, _ = fmt.Fprintln(out, "\nLost for good: the instances' parameters, and where they were ordered.")
+	}
+	if len(found.Rotate) > 0 {
+		_, _ = fmt.Fprintln(out, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:")
+	}
+	for _, name := range found.Rotate {
+		_, _ = fmt.Fprintf(out, "  %s\n", name)
+	}
+	if len(found.Gone) > 0 {
+		_, _ = fmt.Fprintln(out, "\nThese have a record and do not exist. Delete each as its platform does, unless it should exist:")
+	}
+	for _, id := range found.Gone {
+		_, _ = fmt.Fprintf(out, "  %s\n", id)
+	}
+	if len(found.Unknown) > 0 {
+		_, _ = fmt.Fprintln(out, "\nNot to be derived:")
+	}
+	for _, what := range found.Unknown {
+		_, _ = fmt.Fprintf(out, "  %s\n", what)
+	}
+	return nil
+}
