@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -18,10 +19,23 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 		rep = c.shown.catalogs[1]
 	}
 	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}}
-	if c.Header.Get("If-None-Match") == rep.etag { // CAT-30
+	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
 		return response{status: http.StatusNotModified, header: header}, nil
 	}
 	return response{status: http.StatusOK, header: header, raw: rep.body}, nil
+}
+
+// noneMatch reports whether the client has what the tag is of (RFC 9110, section
+// 13.1.2). Proxies that encode an answer make its tag a weak one.
+func noneMatch(headers []string, etag string) bool {
+	for _, h := range headers {
+		for tag := range strings.SplitSeq(h, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // provision is checklist section 5.

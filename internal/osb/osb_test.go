@@ -559,6 +559,14 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag); w.Code != 304 || w.Body.Len() != 0 {
 		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
 	}
+	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
+		if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent); w.Code != 304 {
+			t.Errorf("CAT-30: %d for %s", w.Code, sent)
+		}
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`); w.Code != 200 {
+		t.Errorf("CAT-30: %d for other tags", w.Code)
+	}
 	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9"); w.Code != 200 {
 		t.Errorf("CAT-30: %d for another representation", w.Code)
 	}
