@@ -26,10 +26,10 @@ func TestDeadLetters(t *testing.T) {
 			t.Errorf("somebody else may write: %s", plain(s))
 		}
 	}
-	if d := cmp.Diff(map[string]bool{"<Abandoned.Arn>": true, "<ScheduleRule.Arn>": true}, setOf(senders)); d != "" {
+	if d := cmp.Diff(map[string]bool{"<DeadLettersAbandoned.Arn>": true, "<ScheduleRule.Arn>": true}, setOf(senders)); d != "" {
 		t.Errorf("rules that may write (-want +got):\n%s", d)
 	}
-	rule := made.one(t, "AWS::Events::Rule", "Abandoned")
+	rule := made.one(t, "AWS::Events::Rule", "DeadLettersAbandoned")
 	want := []string{"aws.states", "Step Functions Execution Status Change", "FAILED TIMED_OUT ABORTED", "<WorkflowStateMachine>"}
 	got := []string{
 		plain(at(rule, "EventPattern", "source")), plain(at(rule, "EventPattern", "detail-type")), plain(at(rule, "EventPattern", "detail", "status")),
