@@ -492,3 +492,34 @@ func TestARestoredTableThatIsWhole(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// contended has a run write first, so many times.
+type contended struct {
+	reaper.Resumed
+	times int
+}
+
+func (c *contended) Commit(ctx context.Context, changes ...ledger.Change) error {
+	if c.times--; c.times >= 0 {
+		return fmt.Errorf("committing: %w", ledger.ErrConflict)
+	}
+	return c.Resumed.Commit(ctx, changes...)
+}
+
+func TestResumeBesideARun(t *testing.T) {
+	s := known(t)
+	s.things = many(10)
+	s.pass()
+	if c := s.pass(); c.Halted == "" {
+		t.Fatalf("%+v", c)
+	}
+	if err := reaper.Resume(t.Context(), &contended{s.records, 3}, ours, s.now); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.run(t.Context()); r.Adopted == 0 {
+		t.Errorf("it does not go on: %+v", r)
+	}
+	if err := reaper.Resume(t.Context(), &contended{s.records, 1000}, ours, s.now); !errors.Is(err, ledger.ErrConflict) {
+		t.Errorf("error %v", err)
+	}
+}
