@@ -343,8 +343,7 @@ func (p *part) end(ctx context.Context) error {
 
 // Resume has the reaper go on after it halted: an operator has looked at what
 // it found. The day's count begins anew, and a table that did not say whose it
-// is now says so. What a run writes
-// meanwhile is read again.
+// is now says so. What a run writes meanwhile is read again.
 func Resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
 	const tries = 10
 	for n := 1; ; n++ {
