@@ -203,7 +203,10 @@ var faults = map[string]fault{
 		return silence(p)
 	}},
 	"HeldUp": {reason: "it is held up at the edge for longer than the platform waits", only: changes, act: func(n *network, p parcel) (*http.Response, error) {
-		time.AfterFunc(61*time.Second, func() { n.alone(context.Background(), p) })
+		n.busy.Go(func() { // from now on: rest waits for what is held up, too
+			time.Sleep(61 * time.Second)
+			n.serve(context.Background(), p)
+		})
 		return silence(p)
 	}},
 	"Twice": {reason: "a proxy repeats it", act: func(n *network, p parcel) (*http.Response, error) {
