@@ -65,7 +65,7 @@ const (
 type operation struct {
 	phase   phase
 	deletes bool
-	waited  bool // the request that began it waits for it
+	waited  bool // the request that began it waits for it, or no request did
 }
 
 // A resource is what instances and bindings have in common.

@@ -187,7 +187,8 @@ func (s state) depart(q request, a answer) []state {
 }
 
 // departSlow is a bind that stops because its instance is being deleted, and
-// that its request turns into a deletion, unless it has gone by then.
+// that its request turns into a deletion of the broker's own, unless it has gone
+// by then.
 func (s state) departSlow(q request, a answer) []state {
 	r := &s.bindings[q.instance][q.binding]
 	if q.verb != bind || a.effect != 0 || a.refused != lifecycle.OperationFailed {
@@ -201,7 +202,8 @@ func (s state) departSlow(q request, a answer) []state {
 		return nil
 	}
 	op.phase = cancelled
-	s.operations[a.undone] = operation{phase: running, deletes: true}
+	// No request has asked for it: one that may not be answered later waits for it.
+	s.operations[a.undone] = operation{phase: running, deletes: true, waited: true}
 	r.stage, r.current = deleting, a.undone
 	r.buried, r.buriedBy = max(r.buried, q.call), max(r.buriedBy, q.answered)
 	return []state{s}
@@ -342,7 +344,7 @@ func (s state) bind(in instance, r binding, q request, a answer) (after []state)
 		return append(after, s.refused(a, lifecycle.NotFound)...)
 	case in.stage == createFailed || in.stage == deleteFailed:
 		return append(after, s.refused(a, lifecycle.Unprocessable)...)
-	case in.stage != ready:
+	case in.stage != ready || q.sent <= in.buried: // it was for the instance that had the id then
 		return append(after, s.refused(a, lifecycle.ConcurrencyError)...)
 	case owner != 0 && owner != int8(q.instance+1): // BIND-19
 		return append(after, s.refused(a, lifecycle.Conflict)...)
