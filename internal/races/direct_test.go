@@ -196,7 +196,8 @@ func identicalPatches(r ring, in names) {
 
 func bindAndDeprovision(r ring, in names) {
 	r.must(provision, 1, in, broker.Created)
-	on := names{in.instance, "b-" + in.instance}
+	on, other := names{in.instance, "b-" + in.instance}, names{in.instance, "other-" + in.instance}
+	early := r.now(bind, 1, true)
 	all := together(4, func(n int) raw {
 		if n == 1 {
 			return r.ask(n, r.now(deprovision, 0, true), in, "")
@@ -219,6 +220,10 @@ func bindAndDeprovision(r ring, in names) {
 	// The id is free again.
 	r.must(provision, 1, in, broker.Created)
 	r.must(bind, 2, on, broker.Created)
+	// But what was meant for the instance before binds nothing to this one.
+	if out := r.ask(1, early, other, ""); !out.is(lifecycle.ConcurrencyError) {
+		r.Errorf("a bind from before the deletion: %+v %v", out.Result, out.err)
+	}
 }
 
 func deleteAndEarlierPut(r ring, in names) {

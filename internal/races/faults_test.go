@@ -16,8 +16,8 @@ import (
 )
 
 // faultTries is how many histories may pass before a fault must have been
-// noticed. Most are within the first ten, and few later than the hundredth.
-const faultTries = 1000
+// noticed. Most are within the first ten.
+const faultTries = 300
 
 // A checker that finds nothing proves something only if it would find what is
 // there: each of these brokers is broken in one place.
@@ -55,11 +55,6 @@ func TestFaultsAreNoticed(t *testing.T) {
 		}, nil)}},
 		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances, fault{records: blind(func(_ tag, i *lifecycle.Instance) {
 			i.DeleteReceived = time.Time{}
-		}, nil)}},
-		"LateBinds": {"ORB-03: a bind that was sent before its instance's deletion binds the next one", renewals, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
-			if g.verb == bind {
-				i.DeleteReceived = time.Time{}
-			}
 		}, nil)}},
 		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, fault{api: tagging, records: pointless}},
 		"EarlySuccess":    {"LOP-01: success before it is so", everything, fault{api: hasty}},

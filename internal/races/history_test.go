@@ -41,9 +41,8 @@ var (
 	instances  = taste{25, 16, 22, 6, 4, 8, 2, 12, 3}
 	bindings   = taste{6, 1, 1, 36, 28, 1, 5, 2, 20}
 	endings    = taste{12, 2, 16, 44, 4, 4, 8, 2, 8} // of instances that are being bound
-	renewals   = taste{30, 0, 22, 40, 0, 2, 2, 2, 2} // of instances, with binds of those before
 
-	tastes = []taste{everything, instances, bindings, endings, renewals}
+	tastes = []taste{everything, instances, bindings, endings}
 )
 
 type taste [getBinding + 1]int
