@@ -96,6 +96,9 @@ func newPlot(seed uint64, z size) plot {
 			}
 			if q.verb < pollInstance && r.IntN(6) == 0 {
 				q.underway = time.Duration(r.IntN(25_000)) * time.Microsecond
+				if r.IntN(8) == 0 { // longer than clocks may differ
+					q.underway += lifecycle.ClockSkew
+				}
 			}
 			p.clients[n] = append(p.clients[n], q)
 		}

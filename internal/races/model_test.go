@@ -77,11 +77,13 @@ type resource struct {
 	// was sent before comes too late (ORB-03). Where the broker itself asked,
 	// the time is not known better than from buried to buriedBy.
 	buried, buriedBy int64
+	created          int64 // when the request was sent that made what is there
 }
 
 type instance struct {
 	resource
-	target int8 // of the update that runs
+	target  int8  // of the update that runs
+	updated int64 // when the request was sent that began the last update
 }
 
 type binding struct {

@@ -164,6 +164,10 @@ func late(r resource, q request) (refused, begun bool) {
 	return q.sent <= r.buriedBy, q.sent > r.buried
 }
 
+// overtaken reports whether a request was sent so long before another that the
+// broker knows it, whose times are those of several clocks.
+func (q request) overtaken(by int64) bool { return q.sent < by-lifecycle.ClockSkew.Nanoseconds() }
+
 // depart is the end of a request that has waited for an operation.
 func (s state) depart(q request, a answer) []state {
 	if a.slow {
@@ -218,6 +222,7 @@ func (s state) provision(in instance, q request, a answer) (after []state) {
 		}
 		if begun && s.begin(q, a, broker.Created) {
 			in.stage, in.parameters, in.current = creating, q.parameters, a.operation
+			in.created, in.updated = q.sent, 0
 			s.instances[q.instance] = in
 			after = append(after, s)
 		}
@@ -248,13 +253,16 @@ func (s state) update(in instance, q request, a answer) []state {
 			return s.join(in.current, q, a)
 		}
 	case ready:
+		if q.overtaken(in.created) || q.overtaken(in.updated) {
+			return s.refused(a, lifecycle.ConcurrencyError)
+		}
 		if in.parameters == q.parameters {
 			return s.provided(a.effect == broker.Done && a.operation == 0)
 		}
 		if !s.begin(q, a, broker.Done) {
 			return nil
 		}
-		in.stage, in.target, in.current = updating, q.parameters, a.operation
+		in.stage, in.target, in.current, in.updated = updating, q.parameters, a.operation, q.sent
 		s.instances[q.instance] = in
 		return []state{s}
 	}
@@ -272,6 +280,11 @@ func (s state) deprovision(in instance, q request, a answer) []state {
 		in.bury(q.sent)
 		s.instances[q.instance] = in
 		return s.refused(a, lifecycle.Gone)
+	}
+	if q.overtaken(in.created) { // it meant what was there before
+		return s.refused(a, lifecycle.Gone)
+	}
+	switch in.stage {
 	case updating:
 		return s.refused(a, lifecycle.ConcurrencyError)
 	case deleting:
@@ -353,6 +366,7 @@ func (s state) bind(in instance, r binding, q request, a answer) (after []state)
 		return after
 	}
 	r.stage, r.parameters, r.current, r.incarnation, r.granted = creating, q.parameters, a.operation, a.operation, 0
+	r.created = q.sent
 	s.bindings[q.instance][q.binding] = r
 	s.owner[q.binding] = int8(q.instance + 1)
 	return append(after, s)
@@ -369,6 +383,8 @@ func (s state) unbind(in instance, r binding, q request, a answer) []state {
 			r.bury(q.sent)
 			s.bindings[q.instance][q.binding] = r
 		}
+		return s.refused(a, lifecycle.Gone)
+	case q.overtaken(r.created):
 		return s.refused(a, lifecycle.Gone)
 	case r.stage == deleting:
 		after := s.join(r.current, q, a)
