@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -65,14 +65,12 @@ func keepCredentials(v any) {
 func TestMain(m *testing.M) {
 	keep("the platform's password", os.Getenv("BROKER_PASSWORD"))
 	code := m.Run()
-	began := time.Now()
 	if os.Getenv("BROKER_URL") != "" {
 		if err := nothingIsTold(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "looking for secrets:", err)
 			code = max(code, 1)
 		}
 	}
-	fmt.Println("looking for secrets took", time.Since(began).Round(time.Second))
 	os.Exit(code)
 }
 
@@ -123,8 +121,11 @@ func nothingIsTold(ctx context.Context) error {
 	}
 	fmt.Printf("looked for %d secrets in %v\n", len(secrets.known), w.looked)
 	must := []string{"a line of a log", "an output of the stack"}
-	if len(w.known) > 2 { // something was bound
+	if flag.Lookup("test.run").Value.String() == "" { // of chosen tests, none may have made anything
 		must = append(must, "a record", "an execution")
+		if bound := len(secrets.known) > 2; !bound { // the canary and the platform's password
+			err = errors.Join(err, errors.New("no binding's credentials are looked for"))
+		}
 	}
 	for _, where := range must {
 		if w.looked[where] == 0 {
