@@ -164,8 +164,8 @@ func late(r resource, q request) (refused, begun bool) {
 	return q.sent <= r.buriedBy, q.sent > r.buried
 }
 
-// overtaken reports whether a request was sent so long before another that the
-// broker knows it, whose times are those of several clocks.
+// overtaken reports whether a request was sent before another by more than
+// clocks may differ: by less, the broker takes neither for the earlier one.
 func (q request) overtaken(by int64) bool { return q.sent < by-lifecycle.ClockSkew.Nanoseconds() }
 
 // depart is the end of a request that has waited for an operation.
