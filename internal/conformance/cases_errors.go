@@ -122,8 +122,6 @@ func inputCases() []Case {
 		}}}
 	}
 	return append(out,
-		Case{ID: "INP-05/app_guid", Since: 12, Title: "an empty app_guid is refused", given: ready, needs: []need{bindable},
-			steps: []step{{set(binding+async, bindBody.with("app_guid", "").without("bind_resource")), told(400)}}},
 		Case{ID: "INP-05/plan_id", Since: 12, Title: "an empty plan_id of an update is refused", given: ready,
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": ""})), told(400)}}},
 		Case{ID: "INP-06/provision", Title: "unknown members of a provision are ignored", needs: []need{anyPlan},

@@ -238,7 +238,9 @@ func httpCases() []httpCase {
 		{rule: "GETI-06", given: deleted, method: "GET", path: "I", status: 404},
 		{rule: "GETI-07", given: provisionedBad, method: "GET", path: "I", status: 404},
 		{rule: "GETI-09", given: ready, method: "GET", path: "I?service_id=other&plan_id=other", status: 200},
-		{rule: "GETI-09", given: ready, method: "GET", path: "I?service_id=", status: 400},
+		{rule: "GETI-09, INP-05 empty hints", given: ready, method: "GET", path: "I?service_id=&plan_id=", status: 200},
+		{rule: "GETB-04, INP-05 empty hints", given: bound, method: "GET", path: "I/service_bindings/B?service_id=&plan_id=", status: 200},
+		{rule: "INP-05 a service key as Go clients ask for it", given: ready, method: "PUT", path: "I/service_bindings/B", body: `{"service_id":"$demo","plan_id":"$sync","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`, status: 201},
 
 		{rule: "UPD-01", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"b":"y"}}`, status: 200, lacks: []string{"operation"}, then: &then{path: "I", status: 200, has: []string{`parameters={"a":1,"b":"y"}`}}},
 		{rule: "UPD-02", given: readyAsync, method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202, has: []string{"operation"}},

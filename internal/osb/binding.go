@@ -26,7 +26,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	err := firstError(
 		read(&q.ServiceID, ids, "service_id"),
 		read(&q.PlanID, ids, "plan_id"),
-		read(&q.AppGUID, c.body.text, "app_guid"),
+		read(&q.AppGUID, c.body.emptied, "app_guid"),
 	)
 	if err != nil {
 		return response{}, err
@@ -35,8 +35,8 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	app, err := resource.text("app_guid")
-	if err != nil {
+	var app string
+	if err := firstError(read(&app, resource.emptied, "app_guid"), read(&q.Route, resource.emptied, "route")); err != nil {
 		return response{}, err
 	}
 	if q.AppGUID != "" && app != "" && q.AppGUID != app { // BIND-09
@@ -44,9 +44,6 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	}
 	if q.AppGUID == "" {
 		q.AppGUID = app
-	}
-	if q.Route, err = resource.text("route"); err != nil {
-		return response{}, err
 	}
 	if q.Context, err = c.body.object("context"); err != nil {
 		return response{}, err
@@ -78,9 +75,6 @@ func (s *Server) unbind(ctx context.Context, c *call) (response, error) {
 
 // getBinding is GETB-01.
 func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
-	if _, _, err := c.hints(); err != nil {
-		return response{}, err
-	}
 	v, err := s.Broker.Binding(ctx, c.Caller, c.instanceID(), c.bindingID())
 	if err != nil {
 		return response{}, err

@@ -572,6 +572,69 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 	}
 }
 
+// CAT-15: a platform that takes a plan without a word for one that is not
+// bindable reads the offering's word on it.
+func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
+	yes, no := true, false
+	s := newServer(t, &stub{}, io.Discard)
+	s, err := osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log, Offerings: []catalog.Offering{
+		{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
+		{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"silent": true, "off": false, "not": false, "on": true}
+	for _, version := range []string{"2.9", "2.17"} {
+		got := map[string]any{}
+		for _, service := range bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", version))["services"].([]any) {
+			for _, plan := range service.(map[string]any)["plans"].([]any) {
+				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: bindable (-want +got):\n%s", version, diff)
+		}
+	}
+}
+
+// INP-05: what clients send empty because they cannot leave it out is as absent;
+// what names something is not.
+func TestEmptyMembersAreAbsent(t *testing.T) {
+	const instance, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
+	const key = `{"service_id":"s","plan_id":"p","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`
+	asked := func(app, route string) func(any) bool {
+		return func(got any) bool {
+			q, ok := got.(broker.BindRequest)
+			return ok && q.AppGUID == app && q.Route == route
+		}
+	}
+	cases := map[string]struct {
+		reason, method, target, body string
+		status                       int
+		asked                        func(any) bool
+	}{
+		"ServiceKey":     {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
+		"ResourceCounts": {"the other place counts", "PUT", binding, strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201, asked("a", "")},
+		"Route":          {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201, asked("", "r.example.com")},
+		"AppIsNoString":  {"INP-03", "PUT", binding, strings.Replace(key, `"app_guid":""`, `"app_guid":{}`, 1), 400, nil},
+		"FetchInstance":  {"hints of a fetch", "GET", instance + "?service_id=&plan_id=", "", 200, nil},
+		"FetchBinding":   {"hints of a fetch", "GET", binding + "?service_id=&plan_id=", "", 200, nil},
+		"Poll":           {"hints of a poll", "GET", instance + "/last_operation?operation=&service_id=&plan_id=", "", 200, nil},
+		"Deprovision":    {"DEPR-05: required", "DELETE", instance + "?service_id=&plan_id=", "", 400, nil},
+		"PlanOfUpdate":   {"it would name the target", "PATCH", instance, `{"service_id":"s","plan_id":""}`, 400, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+			w := send(t, newServer(t, b, io.Discard), tc.method, tc.target, tc.body)
+			if w.Code != tc.status || tc.asked != nil && !tc.asked(b.asked) {
+				t.Errorf("%s: %d %s, want %d; the broker was asked %+v", tc.reason, w.Code, w.Body, tc.status, b.asked)
+			}
+		})
+	}
+}
+
 // A canary that is sent in every secret place must not reach the log.
 //
 // BIND-37, OID-06: neither credentials nor who asked.

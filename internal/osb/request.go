@@ -88,21 +88,6 @@ func (c *call) acceptsIncomplete() (bool, error) {
 	return permitted, nil
 }
 
-// hints reads the service and plan ids of a query. Absent is allowed, empty is
-// not (INP-05).
-func (c *call) hints() (serviceID, planID string, err error) {
-	for name, into := range map[string]*string{"service_id": &serviceID, "plan_id": &planID} {
-		values, ok := c.query[name]
-		if !ok {
-			continue
-		}
-		if *into = values[0]; *into == "" {
-			return "", "", lifecycle.Refuse(lifecycle.BadRequest, "The query parameter %s must not be empty.", name)
-		}
-	}
-	return serviceID, planID, nil
-}
-
 // An object is a JSON object whose member names are compared exactly; unknown
 // ones are never looked at (INP-06).
 type object map[string]json.RawMessage
@@ -178,6 +163,15 @@ func (o object) text(name string) (string, error) {
 		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s must not be empty.", name)
 	}
 	return s, nil
+}
+
+// emptied reads an optional string which is as absent when it is empty: clients
+// that are written in Go send such members always (INP-05).
+func (o object) emptied(name string) (string, error) {
+	if string(o[name]) == `""` {
+		return "", nil
+	}
+	return o.text(name)
 }
 
 // required reads a string that must be there (INP-04).

@@ -140,18 +140,21 @@ func (s *Server) shownTo(p platforms.Identity) (shown, error) {
 }
 
 // emitted is the catalog for a version: only binding_rotatable depends on it
-// (CAT-25, CAT-31).
+// (CAT-25, CAT-31). Each plan says whether it is bindable, since there are
+// platforms that take a plan without a word for one that is not (CAT-15).
 func emitted(offerings []catalog.Offering, api int) []catalog.Offering {
 	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
 	for i, o := range offerings {
-		if api < 17 {
-			plans := make([]catalog.Plan, len(o.Plans))
-			for j, p := range o.Plans {
+		plans := make([]catalog.Plan, len(o.Plans))
+		for j, p := range o.Plans {
+			bindable := o.PlanBindable(p)
+			p.Bindable = &bindable
+			if api < 17 {
 				p.BindingRotatable = nil
-				plans[j] = p
 			}
-			o.Plans = plans
+			plans[j] = p
 		}
+		o.Plans = plans
 		out[i] = o
 	}
 	return out
