@@ -225,6 +225,38 @@ func (b *bench) loopback() (*section, error) {
 	return out, nil
 }
 
+// together compares durable provisions by many clients with those by one: commits
+// that wait for the disk at the same time share it.
+func (b *bench) together() (*section, error) {
+	out := &section{heading: "Durable provisions over loopback, by the number of clients", mine: "these", theirs: "one client"}
+	by := func(clients int) func() (loadResult, error) {
+		return func() (loadResult, error) {
+			p, err := b.startLongshore(b.path("data"))
+			if err != nil {
+				return loadResult{}, err
+			}
+			defer p.kill()
+			l, err := provisions(nil)
+			if err != nil {
+				return loadResult{}, err
+			}
+			return drive(p.address, clients, b.measured/4, b.measured, l)
+		}
+	}
+	for _, clients := range []int{16, 64} {
+		name := fmt.Sprintf("%d clients", clients)
+		err := alternate(b.rounds, by(clients), by(1), func(many, one loadResult) {
+			out.add(name, "provisions/s", many.perSecond, one.perSecond)
+			out.add(name, "median, milliseconds", microseconds(many.median)/1e3, microseconds(one.median)/1e3)
+			out.add(name, "p99, milliseconds", microseconds(many.p99)/1e3, microseconds(one.p99)/1e3)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("durable provisions by %s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 func (b *bench) startLongshore(data string) (*process, error) {

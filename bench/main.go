@@ -21,6 +21,7 @@ func main() {
 	flag.DurationVar(&o.measured, "duration", time.Second, "how long a round over loopback is measured")
 	flag.DurationVar(&o.long, "inside", 200*time.Millisecond, "how long a round inside the process is measured")
 	flag.StringVar(&o.profile, "profile", "", "write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
+	flag.StringVar(&o.only, "only", "", "measure this `part` alone: handlers, loopback, together or starts")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -32,7 +33,7 @@ type options struct {
 	longshore, alone, peer string
 	rounds, clients        int
 	measured, long         time.Duration
-	profile                string
+	profile, only          string
 }
 
 func run(o options, out io.Writer) (err error) {
@@ -53,8 +54,14 @@ func run(o options, out io.Writer) (err error) {
 	}
 	_, _ = fmt.Fprintf(out, "%s on %s/%s, %d processors, %d rounds, %d clients; ratio: Longshore by brokerapi, median and min..max of the rounds\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds, o.clients)
-	for _, part := range []func() (*section, error){b.handlers, b.loopback, b.starts} {
-		s, err := part()
+	for _, part := range []struct {
+		name    string
+		measure func() (*section, error)
+	}{{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts}} {
+		if o.only != "" && o.only != part.name {
+			continue
+		}
+		s, err := part.measure()
 		if err != nil {
 			return err
 		}

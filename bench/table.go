@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -26,10 +27,12 @@ func (m *measure) ratios() []float64 {
 
 func median(values []float64) float64 { return quantile(slices.Sorted(slices.Values(values)), 0.5) }
 
-// A section is a table with a heading.
+// A section is a table with a heading, and with names for what it compares;
+// Longshore and brokerapi unless given.
 type section struct {
-	heading  string
-	measures []*measure
+	heading      string
+	mine, theirs string
+	measures     []*measure
 }
 
 func (s *section) add(what, unit string, ours, theirs float64) {
@@ -44,7 +47,7 @@ func (s *section) add(what, unit string, ours, theirs float64) {
 
 // print writes a table that is Markdown too.
 func (s *section) print(w io.Writer) {
-	rows := [][]string{{"", "", "Longshore", "brokerapi", "ratio", "min..max"}}
+	rows := [][]string{{"", "", cmp.Or(s.mine, "Longshore"), cmp.Or(s.theirs, "brokerapi"), "ratio", "min..max"}}
 	last := ""
 	for _, m := range s.measures {
 		r := m.ratios()

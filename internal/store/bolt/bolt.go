@@ -50,7 +50,8 @@ type Store struct {
 	identity string
 	db       *bbolt.DB
 	file     *os.File      // the one that db holds
-	writing  chan struct{} // held by the one commit that writes
+	queue    queue         // the sets of changes that wait to be written
+	writing  chan struct{} // held by the one commit that writes a group of them
 	latest   atomic.Int64  // the last transaction that is known to be in the file
 	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
 	closing  sync.Once
@@ -185,41 +186,17 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	return nil
 }
 
-func (s *Store) commit(ctx context.Context, changes []store.Change) error {
-	if !writes(changes) {
-		return s.view(ctx, func(b buckets) error { return b.apply(changes) })
-	}
-	// bbolt's own lock knows no context, so commits queue here.
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	committed, err := s.within(ctx, s.db.Update, func(b buckets) error {
-		// bbolt writes into whatever it takes for free, so we look again.
-		if _, _, err := checkHead(s.file, s.db.Info().PageSize); err != nil {
-			return err
-		}
-		return b.apply(changes)
-	})
-	if err == nil {
-		s.latest.Store(committed)
-	}
-	return err
-}
-
 func (s *Store) view(ctx context.Context, f func(buckets) error) error {
-	_, err := s.within(ctx, s.db.View, f)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := s.within(s.db.View, f)
 	return err
 }
 
 // within runs f in a transaction and returns its number. A panic or a memory
 // fault is ErrDamaged: bbolt trusts the pages that it reads.
-func (s *Store) within(ctx context.Context, transact func(func(*bbolt.Tx) error) error, f func(buckets) error) (id int64, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
+func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(buckets) error) (id int64, err error) {
 	if s.broken.Load() {
 		return 0, damaged("%q failed before", s.path)
 	}

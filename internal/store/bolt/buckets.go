@@ -77,16 +77,11 @@ func (b buckets) read(key []byte) (store.Record, bool, error) {
 	return r, err == nil, err
 }
 
-// apply makes all changes or returns an error, on which the transaction is
-// rolled back.
-func (b buckets) apply(changes []store.Change) error {
-	tally, err := b.number(tallyKey)
-	if err != nil {
-		return err
-	}
+// require returns ErrConflict unless each record is at the version that its
+// change names. It changes nothing.
+func (b buckets) require(changes []store.Change) error {
 	for _, c := range changes {
-		key := joinKey(c.Record.Key)
-		old, found, err := b.read(key)
+		old, _, err := b.read(joinKey(c.Record.Key))
 		if err != nil {
 			return err
 		}
@@ -94,13 +89,26 @@ func (b buckets) apply(changes []store.Change) error {
 			return fmt.Errorf("record %q of %q is at version %d, not %d: %w",
 				c.Record.Sort, c.Record.Partition, old.Version, c.Record.Version, store.ErrConflict)
 		}
+	}
+	return nil
+}
+
+// apply makes the changes, which require has allowed, and returns what they
+// add to the tally. On an error the transaction must be rolled back.
+func (b buckets) apply(changes []store.Change) (tally uint64, err error) {
+	for _, c := range changes {
 		if c.Action == store.ActionCheck {
 			continue
+		}
+		key := joinKey(c.Record.Key)
+		old, found, err := b.read(key)
+		if err != nil {
+			return 0, err
 		}
 		if found {
 			tally -= storedChecksum(b.records.Get(key))
 			if err := b.remove(key, old); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		if c.Action == store.ActionPut {
@@ -108,15 +116,12 @@ func (b buckets) apply(changes []store.Change) error {
 			next.Version++
 			sum, err := b.write(key, next)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			tally += sum
 		}
 	}
-	if !writes(changes) {
-		return nil
-	}
-	return b.about.Put(tallyKey, binary.BigEndian.AppendUint64(nil, tally))
+	return tally, nil
 }
 
 func (b buckets) remove(key []byte, old store.Record) error {
@@ -273,14 +278,4 @@ func (b buckets) check() (identity string, err error) {
 		err = damaged("the due index holds records that are not there")
 	}
 	return identity, err
-}
-
-// writes reports whether any of the changes changes something.
-func writes(changes []store.Change) bool {
-	for _, c := range changes {
-		if c.Action != store.ActionCheck {
-			return true
-		}
-	}
-	return false
 }

@@ -26,7 +26,7 @@ func TestKilled(t *testing.T) {
 			answered[fmt.Sprint("writer ", w)] = n
 			return true
 		}
-		for range 50 + 13*round {
+		for range 100 + 13*round {
 			if !read() {
 				t.Fatal("the other process ended by itself")
 			}
@@ -69,7 +69,7 @@ func TestKilled(t *testing.T) {
 		}
 		closeStore(t, s)
 	}
-	if len(answered) != 3 {
+	if len(answered) != 16 {
 		t.Errorf("only %v were answered, so the test proves little", answered)
 	}
 }

@@ -58,7 +58,7 @@ func writeForEver(path string) error {
 	if err != nil {
 		return err
 	}
-	const writers = 3
+	const writers = 16
 	var mu sync.Mutex // one line at a time
 	errs := make(chan error)
 	for w := range writers {
