@@ -31,7 +31,10 @@ const (
 
 // A Folder is a demo.Things over a folder. Several may be open on one folder,
 // in one process or in several.
-type Folder struct{ dir string }
+type Folder struct {
+	dir  string
+	turn chan struct{} // held by the one change of this process that has the lock, or waits for it
+}
 
 var _ demo.Things = (*Folder)(nil)
 
@@ -40,8 +43,8 @@ func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening folder of things: %w", err)
 	}
-	f := &Folder{dir: dir}
-	if err := f.locked(f.clean); err != nil {
+	f := &Folder{dir: dir, turn: make(chan struct{}, 1)}
+	if err := f.locked(context.Background(), f.clean); err != nil {
 		return nil, fmt.Errorf("opening folder of things: %w", err)
 	}
 	return f, nil
@@ -192,12 +195,9 @@ func (f *Folder) read(ctx context.Context, name string) (demo.Thing, error) {
 
 // change runs do under the lock, with the path of the thing.
 func (f *Folder) change(ctx context.Context, doing, name string, do func(path string) error) error {
-	err := ctx.Err()
+	err := checkName(name)
 	if err == nil {
-		err = checkName(name)
-	}
-	if err == nil {
-		err = f.locked(func() error { return do(f.path(name)) })
+		err = f.locked(ctx, func() error { return do(f.path(name)) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s thing %q: %w", doing, name, err)
@@ -237,7 +237,19 @@ func (f *Folder) write(t demo.Thing, put func(tmp string) error) (err error) {
 	return err
 }
 
-func (f *Folder) locked(do func() error) error {
+// locked runs do under the folder's lock, or returns the context's error. Hazard:
+// whoever waits for the system's lock keeps a thread, so one change of this
+// process waits for it at a time.
+func (f *Folder) locked(ctx context.Context, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	unlock, err := lock(filepath.Join(f.dir, lockName))
 	if err != nil {
 		return fmt.Errorf("locking folder of things: %w", err)

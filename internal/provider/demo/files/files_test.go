@@ -370,3 +370,20 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("files in the end (-want +got):\n%s", diff)
 	}
 }
+
+// A change that waits for its turn gives up with its context.
+func TestAWaitingChangeEndsWithItsContext(t *testing.T) {
+	f := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error, 1)
+	held := f.Hold()
+	go func() { waits <- f.Create(ctx, demo.Thing{Name: "a-thing"}) }()
+	cancel()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	held()
+	if err := f.Create(t.Context(), demo.Thing{Name: "a-thing"}); err != nil {
+		t.Errorf("the next change: %v", err)
+	}
+}
