@@ -330,7 +330,7 @@ func fetchBindingCases() []Case {
 		fetch("GETB-02/running", "a binding that is being made is 404", bindRunning, status(404)),
 		fetch("GETB-02/unbound", "a binding that was deleted is 404", unbound, status(404)),
 		{ID: "GETB-02/elsewhere", Since: 14, Title: "a binding is not found under another instance", given: bound, needs: []need{bindFetchable}, steps: []step{{get(elsewhere), status(404)}}},
-		{ID: "GETB-03", Level: Recommended, Since: 14, Title: "a binding that is being deleted is not found", given: unbinding, needs: []need{bindFetchable}, steps: []step{{get(binding), status(404, 422)}}},
+		{ID: "GETB-03", Level: Recommended, Since: 14, Title: "a binding that is being deleted is not shown", given: unbinding, needs: []need{bindFetchable}, steps: []step{{get(binding), status(404, 422)}}},
 		fetch("GETB-04", "a fetch gives what the bind gave", bound, status(200).that(sameGrant), withGrant),
 		{ID: "GETB-04/hints", Since: 16, Title: "the hints of a fetch are accepted", given: bound, needs: []need{bindFetchable}, steps: []step{{get(binding + ids), status(200).that(sameGrant)}}},
 		{ID: "LOB-01", Since: 14, Title: "a running bind is in progress", given: bindRunning, steps: []step{{get(bindingOperation + ofOperation), status(200).has("state", inProgress)}}},

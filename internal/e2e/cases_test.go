@@ -57,6 +57,7 @@ const (
 	bound          given = "a binding of a ready instance"
 	unbound        given = "a binding that was deleted"
 	binding        given = "a binding that is being made"
+	unbinding      given = "a binding that is being deleted"
 	boundAsync     given = "a binding of async-bind"
 	requiresApp    given = "a ready instance of requires-app"
 	notBindable    given = "a ready instance of not-bindable"
@@ -95,12 +96,14 @@ var steps = map[given][]httpCase{
 	unbound:        {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}, {method: "DELETE", path: "I/service_bindings/B?" + ids, status: 200}},
 	binding:        {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
 	boundAsync:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202}, {path: "poll binding"}},
-	requiresApp:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
-	notBindable:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
-	notUpdateable:  {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
-	volume:         {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
-	asyncBindable:  {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
-	maintained:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
+	unbinding: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}, {method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202},
+		{method: "DELETE", path: "I/service_bindings/B" + async + "&service_id=$demo&plan_id=$async-bind", status: 202}},
+	requiresApp:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$requires-app",` + place + `}`, status: 201}},
+	notBindable:   {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`, status: 201}},
+	notUpdateable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
+	volume:        {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`, status: 201}},
+	asyncBindable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
+	maintained:    {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
 }
 
 func version(v string) map[string]string { return map[string]string{"X-Broker-API-Version": v} }
@@ -309,6 +312,7 @@ func httpCases() []httpCase {
 		{rule: "GETB-01", given: boundAsync, method: "GET", path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
 		{rule: "GETB-02", given: ready, method: "GET", path: "I/service_bindings/B", status: 404},
 		{rule: "GETB-02", given: binding, method: "GET", path: "I/service_bindings/B", status: 404},
+		{rule: "GETB-03", given: unbinding, method: "GET", path: "I/service_bindings/B", status: 422, has: conflictError("ConcurrencyError")},
 		{rule: "GETB-02", given: unbound, method: "GET", path: "I/service_bindings/B", status: 404},
 		{rule: "LOB-01", given: binding, method: "GET", path: "I/service_bindings/B/last_operation?operation=$operation", status: 200, has: []string{`state="in progress"`}},
 		{rule: "LOB-02", given: ready, method: "GET", path: "I/service_bindings/B/last_operation", status: 404},

@@ -84,7 +84,9 @@ func (b Binding) OnSucceed(instance string) error {
 	}
 }
 
-// OnRead answers a GET of a binding (GETB-01 to GETB-03).
+// OnRead answers a GET of a binding (GETB-01 to GETB-03). Of one that is being
+// removed it does not say that there is none: platforms that go by a GET would
+// forget it, and its removal may yet fail.
 func (b Binding) OnRead() error {
 	switch b.State {
 	case Ready, DeleteFailed:
@@ -92,7 +94,9 @@ func (b Binding) OnRead() error {
 			return Refuse(NotFound, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
 		}
 		return nil
-	default: // Absent, Creating, CreateFailed, Deleting, Deleted
+	case Deleting:
+		return RefuseConcurrent()
+	default: // Absent, Creating, CreateFailed, Deleted
 		return Refuse(NotFound, "There is no service binding with this id.")
 	}
 }
