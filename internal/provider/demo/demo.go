@@ -26,9 +26,6 @@ package demo
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -91,8 +88,7 @@ func (p *Provider) instanceStep(in provider.Instance) (step, error) {
 	var err error
 	s.wishes, err = p.wishesOf(in.Operation, in.Parameters, in.Settings)
 	tags := provider.TagsOf(in)
-	name := instanceName(in)
-	s.wanted = Thing{Name: name, Tags: tags, Created: s.now, Plan: in.PlanID, Parameters: digest(name, in.Parameters)}
+	s.wanted = Thing{Name: instanceName(in), Tags: tags, Created: s.now, Plan: in.PlanID}
 	return s, err
 }
 
@@ -101,8 +97,7 @@ func (p *Provider) bindingStep(b provider.Binding) (step, error) {
 	var err error
 	s.wishes, err = p.wishesOf(s.op, b.Parameters, b.Instance.Settings)
 	tags := provider.BindingTagsOf(b)
-	name := provider.Name(namePrefix, roleBinding, tags)
-	s.wanted = Thing{Name: name, Tags: tags, Created: s.now, Plan: b.Instance.PlanID, Parameters: digest(name, b.Parameters)}
+	s.wanted = Thing{Name: provider.Name(namePrefix, roleBinding, tags), Tags: tags, Created: s.now, Plan: b.Instance.PlanID}
 	return s, err
 }
 
@@ -118,7 +113,7 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 	return p.create(ctx, s)
 }
 
-// Update makes the instance's thing be of the plan and parameters in in.
+// Update makes the instance's thing be of the plan in in.
 func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Status{}, err
@@ -148,7 +143,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 			return s.waiting(t), nil
 		}
 		c := s.change()
-		c.Plan, c.Parameters = s.wanted.Plan, s.wanted.Parameters
+		c.Plan = s.wanted.Plan
 		t = t.begun(s.now, c)
 		err = p.things.Replace(ctx, t)
 		if errors.Is(err, ErrChanged) {
@@ -395,11 +390,4 @@ func (s step) change() Change {
 // instanceName is the name of an instance's thing.
 func instanceName(in provider.Instance) string {
 	return provider.Name(namePrefix, roleInstance, provider.TagsOf(in))
-}
-
-// digest tells parameters apart without keeping them. The name is in it so
-// that equal parameters of two things do not look equal.
-func digest(name string, parameters json.RawMessage) string {
-	sum := sha256.Sum256(append([]byte(name+"\n"), parameters...))
-	return hex.EncodeToString(sum[:16])
 }

@@ -56,17 +56,16 @@ type Things interface {
 }
 
 // A Thing is what the demo makes, one for each instance and one for each
-// binding. It holds no parameters and no password in clear.
+// binding. It holds no password in clear, and of the parameters nothing at all:
+// of a digest, whoever reads the place guesses what is short, such as a PIN.
 type Thing struct {
 	Name    string        `json:"name"`
 	Tags    provider.Tags `json:"tags"`
 	Created time.Time     `json:"created"`
 	// Ready is when the creation ends or has ended; zero if it fails.
 	Ready time.Time `json:"ready,omitzero"`
-	// Plan and Parameters say what an instance is; of the parameters only a
-	// digest is kept.
-	Plan       string `json:"plan"`
-	Parameters string `json:"parameters"`
+	// Plan says what an instance is.
+	Plan string `json:"plan"`
 	// Verifier recognises the password of a binding.
 	Verifier *Verifier `json:"verifier,omitempty"`
 	// Expires ends the password by itself; zero never.
@@ -92,9 +91,8 @@ type Change struct {
 	Began     time.Time     `json:"began"`
 	Ends      time.Time     `json:"ends"`
 	Fails     bool          `json:"fails,omitempty"`
-	// Plan and Parameters are what an update will make of the instance.
-	Plan       string `json:"plan,omitempty"`
-	Parameters string `json:"parameters,omitempty"`
+	// Plan is what an update will make of the instance.
+	Plan string `json:"plan,omitempty"`
 }
 
 // A Past is an operation that has ended.
@@ -123,7 +121,7 @@ func (t Thing) settled(now time.Time) Thing {
 		return t
 	}
 	if c.Kind == provider.KindUpdate && !c.Fails {
-		t.Plan, t.Parameters = c.Plan, c.Parameters
+		t.Plan = c.Plan
 	}
 	t.Change = nil
 	t.Past = append(slices.Clone(t.Past), Past{Operation: c.Operation, Kind: c.Kind, Failed: c.Fails})

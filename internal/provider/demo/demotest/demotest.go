@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func Run(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing
 				if err != nil {
 					t.Fatal(err)
 				}
-				return fmt.Sprintf("%+v %v %s %s", thing.Tags, thing.Created, thing.Plan, thing.Parameters)
+				return fmt.Sprintf("%+v %v %s %s", thing.Tags, thing.Created, thing.Plan, lastUpdate(thing))
 			},
 			Opens: func(t testing.TB, g *provider.Grant) bool {
 				t.Helper()
@@ -74,6 +75,17 @@ func Run(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing
 			PageSize: pageSize,
 		}
 	})
+}
+
+// lastUpdate is the operation that made the thing what it is; empty if it is as
+// it was made.
+func lastUpdate(t demo.Thing) string {
+	for _, p := range slices.Backward(t.Past) {
+		if p.Kind == provider.KindUpdate && !p.Failed {
+			return p.Operation
+		}
+	}
+	return ""
 }
 
 // Accepts reports whether the demo lets in who has the grant.

@@ -4,6 +4,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,14 +59,34 @@ func (f *Folder) clean() error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), leftover) {
-			if err := os.Remove(filepath.Join(f.dir, e.Name())); err != nil {
-				return err
-			}
+		switch {
+		case strings.HasPrefix(e.Name(), leftover):
+			err = os.Remove(filepath.Join(f.dir, e.Name()))
+		case strings.HasSuffix(e.Name(), extension):
+			err = f.withoutDigest(filepath.Join(f.dir, e.Name()))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	// A crash may also have come between a change and its sync.
 	return syncFolder(f.dir)
+}
+
+// digest is the member in which earlier programs kept a digest of the user's
+// parameters, which tells those that can be guessed. Within a text, its quotes
+// would be escaped.
+var digest = []byte(`"parameters":`)
+
+// withoutDigest writes a thing again that an earlier program wrote. What cannot
+// be read is left as it is: whoever asks for it is told.
+func (f *Folder) withoutDigest(path string) error {
+	var t demo.Thing
+	body, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(body, digest) || json.Unmarshal(body, &t) != nil {
+		return nil
+	}
+	return f.write(t, func(tmp string) error { return os.Rename(tmp, path) })
 }
 
 // Create implements demo.Things.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 )
 
@@ -24,16 +25,15 @@ var created = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
 // whole is a thing with every field set.
 func whole(name string) demo.Thing {
 	return demo.Thing{
-		Name:       name,
-		Tags:       provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
-		Created:    created,
-		Ready:      created.Add(time.Second),
-		Plan:       "plan",
-		Parameters: "digest",
-		Verifier:   &demo.Verifier{Salt: "salt", Sum: "sum"},
+		Name:     name,
+		Tags:     provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
+		Created:  created,
+		Ready:    created.Add(time.Second),
+		Plan:     "plan",
+		Verifier: &demo.Verifier{Salt: "salt", Sum: "sum"},
 		Change: &demo.Change{
 			Operation: "op-2", Kind: provider.KindUpdate, Began: created, Ends: created.Add(time.Minute), Fails: true,
-			Plan: "plan-2", Parameters: "digest-2",
+			Plan: "plan-2",
 		},
 		Past:           []demo.Past{{Operation: "op-1", Kind: provider.KindDeprovision, Failed: true}},
 		DeletionFailed: true,
@@ -106,6 +106,71 @@ func TestThings(t *testing.T) {
 	if page, next, err := f.List(ctx, ""); len(page) > 0 || next != "" || err != nil {
 		t.Errorf("list after all is gone: %v, %q, %v", page, next, err)
 	}
+}
+
+// PINs cannot be guessed from what lies in the folder.
+func TestParametersCannotBeGuessed(t *testing.T) {
+	demotest.RunGuesses(t, func(t *testing.T) (demo.Things, func() string) {
+		dir := t.TempDir()
+		return open(t, dir), func() string { return all(t, dir) }
+	})
+}
+
+// all is all that lies in the folder.
+func all(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		must(t, err)
+		fmt.Fprintf(&out, "%s\n%s\n", e.Name(), body)
+	}
+	return out.String()
+}
+
+// What earlier programs wrote is read, updated and deleted, and loses its digests
+// when the folder is opened.
+func TestThingsWithADigest(t *testing.T) {
+	const digest = "5c1f0d9a5d3cbe0c8a2dbe5e21f3f2ab"
+	dir := t.TempDir()
+	f := open(t, dir)
+	odd := whole("odd")
+	odd.Tags.Instance = `"parameters": "mine"`
+	must(t, errors.Join(f.Create(t.Context(), whole("a")), f.Create(t.Context(), odd)))
+	path, oddPath := filepath.Join(dir, "a.json"), filepath.Join(dir, "odd.json")
+	body, err := os.ReadFile(path)
+	must(t, err)
+	oddBefore, err := os.Stat(oddPath)
+	must(t, err)
+	for _, plan := range []string{`"plan": "plan",`, `"plan": "plan-2"`} {
+		body = []byte(strings.Replace(string(body), plan, strings.TrimSuffix(plan, ",")+`, "parameters": "`+digest+`"`+plan[len(strings.TrimSuffix(plan, ",")):], 1))
+	}
+	if n := strings.Count(string(body), digest); n != 2 {
+		t.Fatalf("%d digests in %s", n, body)
+	}
+	must(t, os.WriteFile(path, body, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "damaged.json"), []byte(`{"parameters": "`), 0o600))
+
+	f = open(t, dir)
+	if left := all(t, dir); strings.Contains(left, digest) {
+		t.Errorf("a digest is left:\n%s", left)
+	}
+	read, err := f.Get(t.Context(), "a")
+	must(t, err)
+	want := whole("a")
+	want.Revision = read.Revision
+	if diff := cmp.Diff(want, read); diff != "" {
+		t.Errorf("thing (-written +read):\n%s", diff)
+	}
+	if oddAfter, err := os.Stat(oddPath); err != nil || !os.SameFile(oddBefore, oddAfter) {
+		t.Errorf("a thing without a digest was written again: %v", err)
+	}
+	must(t, f.Replace(t.Context(), read))
+	read, err = f.Get(t.Context(), "a")
+	must(t, err)
+	must(t, f.Delete(t.Context(), read))
 }
 
 func TestPermissions(t *testing.T) {

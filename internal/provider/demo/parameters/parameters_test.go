@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,16 +70,15 @@ var created = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
 // whole is a thing with every field set.
 func whole(name string) demo.Thing {
 	return demo.Thing{
-		Name:       name,
-		Tags:       provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
-		Created:    created,
-		Ready:      created.Add(time.Second),
-		Plan:       "plan",
-		Parameters: "digest",
-		Verifier:   &demo.Verifier{Salt: "salt", Sum: "sum"},
+		Name:     name,
+		Tags:     provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
+		Created:  created,
+		Ready:    created.Add(time.Second),
+		Plan:     "plan",
+		Verifier: &demo.Verifier{Salt: "salt", Sum: "sum"},
 		Change: &demo.Change{
 			Operation: "op-2", Kind: provider.KindUpdate, Began: created, Ends: created.Add(time.Minute), Fails: true,
-			Plan: "plan-2", Parameters: "digest-2",
+			Plan: "plan-2",
 		},
 		Past:           []demo.Past{{Operation: "op-1", Kind: provider.KindDeprovision, Failed: true}},
 		DeletionFailed: true,
@@ -97,6 +97,68 @@ func isError(t *testing.T, what string, err, want error) {
 	if !errors.Is(err, want) {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
+}
+
+// PINs cannot be guessed from what lies in SSM.
+func TestParametersCannotBeGuessed(t *testing.T) {
+	demotest.RunGuesses(t, func(t *testing.T) (demo.Things, func() string) {
+		path := newPath(t)
+		return open(t, path), func() string {
+			var out strings.Builder
+			client := newClient(t)
+			page, err := client.GetParametersByPath(t.Context(), &ssm.GetParametersByPathInput{Path: &path})
+			must(t, err)
+			if page.NextToken != nil {
+				t.Fatal("there is more than a page of parameters")
+			}
+			slices.SortFunc(page.Parameters, func(a, b types.Parameter) int { return strings.Compare(*a.Name, *b.Name) })
+			for _, p := range page.Parameters {
+				tags, err := client.ListTagsForResource(t.Context(), &ssm.ListTagsForResourceInput{ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: p.Name})
+				must(t, err)
+				slices.SortFunc(tags.TagList, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
+				fmt.Fprintf(&out, "%s %s", strings.TrimPrefix(*p.Name, path), *p.Value)
+				for _, tag := range tags.TagList {
+					fmt.Fprintf(&out, " %s=%s", *tag.Key, *tag.Value)
+				}
+				out.WriteByte('\n')
+			}
+			return out.String()
+		}
+	})
+}
+
+// What earlier programs wrote is read, updated and deleted; an update leaves
+// nothing of the digests that it held.
+func TestThingsWithADigest(t *testing.T) {
+	ctx, path := t.Context(), newPath(t)
+	s, client := open(t, path), newClient(t)
+	must(t, s.Create(ctx, whole("a")))
+	name := path + "/a"
+	value := func() string {
+		out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+		must(t, err)
+		return *out.Parameter.Value
+	}
+	old := strings.NewReplacer(`"plan":"plan"`, `"plan":"plan","parameters":"5c1f"`, `"plan":"plan-2"`, `"plan":"plan-2","parameters":"5c1f"`).Replace(value())
+	if strings.Count(old, "5c1f") != 2 {
+		t.Fatal(old)
+	}
+	_, err := client.PutParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &old, Type: types.ParameterTypeString, Overwrite: aws.Bool(true)})
+	must(t, err)
+	read, err := s.Get(ctx, "a")
+	must(t, err)
+	want := whole("a")
+	want.Revision = read.Revision
+	if diff := cmp.Diff(want, read); diff != "" {
+		t.Errorf("thing (-written +read):\n%s", diff)
+	}
+	must(t, s.Replace(ctx, read))
+	if strings.Contains(value(), "5c1f") {
+		t.Errorf("a digest is left: %s", value())
+	}
+	read, err = s.Get(ctx, "a")
+	must(t, err)
+	must(t, s.Delete(ctx, read))
 }
 
 func TestThings(t *testing.T) {
