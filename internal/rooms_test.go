@@ -52,6 +52,7 @@ var order = []string{
 	"internal/provider/demo",
 	"internal/provider",
 	"internal/catalog",
+	"internal/spelling",
 	"internal/metrics",
 	"internal/logs",
 	"offerings",

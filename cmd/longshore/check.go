@@ -3,32 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/spf13/cobra"
+
 	"github.com/longshore/longshore/internal/conformance"
 	"github.com/longshore/longshore/internal/conformance/report"
 )
 
 // errNotConform says that a broker was checked, and that something failed.
 var errNotConform = errors.New("the check has failed")
-
-// A cannotRun says that there was nothing to judge: the exit status is 2.
-type cannotRun struct{ cause error }
-
-func (e *cannotRun) Error() string { return e.cause.Error() }
-
-func (e *cannotRun) Unwrap() error { return e.cause }
 
 // A checking is what `longshore check` was called with.
 type checking struct {
@@ -39,14 +30,44 @@ type checking struct {
 	list    bool
 }
 
-func check(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
-	c, err := checkFlags(args, getenv)
-	switch {
-	case err != nil:
-		return err
-	case c.list:
-		return listCases(out, c.options)
+func newCheck(getenv func(string) string) *cobra.Command {
+	g := given{getenv: getenv}
+	k := checking{options: conformance.Options{Now: time.Now}}
+	c := &cobra.Command{
+		Use: "check URL", Short: "Ask any broker whether it keeps to the Open Service Broker API", Args: oneURL,
+		Long: `Ask any broker whether it keeps to the Open Service Broker API. It makes instances
+and bindings, and removes them. The exit status is 0 if the broker does, 1 if
+something failed, and 2 if it could not be asked.`,
+		Example: `  longshore check https://broker.example.com --username broker
+  longshore check https://broker.example.com --username broker --plan small --level MUST
+  longshore check --list --only '^PROV'`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	g.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
+	f := c.Flags()
+	format := f.String("format", "text", "`FORMAT` of the report: text, json or junit")
+	f.StringVar(&k.output, "output", "", "`FILE` for the report; standard output unless given")
+	only := f.String("only", "", "only the cases whose id and title match the `REGEXP`, such as ^BIND")
+	level := f.String("level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY")
+	f.IntVar(&k.options.Parallel, "jobs", 4, "how many cases run at a time, `N`")
+	update := f.String("update-parameters", "", "`JSON` object that every update is given")
+	f.BoolVar(&k.list, "list", false, "print the cases, and ask nothing")
+	choice(c, "format", "text", "json", "junit")
+	choice(c, "level", "MUST", "SHOULD", "REC", "MAY")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		k, err := k.complete(g, args, *format, *only, *level, *update)
+		switch {
+		case err != nil:
+			return err
+		case k.list:
+			return listCases(c.OutOrStdout(), k.options)
+		}
+		return check(c.Context(), k, c.OutOrStdout(), c.ErrOrStderr())
+	}
+	return c
+}
+
+func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
 	if c.output != "" { // before an hour of work, not after it
 		f, err := os.OpenFile(c.output, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
@@ -82,95 +103,42 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 	return os.WriteFile(c.output, content.Bytes(), 0o644)
 }
 
-// checkFlags reads the command line of `longshore check`.
-func checkFlags(args []string, getenv func(string) string) (checking, error) {
-	c := checking{options: conformance.Options{Now: time.Now}}
-	var format, only, level, version string
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.target.Username, "username", getenv(app.EnvUsername), "")
-	flags.StringVar(&c.target.Password, "password", getenv(app.EnvPassword), "")
-	flags.StringVar(&format, "format", "text", "")
-	flags.StringVar(&c.output, "output", "", "")
-	flags.StringVar(&only, "only", "", "")
-	flags.StringVar(&level, "level", "MAY", "")
-	flags.StringVar(&version, "api-version", "2."+strconv.Itoa(conformance.NewestMinor), "")
-	flags.IntVar(&c.options.Parallel, "jobs", 4, "")
-	flags.StringVar(&c.options.Service, "service", "", "")
-	flags.StringVar(&c.options.Plan, "plan", "", "")
-	flags.DurationVar(&c.options.OperationTimeout, "timeout", 10*time.Minute, "")
-	parameters := flags.String("parameters", "", "")
-	update := flags.String("update-parameters", "", "")
-	bind := flags.String("bind-parameters", "", "")
-	flags.BoolVar(&c.list, "list", false, "")
-	urls, err := interspersed(flags, args)
-	if err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return c, err
-		}
-		return c, &usageError{err.Error()}
-	}
+// complete reads what the flags were given, and refuses what cannot be.
+func (k checking) complete(g given, args []string, format, only, level, update string) (_ checking, err error) {
 	wrong := func(format string, args ...any) (checking, error) {
-		return c, &usageError{fmt.Sprintf(format, args...)}
+		return k, &usageError{fmt.Sprintf(format, args...)}
 	}
 	var ok bool
-	if c.write, ok = report.Formats[format]; !ok {
+	if k.write, ok = report.Formats[format]; !ok {
 		return wrong("--format is text, json or junit, not %q", format)
 	}
-	if c.options.Level, ok = conformance.ParseLevel(level); !ok {
+	if k.options.Level, ok = conformance.ParseLevel(level); !ok {
 		return wrong("--level is MUST, SHOULD, REC or MAY, not %q", level)
 	}
 	if only != "" {
-		if c.options.Only, err = regexp.Compile(only); err != nil {
+		if k.options.Only, err = regexp.Compile(only); err != nil {
 			return wrong("--only is not a regular expression: %v", err)
 		}
 	}
-	if c.options.Minor, err = minorOf(version, conformance.OldestMinor, conformance.NewestMinor); err != nil {
-		return c, err
+	if k.options.Minor, err = minorOf(g.version, conformance.OldestMinor, conformance.NewestMinor); err != nil {
+		return k, err
 	}
-	if c.options.Parallel < 1 || c.options.OperationTimeout <= 0 {
+	if k.options.Parallel < 1 || g.timeout <= 0 {
 		return wrong("--jobs and --timeout are above zero")
 	}
-	for _, p := range []struct {
-		name, text string
-		into       *map[string]any
-	}{{"parameters", *parameters, &c.options.Parameters}, {"update-parameters", *update, &c.options.UpdateParameters}, {"bind-parameters", *bind, &c.options.BindParameters}} {
-		if p.text != "" && json.Unmarshal([]byte(p.text), p.into) != nil {
-			return wrong("--%s is not a JSON object", p.name)
-		}
+	if k.options.UpdateParameters, err = object("update-parameters", update); err != nil {
+		return k, err
 	}
-	switch {
-	case c.list && len(urls) == 0:
-	case len(urls) != 1:
-		return wrong("check takes one URL, not %d", len(urls))
-	case c.target.Username == "" || c.target.Password == "":
-		return wrong("check needs --username and --password, or %s and %s", app.EnvUsername, app.EnvPassword)
-	default:
-		c.target.URL = urls[0]
+	if k.options.Parameters, k.options.BindParameters, err = g.objects(); err != nil {
+		return k, err
 	}
-	return c, nil
-}
-
-// minorOf reads a version of the API, 2.oldest to 2.newest.
-func minorOf(version string, oldest, newest int) (int, error) {
-	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
-	if !strings.HasPrefix(version, "2.") || err != nil || minor < oldest || minor > newest {
-		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", oldest, newest, version)}
+	k.options.Service, k.options.Plan, k.options.OperationTimeout = g.service, g.plan, g.timeout
+	if k.list && len(args) == 0 {
+		return k, nil
 	}
-	return minor, nil
-}
-
-// interspersed parses flags that may also stand after the arguments.
-func interspersed(flags *flag.FlagSet, args []string) (rest []string, err error) {
-	for len(args) > 0 {
-		if err := flags.Parse(args); err != nil {
-			return nil, err
-		}
-		if args = flags.Args(); len(args) > 0 {
-			rest, args = append(rest, args[0]), args[1:]
-		}
-	}
-	return rest, nil
+	k.target = conformance.Target{Username: g.username, Password: g.password}
+	k.target.URL, err = g.broker("check", args)
+	return k, err
 }
 
 // listCases prints the cases that would be asked.

@@ -3,62 +3,32 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
-	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/osb"
 )
 
 // version is set when a release is built.
 var version = ""
 
-// A usageError says that the command line cannot be understood.
-type usageError struct{ what string }
-
-func (e *usageError) Error() string { return e.what }
-
-func dispatch(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
-	if len(args) == 0 {
-		return &usageError{"say what to do"}
-	}
-	switch args[0] {
-	case "serve":
-		return serve(ctx, args[1:], getenv, out, diagnostics)
-	case "catalog":
-		return validate(args[1:], out)
-	case "platform":
-		return platform(ctx, args[1:], out, diagnostics)
-	case "instances", "bindings", "operations":
-		return listing(ctx, operator.What(args[0]), args[1:], out, diagnostics)
-	case "retry":
-		return retry(ctx, args[1:], out)
-	case "settle":
-		return settle(ctx, args[1:], out)
-	case "reaper":
-		return reaperCommand(ctx, args[1:], out)
-	case "rebuild":
-		return rebuild(ctx, args[1:], out)
-	case "check":
-		return check(ctx, args[1:], getenv, out, diagnostics)
-	case "try":
-		return try(ctx, args[1:], getenv, out, diagnostics)
-	case "version":
-		_, err := fmt.Fprintln(out, "longshore", versionText())
-		return err
-	case "help", "-h", "-help", "--help":
-		_, err := fmt.Fprint(out, usage)
-		return err
-	default:
-		return &usageError{fmt.Sprintf("unknown command %q", args[0])}
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which version this is", Args: takes(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "longshore", versionText())
+			return err
+		},
 	}
 }
 
@@ -72,16 +42,24 @@ func versionText() string {
 	return "(unknown)"
 }
 
-// validate checks offering files. Broken ones are listed with file, line and
-// remedy, all of them at once.
-func validate(args []string, out io.Writer) error {
-	if len(args) == 0 || args[0] != "validate" || len(args) > 2 {
-		return &usageError{"catalog knows one command: catalog validate [DIR]"}
-	}
-	dir := ""
-	if len(args) == 2 {
-		dir = args[1]
-	}
+func newCatalog() *cobra.Command {
+	catalog := &cobra.Command{Use: "catalog", Short: "Check offering files"}
+	catalog.AddCommand(&cobra.Command{
+		Use: "validate [DIR]", Short: "Check the shipped offering files and those in DIR", Args: takes(0, 1, ""),
+		Long: "Check the shipped offering files and those in DIR. All that is wrong is said at once, each with its file, line and remedy.",
+		RunE: func(c *cobra.Command, args []string) error {
+			return validate(strings.Join(args, ""), c.OutOrStdout())
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	})
+	return catalog
+}
+
+// validate checks the shipped offering files and those of a folder, if one is
+// given.
+func validate(dir string, out io.Writer) error {
 	offered, err := app.LoadCatalog(dir)
 	if err != nil {
 		return err
@@ -105,22 +83,37 @@ const (
 	maxHeaderBytes  = 64 << 10
 )
 
-// serve runs the embedded broker until the context ends.
-func serve(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
-	settings := app.Settings{}
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&settings.Listen, "listen", "127.0.0.1:8080", "")
-	flags.StringVar(&settings.Data, "data", ".longshore", "")
-	flags.StringVar(&settings.Offerings, "offerings", "", "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return err
-	case err != nil:
-		return &usageError{err.Error()}
-	case flags.NArg() > 0:
-		return &usageError{fmt.Sprintf("serve does not take %q", flags.Arg(0))}
+func newServe(getenv func(string) string) *cobra.Command {
+	var s app.Settings
+	c := &cobra.Command{
+		Use: "serve", Short: "Run the broker in this process, with no cloud account", Args: takes(0, 0, ""),
+		Long: `Run the broker in this process, with no cloud account. Everything that it keeps
+is in one folder; what was running when it ended goes on at its next start.
+
+Settings from the environment:
+
+  LONGSHORE_USERNAME, LONGSHORE_PASSWORD
+      what the platform logs in with; generated and kept in the folder unless
+      both are set
+  LONGSHORE_DEMO_DELAY
+      how long the demo's asynchronous steps take, such as 500ms; 3s unless set
+  LONGSHORE_REAPER_DRY_RUN
+      true has the reaper only report what no record knows of
+  LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
+      bounds of Retry-After; 1s and 1m unless set`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return serve(c.Context(), s, getenv, c.OutOrStdout(), c.ErrOrStderr())
+		},
 	}
+	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
+	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, the demo's things")
+	c.Flags().StringVar(&s.Offerings, "offerings", "", "`DIR` of your own offering files, beside the shipped ones")
+	folders(c, "data", "offerings")
+	return c
+}
+
+// serve runs the embedded broker until the context ends.
+func serve(ctx context.Context, settings app.Settings, getenv func(string) string, out, diagnostics io.Writer) error {
 	settings, err := settings.Complete(getenv)
 	if err != nil {
 		return err

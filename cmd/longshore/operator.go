@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -24,13 +25,14 @@ type place struct {
 	anew bool
 }
 
-func (p *place) flags(name string) *flag.FlagSet {
-	f := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.StringVar(&p.data, "data", ".longshore", "")
-	f.StringVar(&p.stack, "stack", "", "")
-	f.StringVar(&p.offerings, "offerings", "", "")
-	return f
+// dataFolder is the one unless another is named.
+const dataFolder = ".longshore"
+
+func (p *place) flags(c *cobra.Command) {
+	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
+	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offering files, with --data")
+	folders(c, "data", "offerings")
 }
 
 func (p *place) open(ctx context.Context) (app.Console, func(), error) {
@@ -41,29 +43,20 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 	return app.FolderConsole(ctx, p.data, p.offerings, p.anew)
 }
 
-// parse reads a command's flags and no more than so many arguments.
-func parse(f *flag.FlagSet, args []string, most int) ([]string, error) {
-	rest, err := interspersed(f, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return nil, err
-	case err != nil:
-		return nil, &usageError{err.Error()}
-	case len(rest) > most:
-		return nil, &usageError{fmt.Sprintf("%s does not take %q", f.Name(), rest[most])}
-	}
-	return rest, nil
+// A format is how a command prints: a table or JSON.
+type format string
+
+func (f *format) flag(c *cobra.Command) {
+	c.Flags().StringVar((*string)(f), "format", "table", "`FORMAT` of what is printed: table or json")
+	choice(c, "format", "table", "json")
 }
 
-// formatted says that a command can print a table or JSON.
-func formatted(f *flag.FlagSet) *string { return f.String("format", "table", "") }
-
-// asJSON reports whether JSON was asked for.
-func asJSON(format string) (bool, error) {
-	if format != "table" && format != "json" {
-		return false, &usageError{fmt.Sprintf("--format %q is neither table nor json", format)}
+// machine reports whether JSON was asked for.
+func (f format) machine() (bool, error) {
+	if f != "table" && f != "json" {
+		return false, &usageError{fmt.Sprintf("--format %q is neither table nor json", string(f))}
 	}
-	return format == "json", nil
+	return f == "json", nil
 }
 
 func printJSON(out io.Writer, v any) error {
@@ -80,33 +73,44 @@ func each[T any](all []T) []T {
 	return all
 }
 
-// listing lists instances, bindings or operations.
-func listing(ctx context.Context, what operator.What, args []string, out, diagnostics io.Writer) error {
-	var p place
-	q := operator.Query{What: what}
-	f := p.flags(string(what))
-	f.StringVar(&q.Platform, "platform", "", "")
-	f.StringVar(&q.State, "state", "", "")
-	f.StringVar(&q.Plan, "plan", "", "")
-	format := formatted(f)
-	watch := f.Bool("watch", false, "")
-	rest, err := parse(f, args, 1)
-	if err != nil {
-		return err
+// newListing makes the command that lists instances, bindings or operations.
+func newListing(what operator.What) *cobra.Command {
+	var (
+		p     place
+		f     format
+		watch bool
+		q     = operator.Query{What: what}
+		one   = map[bool]string{true: "TOKEN", false: "ID"}[what == operator.Operations]
+	)
+	c := &cobra.Command{
+		Use: fmt.Sprintf("%s [%s]", what, one), Short: fmt.Sprintf("List the %s, or show one in full", what), Args: takes(0, 1, ""),
+		Long: fmt.Sprintf(`List the %s, or show the one in full whose %s is given, or begins like it.`, what, one),
+		RunE: func(c *cobra.Command, args []string) error {
+			machine, err := f.machine()
+			if err != nil {
+				return err
+			}
+			q.ID = strings.Join(args, "")
+			return listing(c.Context(), p, q, machine, watch, c.OutOrStdout(), c.ErrOrStderr())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	machine, err := asJSON(*format)
-	if err != nil {
-		return err
-	}
-	if len(rest) == 1 {
-		q.ID = rest[0]
-	}
+	p.flags(c)
+	f.flag(c)
+	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`")
+	c.Flags().StringVar(&q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation")
+	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
+	c.Flags().BoolVar(&watch, "watch", false, "follow what runs, until nothing does")
+	return c
+}
+
+func listing(ctx context.Context, p place, q operator.Query, machine, watch bool, out, diagnostics io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	if *watch {
+	if watch {
 		return watchRows(ctx, console, q, out)
 	}
 	rows, err := console.List(ctx, q)
@@ -120,13 +124,13 @@ func listing(ctx context.Context, what operator.What, args []string, out, diagno
 		return printJSON(out, each(rows))
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(out, "No %s.\n", what)
+		_, err := fmt.Fprintf(out, "No %s.\n", q.What)
 		return err
 	}
 	if q.ID != "" && len(rows) == 1 {
 		return show(out, rows[0])
 	}
-	return table(out, what, rows)
+	return table(out, q.What, rows)
 }
 
 func table(out io.Writer, what operator.What, rows []operator.Row) error {
@@ -271,22 +275,29 @@ func progressLine(r operator.Row, now time.Time) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %3d %%  %s of %s: %s  %s", bar(percent), percent, op.Kind, name, op.Phase, op.Description))
 }
 
-// retry drives an operation again.
-func retry(ctx context.Context, args []string, out io.Writer) error {
+func newRetry() *cobra.Command {
 	var p place
-	rest, err := parse(p.flags("retry"), args, 1)
-	if err != nil {
-		return err
+	c := &cobra.Command{
+		Use: "retry TOKEN", Short: "Drive an operation again, or delete what failed", Args: takes(1, 1, tokens),
+		Long: `Drive an operation that runs again, by another execution: safe at any time. Of
+what failed, it begins the deletion.`,
+		RunE:              func(c *cobra.Command, args []string) error { return retry(c.Context(), p, args[0], c.OutOrStdout()) },
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	if len(rest) != 1 {
-		return &usageError{"retry needs an operation's token: `longshore operations` lists them"}
-	}
+	p.flags(c)
+	return c
+}
+
+const tokens = "an operation's TOKEN: `longshore operations` lists them"
+
+// retry drives an operation again.
+func retry(ctx context.Context, p place, token string, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	row, err := console.Retry(ctx, rest[0])
+	row, err := console.Retry(ctx, token)
 	if err != nil {
 		return err
 	}
@@ -294,29 +305,43 @@ func retry(ctx context.Context, args []string, out io.Writer) error {
 	return show(out, row)
 }
 
-// settle ends an operation by the operator's word.
-func settle(ctx context.Context, args []string, out io.Writer) error {
-	var p place
-	f := p.flags("settle")
-	message := f.String("failed", "", "")
-	yes := f.Bool("yes", false, "")
-	rest, err := parse(f, args, 1)
-	switch {
-	case err != nil:
-		return err
-	case len(rest) != 1:
-		return &usageError{"settle needs an operation's token: `longshore operations` lists them"}
-	case strings.TrimSpace(*message) == "":
-		return &usageError{`settle needs --failed "what the platform's user is told"`}
-	case !*yes:
-		return errors.New("the operation ends for good, and the platform is told that it failed: say --yes if that is what you want; `longshore retry` drives it again instead")
+func newSettle() *cobra.Command {
+	var (
+		p       place
+		message string
+		yes     bool
+	)
+	c := &cobra.Command{
+		Use: "settle TOKEN --failed MESSAGE --yes", Short: "End an operation that runs: it has failed", Args: takes(1, 1, tokens),
+		Long: `End an operation that runs. The platform's user is told the message, and the
+platform does what it does after a failure.`,
+		Example: `  longshore settle TOKEN --failed "The region has no room. Try again on Monday." --yes`,
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case strings.TrimSpace(message) == "":
+				return &usageError{`settle needs --failed "what the platform's user is told"`}
+			case !yes:
+				return errors.New("the operation ends for good, and the platform is told that it failed: say --yes if that is what you want; " +
+					"`longshore retry` drives it again instead")
+			}
+			return settle(c.Context(), p, args[0], message, c.OutOrStdout())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	p.flags(c)
+	c.Flags().StringVar(&message, "failed", "", "`MESSAGE` for the platform's user")
+	c.Flags().BoolVar(&yes, "yes", false, "it is meant: the operation ends for good")
+	return c
+}
+
+// settle ends an operation by the operator's word.
+func settle(ctx context.Context, p place, token, message string, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	row, err := console.Settle(ctx, rest[0], *message)
+	row, err := console.Settle(ctx, token, message)
 	if err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func TestReaperReport(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // the embedded broker has a clock of its own
 	}
 	has(t, b.operate(0, "reaper", "resume"), "goes on")
-	has(t, b.operate(2, "reaper", "dance"), "report or resume")
+	has(t, b.operate(2, "reaper", "dance"), "report, resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
 	has(t, b.operate(2, "instances", "--format", "xml"), "neither table nor json")
 	has(t, b.operate(2, "reaper", "report", "--format", "xml"), "neither table nor json")

@@ -4,96 +4,131 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/platforms"
 )
 
-// list is a flag that may be given several times.
-type list []string
-
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-func (l *list) Set(s string) error {
-	*l = append(*l, s)
-	return nil
-}
-
 // defaultOverlap leaves an operator a day to tell the platform.
 const defaultOverlap = 24 * time.Hour
 
-// platform manages who may use a broker, embedded or deployed.
-func platform(ctx context.Context, args []string, out, diagnostics io.Writer) error {
-	if len(args) == 0 {
-		return &usageError{"say what to do with platforms: add, list, rotate or remove"}
+// newPlatform makes the commands that manage who may use a broker, embedded or
+// deployed.
+func newPlatform() *cobra.Command {
+	platform := &cobra.Command{
+		Use: "platform", Short: "Manage who may use the broker",
+		Long: `Manage who may use the broker: the one over a data folder (--data DIR), or the
+one that a stack on AWS is (--stack NAME). A broker that runs takes changes up
+within a minute.`,
 	}
-	var (
-		flags            = flag.NewFlagSet("platform", flag.ContinueOnError)
-		data, stack      string
-		path, dir        string
-		visible          list
-		overlap          time.Duration
-		now              bool
-		verb, name, rest = args[0], "", args[1:]
-	)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&data, "data", ".longshore", "")
-	flags.StringVar(&stack, "stack", "", "")
-	switch verb {
-	case "list":
-	case "add":
-		flags.StringVar(&path, "path", "", "")
-		flags.Var(&visible, "offering", "")
-		flags.StringVar(&dir, "offerings", "", "")
-	case "rotate":
-		flags.DurationVar(&overlap, "overlap", defaultOverlap, "")
-		flags.BoolVar(&now, "now", false, "")
-	case "remove":
-	default:
-		return &usageError{fmt.Sprintf("platforms know no %q: add, list, rotate or remove", verb)}
-	}
-	if verb != "list" {
-		if len(rest) == 0 || strings.HasPrefix(rest[0], "-") {
-			return &usageError{"platform " + verb + " needs a name first"}
-		}
-		name, rest = rest[0], rest[1:]
-	}
-	switch err := flags.Parse(rest); {
-	case errors.Is(err, flag.ErrHelp):
-		return err
-	case err != nil:
-		return &usageError{err.Error()}
-	}
-	if flags.NArg() > 0 {
-		return &usageError{fmt.Sprintf("platform %s does not take %q", verb, flags.Arg(0))}
-	}
-	registrar, err := registrarOf(ctx, data, stack)
-	if err != nil {
-		return err
-	}
-	switch verb {
-	case "list":
-		return listPlatforms(ctx, registrar, out)
-	case "add":
-		if err := checkOfferings(dir, visible); err != nil {
+	platform.AddCommand(newPlatformAdd(), newPlatformList(), newPlatformRotate(), newPlatformRemove())
+	return platform
+}
+
+// flagsOfPlatforms says where the broker is, and gives its registrar.
+func flagsOfPlatforms(c *cobra.Command) func() (app.Registrar, error) {
+	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker, which may run or not")
+	stack := c.Flags().String("stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	folders(c, "data")
+	return func() (app.Registrar, error) { return registrarOf(c.Context(), *data, *stack) }
+}
+
+func newPlatformList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees", Args: takes(0, 0, "")}
+	open := flagsOfPlatforms(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		registrar, err := open()
+		if err != nil {
 			return err
 		}
-		return addPlatform(ctx, registrar, platforms.Platform{Name: name, Path: path, Offerings: visible}, out)
-	case "rotate":
+		return listPlatforms(c.Context(), registrar, c.OutOrStdout())
+	}
+	return c
+}
+
+func newPlatformAdd() *cobra.Command {
+	var (
+		p   platforms.Platform
+		dir string
+	)
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own", Args: takes(1, 1, aName),
+		Long: `Let another platform use the broker, with a user name and a password of its
+own. The password is shown once. One that was removed comes back under its name,
+with what it made.`,
+		Example:           "  longshore platform add korifi --path /korifi --offering demo/async",
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	open := flagsOfPlatforms(c)
+	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
+	c.Flags().StringArrayVar(&p.Offerings, "offering", nil, "`NAME[/PLAN]` that it may see, given once for each; everything unless given")
+	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offering files, which --offering may name")
+	folders(c, "offerings")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p.Name = args[0]
+		registrar, err := open()
+		if err != nil {
+			return err
+		}
+		if err := checkOfferings(dir, p.Offerings); err != nil {
+			return err
+		}
+		return addPlatform(c.Context(), registrar, p, c.OutOrStdout())
+	}
+	return c
+}
+
+const aName = "a name first: `longshore platform list` names all"
+
+func newPlatformRotate() *cobra.Command {
+	var (
+		overlap time.Duration
+		now     bool
+	)
+	c := &cobra.Command{
+		Use: "rotate NAME", Short: "Give a platform a new password", Args: takes(1, 1, aName),
+		Long: `Give a platform a new password. It is shown once every process of the broker
+knows it, after about a minute; the old one stays valid for the overlap.`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	open := flagsOfPlatforms(c)
+	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "`DURATION` for which the old password stays valid, such as 1h; 0s ends it at once")
+	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
+	c.RunE = func(c *cobra.Command, args []string) error {
 		if overlap < 0 {
 			return &usageError{"--overlap is negative"}
 		}
-		return rotatePlatform(ctx, registrar, name, overlap, now, out, diagnostics)
-	default:
-		return removePlatform(ctx, registrar, name, out)
+		registrar, err := open()
+		if err != nil {
+			return err
+		}
+		return rotatePlatform(c.Context(), registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
 	}
+	return c
+}
+
+func newPlatformRemove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "remove NAME", Short: "Take a platform's access away; what it made stays", Args: takes(1, 1, aName),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	open := flagsOfPlatforms(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		registrar, err := open()
+		if err != nil {
+			return err
+		}
+		return removePlatform(c.Context(), registrar, args[0], c.OutOrStdout())
+	}
+	return c
 }
 
 func registrarOf(ctx context.Context, data, stack string) (app.Registrar, error) {

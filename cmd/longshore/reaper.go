@@ -6,38 +6,48 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/longshore/longshore/internal/ledger"
 )
 
-// reaperCommand shows what the reaper did, or lifts its halt.
-func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
-	var p place
-	f := p.flags("reaper")
-	format := formatted(f)
-	last := f.Int("last", 10, "")
-	rest, err := parse(f, args, 1)
-	switch {
-	case err != nil:
-		return err
-	case len(rest) != 1 || rest[0] != "report" && rest[0] != "resume":
-		return &usageError{"say what to do with the reaper: report or resume"}
+func newReaper() *cobra.Command {
+	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper saw and did, or lift its halt"}
+	reaper.AddCommand(newReaperReport(), newReaperResume())
+	return reaper
+}
+
+func newReaperReport() *cobra.Command {
+	var (
+		p    place
+		f    format
+		last int
+	)
+	c := &cobra.Command{
+		Use: "report", Short: "Say what the reaper saw and did", Args: takes(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error {
+			machine, err := f.machine()
+			switch {
+			case err != nil:
+				return err
+			case last < 0:
+				return &usageError{"--last is negative"}
+			}
+			return reaperReport(c.Context(), p, last, machine, c.OutOrStdout())
+		},
 	}
-	machine, err := asJSON(*format)
-	if err != nil {
-		return err
-	}
+	p.flags(c)
+	f.flag(c)
+	c.Flags().IntVar(&last, "last", 10, "the latest `N` runs that found something")
+	return c
+}
+
+func reaperReport(ctx context.Context, p place, last int, machine bool, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	if rest[0] == "resume" {
-		if err := console.Resume(ctx); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintln(out, "The reaper goes on: its next inventory begins within a minute.")
-		return err
-	}
 	state, err := console.Inventory(ctx)
 	if err != nil {
 		return err
@@ -46,11 +56,33 @@ func reaperCommand(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reports = reports[max(0, len(reports)-*last):]
+	reports = reports[max(0, len(reports)-last):]
 	if machine {
 		return printJSON(out, map[string]any{"inventory": state, "reports": each(reports)})
 	}
 	return reportTable(out, state, reports)
+}
+
+func newReaperResume() *cobra.Command {
+	var p place
+	c := &cobra.Command{
+		Use: "resume", Short: "Lift the reaper's halt", Args: takes(0, 0, ""),
+		Long: "Lift the reaper's halt, once you know why it saw so many things that no record knows of.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			console, closing, err := p.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer closing()
+			if err := console.Resume(c.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.")
+			return err
+		},
+	}
+	p.flags(c)
+	return c
 }
 
 func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report) error {
@@ -90,17 +122,28 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	return nil
 }
 
-// rebuild derives records that were lost again from what exists.
-func rebuild(ctx context.Context, args []string, out io.Writer) error {
+func newRebuild() *cobra.Command {
 	p := place{anew: true}
-	f := p.flags("rebuild")
-	yes := f.Bool("yes", false, "")
-	switch _, err := parse(f, args, 0); {
-	case err != nil:
-		return err
-	case !*yes:
-		return errors.New("everything that exists and has no record gets one, also what nobody wants any more: restore a backup instead, if there is one, or say --yes")
+	yes := false
+	c := &cobra.Command{
+		Use: "rebuild --yes", Short: "Give a record to all that exists and has none, after records were lost", Args: takes(0, 0, ""),
+		Long: `Give a record to all that exists and has none, after records were lost. What
+cannot be derived is lost for good: parameters, credentials, where instances
+were ordered. Restore a backup instead, if there is one.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !yes {
+				return errors.New("everything that exists and has no record gets one, also what nobody wants any more: restore a backup instead, if there is one, or say --yes")
+			}
+			return rebuild(c.Context(), p, c.OutOrStdout())
+		},
 	}
+	p.flags(c)
+	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
+	return c
+}
+
+// rebuild derives records that were lost again from what exists.
+func rebuild(ctx context.Context, p place, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err

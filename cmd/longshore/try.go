@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/spf13/cobra"
+
 	"github.com/longshore/longshore/internal/cloudcontroller"
 )
 
@@ -30,11 +28,41 @@ type trial struct {
 	transcript                 string
 }
 
-func try(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) error {
-	t, err := tryFlags(args, getenv)
-	if err != nil {
-		return err
+func newTry(getenv func(string) string) *cobra.Command {
+	g := given{getenv: getenv}
+	client := &cloudcontroller.Client{
+		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: pause, NewID: guid, UserID: guid(),
+		// What is orphaned is deleted here, and not for 34 hours.
+		KeepOrphans: true,
 	}
+	t := trial{client: client}
+	c := &cobra.Command{
+		Use: "try URL", Short: "Live one life with any broker, as Cloud Controller would", Args: oneURL,
+		Long: `Live one life with any broker, as Cloud Controller would: make an instance, bind
+it, unbind it, delete it. The exit status is 0 if all went right and nothing is
+left, 1 if something failed, and 2 if the broker could not be asked.`,
+		Example: `  longshore try https://broker.example.com --username broker
+  longshore try https://broker.example.com --username broker --service postgres --plan small --parameters '{"size":1}'`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	g.flags(c, "2."+strconv.Itoa(cloudcontroller.NewestMinor))
+	f := c.Flags()
+	f.BoolVar(&t.bind, "bind", true, "make a binding; --bind=false makes none")
+	f.BoolVar(&t.key, "key", false, "a binding for no application, as cf create-service-key makes it")
+	f.BoolVar(&t.keep, "keep", false, "leave the instance and the binding, and say their ids, if all went right")
+	f.StringVar(&t.transcript, "transcript", "", "`FILE` for each exchange; - is standard output")
+	f.DurationVar(&client.MinInterval, "interval", time.Second, "shortest `DURATION` between two polls")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		t, err := t.complete(g, args)
+		if err != nil {
+			return err
+		}
+		return try(c.Context(), t, c.OutOrStdout(), c.ErrOrStderr())
+	}
+	return c
+}
+
+func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 	write := func(exchanges []cloudcontroller.Exchange) error { return transcribe(out, exchanges) }
 	if t.transcript != "" && t.transcript != "-" { // before the work, not after it
 		f, err := os.OpenFile(t.transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
@@ -55,58 +83,22 @@ func try(ctx context.Context, args []string, getenv func(string) string, out, di
 	return err
 }
 
-// tryFlags reads the command line of `longshore try`.
-func tryFlags(args []string, getenv func(string) string) (trial, error) {
-	c := &cloudcontroller.Client{
-		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: pause, NewID: guid, UserID: guid(),
-		// What is orphaned is deleted here, and not for 34 hours.
-		KeepOrphans: true,
-	}
-	t := trial{client: c}
-	flags := flag.NewFlagSet("try", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.Credential.Username, "username", getenv(app.EnvUsername), "")
-	flags.StringVar(&c.Credential.Password, "password", getenv(app.EnvPassword), "")
-	flags.StringVar(&t.service, "service", "", "")
-	flags.StringVar(&t.plan, "plan", "", "")
-	flags.BoolVar(&t.bind, "bind", true, "")
-	flags.BoolVar(&t.key, "key", false, "")
-	flags.BoolVar(&t.keep, "keep", false, "")
-	flags.StringVar(&t.transcript, "transcript", "", "")
-	flags.DurationVar(&c.PollLimit, "timeout", 10*time.Minute, "")
-	flags.DurationVar(&c.MinInterval, "interval", time.Second, "")
-	version := flags.String("api-version", "2."+strconv.Itoa(cloudcontroller.NewestMinor), "")
-	parameters := flags.String("parameters", "", "")
-	bind := flags.String("bind-parameters", "", "")
-	urls, err := interspersed(flags, args)
-	if err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return t, err
-		}
-		return t, &usageError{err.Error()}
-	}
-	wrong := func(format string, args ...any) (trial, error) {
-		return t, &usageError{fmt.Sprintf(format, args...)}
-	}
-	if c.APIVersion, err = minorOf(*version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
+// complete reads what the flags were given, and refuses what cannot be.
+func (t trial) complete(g given, args []string) (_ trial, err error) {
+	c := t.client
+	if c.APIVersion, err = minorOf(g.version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
 		return t, err
 	}
-	if json.Unmarshal([]byte(cmp.Or(*parameters, "null")), &t.parameters) != nil {
-		return wrong("--parameters is not a JSON object")
+	if t.parameters, t.bindParameters, err = g.objects(); err != nil {
+		return t, err
 	}
-	if json.Unmarshal([]byte(cmp.Or(*bind, "null")), &t.bindParameters) != nil {
-		return wrong("--bind-parameters is not a JSON object")
+	if g.timeout <= 0 || c.MinInterval <= 0 {
+		return t, &usageError{"--timeout and --interval are above zero"}
 	}
-	switch {
-	case c.PollLimit <= 0 || c.MinInterval <= 0:
-		return wrong("--timeout and --interval are above zero")
-	case len(urls) != 1:
-		return wrong("try takes one URL, not %d", len(urls))
-	case c.Credential.Username == "" || c.Credential.Password == "":
-		return wrong("try needs --username and --password, or %s and %s", app.EnvUsername, app.EnvPassword)
-	}
-	c.URL = urls[0]
-	return t, nil
+	t.service, t.plan, c.PollLimit = g.service, g.plan, g.timeout
+	c.Credential = cloudcontroller.Credential{Username: g.username, Password: g.password}
+	c.URL, err = g.broker("try", args)
+	return t, err
 }
 
 // oldestMinor is the oldest version that a platform can be told to speak.

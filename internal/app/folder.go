@@ -107,7 +107,7 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	return f, nil
 }
 
-const restore = "restore the folder from a backup; without one, longshore rebuild --yes gives a record to what exists; " +
+const restore = "restore the folder from a backup; without one, `longshore rebuild --yes` gives a record to what exists; " +
 	"to begin anew and forget every instance, name an empty folder with --data"
 
 var errForeign = errors.New("they belong to another folder")

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore/longshore/internal/spelling"
 )
 
 // Aliases can make a small file endless: these bound what one file may expand
@@ -162,7 +164,7 @@ func (r *reader) object(n *yaml.Node, path string, known ...string) (object, boo
 		o.given[m.name] = true
 		if !slices.Contains(known, m.name) {
 			remedy := "remove it; known here: " + strings.Join(known, ", ")
-			if near := nearest(m.name, known); near != "" {
+			if near := spelling.Nearest(m.name, known); near != "" {
 				remedy = fmt.Sprintf("did you mean %q?", near)
 			}
 			r.problem(m.line, fmt.Sprintf("%s has an unknown member %q", whole(path), m.name), remedy)

@@ -3,11 +3,13 @@ package catalog
 import (
 	"fmt"
 	"strings"
+
+	"github.com/longshore/longshore/internal/spelling"
 )
 
 // choose is the remedy for a value outside a known set.
 func choose(v string, known []string) string {
-	if near := nearest(v, known); near != "" {
+	if near := spelling.Nearest(v, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "choose one of: " + strings.Join(known, ", ")

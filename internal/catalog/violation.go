@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/longshore/longshore/internal/spelling"
 )
 
 // maxListed bounds the values and names that one rule lists.
@@ -155,7 +157,7 @@ func (t *telling) unknown(schemaAt string, unknown []string) string {
 	rule += fmt.Sprintf(" (%d not known", len(unknown))
 	var meant []string
 	for _, name := range unknown {
-		if near := nearest(name, allowed); near != "" && !slices.Contains(meant, near) {
+		if near := spelling.Nearest(name, allowed); near != "" && !slices.Contains(meant, near) {
 			meant = append(meant, near)
 		}
 	}

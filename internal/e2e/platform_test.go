@@ -83,8 +83,8 @@ func TestPlatforms(t *testing.T) {
 		status int
 		want   string
 	}{
-		"NoVerb":       {[]string{"platform"}, 2, "add, list, rotate or remove"},
-		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, rotate or remove"},
+		"NoVerb":       {[]string{"platform"}, 2, "add, list, remove, rotate"},
+		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, remove, rotate"},
 		"NoName":       {[]string{"platform", "add"}, 2, "name first"},
 		"Surplus":      {[]string{"platform", "remove", "a", "b"}, 2, `does not take "b"`},
 		"NoFolder":     {[]string{"platform", "list", "--data", t.TempDir()}, 1, "started once"},

@@ -53,8 +53,8 @@ func TestCommandLine(t *testing.T) {
 		"Help":           {nil, []string{"help"}, 0, []string{"longshore serve"}},
 		"ServeHelp":      {nil, []string{"serve", "--help"}, 0, []string{"--data DIR"}},
 		"Nothing":        {nil, nil, 2, []string{"longshore serve"}},
-		"Unknown":        {nil, []string{"frobnicate"}, 2, []string{`"frobnicate"`, "longshore serve"}},
-		"UnknownFlag":    {nil, []string{"serve", "--frobnicate"}, 2, []string{"frobnicate"}},
+		"Unknown":        {nil, []string{"frobnicate"}, 2, []string{`"frobnicate"`, "longshore --help"}},
+		"UnknownFlag":    {nil, []string{"serve", "--frobnicate"}, 2, []string{"frobnicate", "longshore serve --help"}},
 		"Argument":       {nil, []string{"serve", "now"}, 2, []string{`"now"`}},
 		"Listen":         {nil, []string{"serve", "--listen", "x", "--data", data}, 1, []string{"--listen", "127.0.0.1:8080"}},
 		"PortInUse":      {nil, []string{"serve", "--listen", taken.Addr().String(), "--data", data}, 1, []string{"--listen", "in use"}},
@@ -66,7 +66,7 @@ func TestCommandLine(t *testing.T) {
 		"NoOfferings":    {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1, []string{"--offerings", "/nonexistent"}},
 		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 12 plans", "valid"}},
 		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"mine.yaml:3", "planz", "plans"}},
-		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"catalog validate"}},
+		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"validate"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

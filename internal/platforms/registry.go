@@ -139,7 +139,7 @@ func CheckPath(path string) error {
 func (r Registry) find(name string) (int, error) {
 	i := slices.IndexFunc(r.Platforms, func(p Platform) bool { return p.Name == name })
 	if i < 0 {
-		return 0, fmt.Errorf("there is no platform %q: longshore platform list names all", name)
+		return 0, fmt.Errorf("there is no platform %q: `longshore platform list` names all", name)
 	}
 	return i, nil
 }

@@ -1,11 +1,13 @@
-package catalog
+// Package spelling finds the name that a mistyped one was meant to be. What the
+// names are of is left to the caller.
+package spelling
 
 import "strings"
 
-// nearest is the known name that a mistyped one probably meant; empty when
+// Nearest is the known name that a mistyped one probably meant; empty when
 // none is near. Case, hyphens and underscores do not count: planUpdateable is
 // plan_updateable.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	const longest = 64 // no name that we know is longer; keeps the cost small
 	if len(name) > longest {
 		return ""

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// A given is what the commands that ask any broker are called with.
+type given struct {
+	getenv                     func(string) string
+	username, password         string
+	service, plan              string
+	parameters, bindParameters string
+	version                    string
+	timeout                    time.Duration
+}
+
+// flags must not show the credentials of the environment as defaults: those are
+// printed.
+func (g *given) flags(c *cobra.Command, newest string) {
+	f := c.Flags()
+	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
+	f.StringVar(&g.password, "password", "", "`PASSWORD` of the platform; "+app.EnvPassword+" unless given, which other users of the machine do not see")
+	f.StringVar(&g.service, "service", "", "`NAME` or id of the service")
+	f.StringVar(&g.plan, "plan", "", "`NAME` or id of the plan")
+	f.StringVar(&g.parameters, "parameters", "", "`JSON` object that every provision is given")
+	f.StringVar(&g.bindParameters, "bind-parameters", "", "`JSON` object that every bind is given")
+	f.StringVar(&g.version, "api-version", newest, "`VERSION` of the API to speak, from 2.9")
+	f.DurationVar(&g.timeout, "timeout", 10*time.Minute, "`DURATION` to wait for one operation")
+	c.PreRun = func(*cobra.Command, []string) {
+		if !f.Changed("username") {
+			g.username = g.getenv(app.EnvUsername)
+		}
+		if !f.Changed("password") {
+			g.password = g.getenv(app.EnvPassword)
+		}
+	}
+}
+
+// objects are the parameters of instances and of bindings.
+func (g *given) objects() (instance, binding map[string]any, err error) {
+	if instance, err = object("parameters", g.parameters); err != nil {
+		return nil, nil, err
+	}
+	binding, err = object("bind-parameters", g.bindParameters)
+	return instance, binding, err
+}
+
+// object reads a flag whose value is a JSON object; nil for none.
+func object(flag, text string) (o map[string]any, err error) {
+	if text != "" && json.Unmarshal([]byte(text), &o) != nil {
+		return nil, &usageError{"--" + flag + " is not a JSON object"}
+	}
+	return o, nil
+}
+
+// broker is the URL that a command was given, once there is a login for it.
+func (g *given) broker(command string, args []string) (url string, err error) {
+	if g.username == "" || g.password == "" {
+		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command, app.EnvUsername, app.EnvPassword)}
+	}
+	return args[0], nil
+}
+
+// oneURL has a command take the URL of a broker; a list needs none.
+func oneURL(c *cobra.Command, args []string) error {
+	if list, err := c.Flags().GetBool("list"); err == nil && list && len(args) == 0 {
+		return nil
+	}
+	if len(args) != 1 {
+		return fmt.Errorf("%s takes one URL, not %d", nameOf(c), len(args))
+	}
+	return nil
+}
+
+// minorOf reads a version of the API, 2.oldest to 2.newest.
+func minorOf(version string, oldest, newest int) (int, error) {
+	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
+	if !strings.HasPrefix(version, "2.") || err != nil || minor < oldest || minor > newest {
+		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", oldest, newest, version)}
+	}
+	return minor, nil
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md")
+
+const (
+	repository    = "../.."
+	referencePage = repository + "/docs/cli.md"
+)
+
+// The reference describes every command and every flag as the program does.
+func TestReferenceIsCurrent(t *testing.T) {
+	want := reference()
+	if *update {
+		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/cli.md is not what `go test ./cmd/longshore -update` makes (-want +got):\n%s", diff)
+	}
+}
+
+func reference() string {
+	var b strings.Builder
+	b.WriteString(`# The command line
+
+This page is made by ` + "`go test ./cmd/longshore -update`" + `, and a test keeps it true. Each command says the same with ` + "`--help`" + `.
+Long flags may have one hyphen or two, and stand before or after the arguments.
+
+The exit status is 0 when all went right, 1 when something failed, and 2 when the command line cannot be understood, or when ` +
+		"`check` and `try`" + `
+could not ask the broker.
+
+In a shell, ` + "`source <(longshore completion bash)`" + ` completes commands and flags; for other shells see [below](#longshore-completion).
+`)
+	root := described()
+	everywhere(root, func(c *cobra.Command) {
+		if c == root || c.Parent().Name() == "completion" {
+			return
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", c.CommandPath())
+		long := c.Long
+		if long == "" {
+			long = c.Short + "."
+		}
+		if c.Name() == "completion" {
+			long = "Print the script that completes commands and flags in a shell: bash, fish, powershell or zsh. Its `--help` says where to put it."
+		}
+		if strings.Contains(long, "\n  ") { // a list, which is to stay one
+			first, rest, _ := strings.Cut(long, "\n\n")
+			long = first + "\n\n```\n" + rest + "\n```"
+		}
+		fmt.Fprintln(&b, long)
+		if c.HasSubCommands() {
+			return
+		}
+		fmt.Fprintf(&b, "\n```sh\n%s\n```\n", c.UseLine())
+		head := "\n| flag | meaning |\n| --- | --- |\n"
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" {
+				return
+			}
+			value, meaning := pflag.UnquoteUsage(f)
+			if value != "" {
+				value = " " + value
+			}
+			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
+				usual := f.DefValue
+				if d, err := time.ParseDuration(usual); err == nil {
+					usual = short(d)
+				}
+				meaning += "; `" + usual + "` unless given"
+			}
+			fmt.Fprintf(&b, "%s| `--%s%s` | %s |\n", head, f.Name, value, strings.ReplaceAll(meaning, "|", `\|`))
+			head = ""
+		})
+	})
+	return b.String()
+}
+
+// A mention is a command line in a text: whole in a block of code, or named in
+// a sentence, where arguments may be missing.
+type mention struct {
+	where, line string
+	whole       bool
+}
+
+var (
+	span = regexp.MustCompile("`(longshore [^`]+)`")
+	// optional parts, as in [ID], are left out.
+	optional = regexp.MustCompile(` \[[^\]]*\](\.\.\.)?`)
+	calling  = regexp.MustCompile(`(?:^|[ ;(])(?:bin/)?longshore +([a-z-][^|;]*)`)
+)
+
+// inText finds the command lines of a page.
+func inText(name, text string) (found []mention) {
+	fenced := false
+	for n, line := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
+		where := fmt.Sprintf("%s, about line %d", name, n+1)
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+			continue
+		}
+		if !fenced {
+			for _, m := range span.FindAllStringSubmatch(line, -1) {
+				found = append(found, mention{where, strings.TrimPrefix(m[1], "longshore "), false})
+			}
+			continue
+		}
+		line = strings.TrimPrefix(strings.TrimSpace(line), "$ ")
+		for strings.Contains(line, "=") && regexp.MustCompile(`^[A-Z_]+=`).MatchString(line) { // VARIABLE='…' before the command
+			line = regexp.MustCompile(`^[A-Z_]+=('[^']*'|"[^"]*"|\S*)\s*`).ReplaceAllString(line, "")
+		}
+		if m := calling.FindStringSubmatch(line); m != nil && regexp.MustCompile(`^(bin/)?longshore `).MatchString(line) {
+			found = append(found, mention{where, m[1], true})
+		}
+	}
+	return found
+}
+
+// inCode finds the command lines that messages of the program name.
+func inCode(t *testing.T, path string) (found []mention) {
+	t.Helper()
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			text, _ := strconv.Unquote(literal.Value)
+			for _, m := range span.FindAllStringSubmatch(text, -1) {
+				found = append(found, mention{files.Position(literal.Pos()).String(), strings.TrimPrefix(m[1], "longshore "), false})
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// words splits a line as a shell does, as far as the pages need it.
+func words(line string) (out []string) {
+	word, quote, inside := "", rune(0), false
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word += string(r)
+		case r == '\'' || r == '"':
+			quote, inside = r, true
+		case strings.ContainsRune("#>&", r) && !inside: // a comment, or the shell's own
+			return out
+		case r == ' ' || r == '\t':
+			if inside {
+				out = append(out, word)
+			}
+			word, inside = "", false
+		default:
+			word, inside = word+string(r), true
+		}
+	}
+	return out
+}
+
+// parses reports what is wrong with a command line, without doing anything.
+func parses(m mention) error {
+	root, did := idle()
+	args := doubleDashes(root, words(optional.ReplaceAllString(m.line, "")))
+	if m.whole {
+		root.SetArgs(args)
+		if err := root.Execute(); err != nil {
+			return err
+		}
+		if *did == "" && args[0] != "help" && args[0] != "completion" {
+			return errors.New("it does nothing")
+		}
+		return nil
+	}
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if c.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+		return fmt.Errorf("%q has no command %q", c.CommandPath(), rest[0])
+	}
+	return c.ParseFlags(rest)
+}
+
+// Every command line in the documentation and in the program's messages can be
+// typed as it stands.
+func TestDocumentedCommandLinesExist(t *testing.T) {
+	var all []mention
+	pages, err := filepath.Glob(repository + "/docs/*.md")
+	decisions, err2 := filepath.Glob(repository + "/docs/decisions/*.md")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(append(pages, decisions...), repository+"/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, inText(page, string(text))...)
+	}
+	for _, script := range []string{"Makefile", ".ci/run"} {
+		text, err := os.ReadFile(filepath.Join(repository, script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, inText(script, "```\n"+string(text)+"\n```")...)
+	}
+	for _, folder := range []string{"cmd", "internal", "infra", "functions"} {
+		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				all = append(all, inCode(t, path)...)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, named := 0, 0
+	for _, m := range all {
+		if err := parses(m); err != nil {
+			t.Errorf("%s: longshore %s: %v", m.where, m.line, err)
+		}
+		if m.whole {
+			whole++
+		} else {
+			named++
+		}
+	}
+	t.Logf("%d whole command lines, %d that are named", whole, named)
+	if whole < 25 || named < 25 {
+		t.Errorf("only %d whole command lines were found, and %d that are named", whole, named)
+	}
+}
+
+// The test above sees what is wrong.
+func TestMentionsAreJudged(t *testing.T) {
+	page := "Say `longshore instances`, `longshore frobnicate`, `longshore serve --fast`, `longshore platform rename`.\n" +
+		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\nlongshore check \\\n  --lst\nlongshore try URL URL\n```\n"
+	var bad []string
+	for _, m := range inText("page", page) {
+		if parses(m) != nil {
+			bad = append(bad, m.line)
+		}
+	}
+	want := []string{"frobnicate", "serve --fast", "platform rename", "retry   # a token is missing", "check    --lst", "try URL URL"}
+	if diff := cmp.Diff(want, bad); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

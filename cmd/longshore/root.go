@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/spelling"
+)
+
+// The groups in which the commands are listed.
+const (
+	groupServe   = "serve"
+	groupOperate = "operate"
+	groupAsk     = "ask"
+)
+
+// newRoot makes the command line anew. Nothing of it may have a secret as its
+// default: defaults are printed.
+func newRoot(getenv func(string) string, out, diagnostics io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "longshore",
+		Short: "Longshore, a service broker",
+		Long: `Longshore, a service broker.
+
+What an operator looks at and acts on is the broker over a data folder,
+running or not (--data DIR, and --offerings DIR if it has its own), or the one
+that a stack on AWS is (--stack NAME).`,
+		Example: `  longshore serve
+  longshore instances --data .longshore
+  longshore try http://127.0.0.1:8080 --username broker`,
+		Version:       versionText(),
+		SilenceErrors: true, // run says them, and what to do next
+		SilenceUsage:  true,
+		RunE:          func(*cobra.Command, []string) error { return &usageError{"say what to do, such as `longshore serve`"} },
+	}
+	root.SetOut(out)
+	root.SetErr(diagnostics)
+	root.SetVersionTemplate("longshore {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	// What has commands is not called without one.
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasSubCommands}}", 1))
+	root.AddGroup(
+		&cobra.Group{ID: groupServe, Title: "Run a broker:"},
+		&cobra.Group{ID: groupOperate, Title: "Look after one:"},
+		&cobra.Group{ID: groupAsk, Title: "Ask any broker:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add(groupServe, newServe(getenv), newCatalog())
+	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
+		newRetry(), newSettle(), newReaper(), newRebuild())
+	add(groupAsk, newCheck(getenv), newTry(getenv))
+	root.AddCommand(newVersion())
+	root.SetHelpCommand(newHelp())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultVersionFlag()
+	everywhere(root, func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		if c.HasSubCommands() && !c.Runnable() {
+			group(c)
+		}
+	})
+	return root
+}
+
+// everywhere visits a command and all below it.
+func everywhere(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, below := range c.Commands() {
+		everywhere(below, visit)
+	}
+}
+
+// group refuses to be called without one of its commands, or with an unknown
+// one, where cobra would print the help and report success.
+func group(c *cobra.Command) {
+	c.Args = cobra.ArbitraryArgs
+	c.FParseErrWhitelist.UnknownFlags = true // the flags of an unknown command are no news
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var names []string
+		for _, below := range c.Commands() {
+			names = append(names, below.Name())
+		}
+		choice := strings.Join(names, ", ")
+		if len(args) == 0 {
+			return &usageError{fmt.Sprintf("say what %s is to do: %s", nameOf(c), choice)}
+		}
+		return &usageError{fmt.Sprintf("unknown command %q for %q: there is %s", args[0], c.CommandPath(), choice)}
+	}
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]...", Short: "Say how a command is used",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			switch {
+			case err != nil:
+				return &usageError{err.Error()}
+			case len(rest) > 0:
+				return &usageError{fmt.Sprintf("%q has no command %q", about.CommandPath(), rest[0])}
+			}
+			return about.Help()
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) (names []string, _ cobra.ShellCompDirective) {
+			if about, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, below := range about.Commands() {
+					if strings.HasPrefix(below.Name(), typed) {
+						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// takes has a command take from least to most arguments. The text says what is
+// missing.
+func takes(least, most int, missing string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch name := nameOf(c); {
+		case len(args) < least:
+			return fmt.Errorf("%s needs %s", name, missing)
+		case len(args) > most:
+			return fmt.Errorf("%s does not take %q", name, args[most])
+		}
+		return nil
+	}
+}
+
+// nameOf is what a command is called by, without the program.
+func nameOf(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+}
+
+// flagError says what is wrong with a flag. A value that cannot be read is
+// shown; nothing else that was typed is, as it may be a password.
+func flagError(c *cobra.Command, err error) error {
+	unknown, missing := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil)
+	switch {
+	case errors.As(err, &unknown):
+		name, what := unknown.GetSpecifiedName(), "flag --"+unknown.GetSpecifiedName()
+		if cluster := unknown.GetSpecifiedShortnames(); cluster != "" {
+			name, _, _ = strings.Cut(cluster, "=")
+			what = "such flag of one hyphen"
+		}
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if meant := spelling.Nearest(name, known); meant != "" {
+			return fmt.Errorf("%s has no %s: did you mean --%s?", nameOf(c), what, meant)
+		}
+		return fmt.Errorf("%s has no %s", nameOf(c), what)
+	case errors.As(err, &missing):
+		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
+	}
+	return err
+}
+
+// doubleDashes lets long flags have one hyphen, as in -data DIR. What no command
+// knows stays as it is, and so do the values of flags.
+func doubleDashes(root *cobra.Command, args []string) []string {
+	known := map[string]*pflag.Flag{}
+	everywhere(root, func(c *cobra.Command) { c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = f }) })
+	out := make([]string, 0, len(args))
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(out, args[i:]...)
+		}
+		name, _, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"), "=")
+		f := known[name]
+		if !strings.HasPrefix(args[i], "-") || f == nil || len(name) < 2 {
+			out = append(out, args[i])
+			continue
+		}
+		out = append(out, "--"+strings.TrimLeft(args[i], "-"))
+		if !given && f.NoOptDefVal == "" && i+1 < len(args) {
+			i++
+			out = append(out, args[i])
+		}
+	}
+	return out
+}
+
+// choice completes a flag with the values that it can have.
+func choice(c *cobra.Command, flag string, values ...string) {
+	must(c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// folders completes flags with the names of folders.
+func folders(c *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		must(c.MarkFlagDirname(f))
+	}
+}
+
+// must ends the program on a mistake in it, such as a flag that is not there.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

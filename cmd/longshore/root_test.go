@@ -1,0 +1,176 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// described is the command line, to be looked at.
+func described() *cobra.Command {
+	return newRoot(func(string) string { return "" }, io.Discard, io.Discard)
+}
+
+// idle is the command line with commands that do nothing; did names the one
+// that was called.
+func idle() (root *cobra.Command, did *string) {
+	root, did = described(), new(string)
+	everywhere(root, func(c *cobra.Command) {
+		if c.RunE != nil && !c.HasSubCommands() && c.Name() != "help" {
+			c.RunE = func(c *cobra.Command, args []string) error {
+				*did = strings.Join(append([]string{nameOf(c)}, args...), " ")
+				return nil
+			}
+		}
+	})
+	return root, did
+}
+
+// What cannot be understood ends with status 2, and says what to do next.
+func TestUsageErrorsSayWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		args string
+		says []string
+	}{
+		"Nothing":        {"", []string{"longshore serve", "longshore --help"}},
+		"Command":        {"frobnicate --data x", []string{`"frobnicate"`, "longshore --help"}},
+		"CommandTypo":    {"serv", []string{"Did you mean this?", "\tserve\n"}},
+		"Flag":           {"serve --frobnicate", []string{"--frobnicate", "longshore serve --help"}},
+		"FlagTypo":       {"platform rotate default --overlapp 1h", []string{"did you mean --overlap?", "longshore platform rotate --help"}},
+		"FlagOfNone":     {"--frobnicate", []string{"--frobnicate", "longshore --help"}},
+		"OneHyphenTypo":  {"check URL -usrname x", []string{"did you mean --username?"}},
+		"NoValue":        {"serve --data", []string{"--data needs a value"}},
+		"WrongValue":     {"platform rotate default --overlap soon", []string{"soon", "--overlap", "longshore platform rotate --help"}},
+		"GroupAlone":     {"platform", []string{"add, list, remove, rotate", "longshore platform --help"}},
+		"GroupCommand":   {"reaper dance --fast", []string{`"dance"`, "report, resume"}},
+		"Surplus":        {"version now", []string{`does not take "now"`}},
+		"Missing":        {"retry", []string{"TOKEN", "`longshore operations`"}},
+		"NoMessage":      {"settle x --yes", []string{"--failed", "longshore settle --help"}},
+		"NegativeLast":   {"reaper report --last -3", []string{"--last is negative"}},
+		"HelpOfNothing":  {"help frobnicate", []string{`"frobnicate"`}},
+		"HelpOfNoMember": {"help platform rename", []string{`"rename"`}},
+		"Shell":          {"completion tcsh", []string{`"tcsh"`, "bash, fish, powershell, zsh"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, out, diagnostics := called(t, environment, strings.Fields(c.args)...)
+			if status != 2 || out != "" {
+				t.Errorf("exit status %d, and on the output %q", status, out)
+			}
+			has(t, diagnostics, append(c.says, "longshore: ", "See `longshore")...)
+		})
+	}
+}
+
+// A password on the command line or in the environment is in no message and in
+// no help, however it was mistyped.
+func TestUsageTellsNoSecret(t *testing.T) {
+	const secret = "hunter2"
+	env := map[string]string{app.EnvUsername: "someone-" + secret, app.EnvPassword: secret}
+	calls := [][]string{
+		{"check", "-p" + secret}, {"check", "-pasword=" + secret}, {"check", "--pasword=" + secret}, {"check", "--pasword", secret},
+		{"check", "--password", secret}, {"try", "--password=" + secret, "--plann", "x", "URL"}, {"try", "-password", secret, "--timeout", "0s", "URL"},
+		{"serve", "-x" + secret},
+	}
+	everywhere(described(), func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		calls = append(calls, append(path, "--help"), append([]string{"help"}, path...))
+	})
+	for _, args := range calls {
+		if _, out, diagnostics := called(t, env, args...); strings.Contains(out+diagnostics, secret) {
+			t.Errorf("longshore %q tells it:\n%s%s", args, out, diagnostics)
+		}
+	}
+}
+
+// Long flags have always been taken with one hyphen too. What is the value of a
+// flag, or stands after --, is left alone.
+func TestFlagsOfOneHyphen(t *testing.T) {
+	for _, c := range []struct{ one, want string }{
+		{"serve -data x -listen=y", "serve --data x --listen=y"},
+		{"check URL -username u -list -only ^P", "check URL --username u --list --only ^P"},
+		{"try URL -bind=false -password -keep -keep", "try URL --bind=false --password -keep --keep"},
+		{"settle T -failed -yes", "settle T --failed -yes"},
+		{"platform rotate x -overlap -1h -now", "platform rotate x --overlap -1h --now"},
+		{"reaper -last 3 report", "reaper --last 3 report"},
+		{"instances -- -data", "instances -- -data"},
+		{"serve -h", "serve -h"}, {"-help", "--help"}, {"-version", "--version"}, {"serve -nonsense x", "serve -nonsense x"}, {"try -", "try -"},
+	} {
+		root, _ := idle()
+		if got := strings.Join(doubleDashes(root, strings.Fields(c.one)), " "); got != c.want {
+			t.Errorf("%q is read as %q, not as %q", c.one, got, c.want)
+		}
+	}
+	status, out, diagnostics := called(t, nil, "check", "-list", "-only", "^PROV-08", "-level=MUST")
+	if status != 0 || !strings.Contains(out, "PROV-08/space") {
+		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
+	}
+	status, out, diagnostics = called(t, nil, "reaper", "-last", "3", "report", "-data", t.TempDir())
+	if status != 1 || !strings.Contains(diagnostics, "is not a data folder") {
+		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
+	}
+}
+
+func TestVersionIsOne(t *testing.T) {
+	_, flag, _ := called(t, nil, "--version")
+	_, command, _ := called(t, nil, "version")
+	if flag != command || !strings.HasPrefix(flag, "longshore ") {
+		t.Errorf("%q and %q", flag, command)
+	}
+}
+
+func TestEveryCommandAndFlagIsDescribed(t *testing.T) {
+	everywhere(described(), func(c *cobra.Command) {
+		status, out, diagnostics := called(t, nil, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		if c.Short == "" || status != 0 || diagnostics != "" || !strings.Contains(out, c.CommandPath()) {
+			t.Errorf("%s: %q, exit status %d:\n%s%s", c.CommandPath(), c.Short, status, out, diagnostics)
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || !strings.Contains(out, "--"+f.Name) {
+				t.Errorf("%s --%s is not described", c.CommandPath(), f.Name)
+			}
+			if kind := f.Value.Type(); kind == "string" && !strings.Contains(f.Usage, "`") {
+				t.Errorf("%s --%s does not say what it takes", c.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+// A shell asks what could come next: nothing is opened, asked or made for it.
+func TestCompletionStartsNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if status, out, diagnostics := called(t, nil, "completion", shell); status != 0 || !strings.Contains(out, "longshore") || diagnostics != "" {
+			t.Errorf("%s: exit status %d:\n%s", shell, status, diagnostics)
+		}
+	}
+	ask := func(args ...string) string {
+		t.Helper()
+		root, did := idle()
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetArgs(append([]string{"__complete"}, args...))
+		if err := root.Execute(); err != nil || *did != "" {
+			t.Errorf("completing %q: %v, and it did %q", args, err, *did)
+		}
+		return out.String()
+	}
+	everywhere(described(), func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		ask(append(path, "")...)
+		c.Flags().VisitAll(func(f *pflag.Flag) { ask(append(path, "--"+f.Name, "")...) })
+	})
+	has(t, ask("platform", ""), "add\t", "rotate\t")
+	has(t, ask("reb"), "rebuild\t")
+	has(t, ask("check", "--format", ""), "text\n", "junit\n")
+	has(t, ask("help", "plat"), "platform\t")
+	has(t, ask("retry", ""), ":4\n") // no names of files
+	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
+		t.Errorf("it left %v, %v", entries, err)
+	}
+}
