@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -504,6 +505,71 @@ func TestUpdates(t *testing.T) {
 		t.Errorf("IDEM-02: compared with what it was: %v", err)
 	}
 	if r, err := d.put("async", d.caller(17, false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
+		t.Errorf("IDEM-02: %+v %v", r, err)
+	}
+}
+
+// UPD-12: a change of the plan takes with it only what the new plan's schema
+// allows, and a refusal names the rest, which null removes.
+func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
+	d := newDesk(t)
+	ctx, c := context.Background(), d.caller(17, true)
+	if _, err := d.put("sync", c, `{"size":"small","colour":"red"}`); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(plan, parameters string) error {
+		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
+		if parameters != "" {
+			q.Parameters = json.RawMessage(parameters)
+		}
+		_, err := d.Update(ctx, q)
+		return err
+	}
+	for _, parameters := range []string{"", `{}`, `{"size":"large"}`, `{"colour":null,"size":"huge"}`} {
+		member := "/colour"
+		if strings.Contains(parameters, "huge") {
+			member = "/size"
+		}
+		if err := patch("schema", parameters); reason(err) != lifecycle.BadRequest || !strings.Contains(err.Error(), member) {
+			t.Errorf("with %s: %v, want it to name %s", parameters, err, member)
+		}
+	}
+	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["sync"] || string(v.Parameters) != `{"size":"small","colour":"red"}` {
+		t.Errorf("ERR-08: a refusal changed %s %s, %v", v.PlanID, v.Parameters, err)
+	}
+	if err := patch("schema", `{"colour":null}`); err != nil {
+		t.Errorf("null removes what was in the way: %v", err)
+	}
+	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["schema"] || string(v.Parameters) != `{"size":"small"}` {
+		t.Errorf("%s %s, %v", v.PlanID, v.Parameters, err)
+	}
+}
+
+// UPD-08: null removes a parameter, and removes it once.
+func TestNullRemovesAParameter(t *testing.T) {
+	d := newDesk(t)
+	ctx := context.Background()
+	if _, err := d.put("async", d.caller(17, false), `{"a":1,"b":{"c":null}}`); err != nil {
+		t.Fatal(err)
+	}
+	patch := func(parameters string) (broker.Result, error) {
+		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(parameters)})
+	}
+	running, err := patch(`{"a":null,"delay_seconds":null}`) // of which the schema wants a number
+	if err != nil || running.Effect != broker.Accepted {
+		t.Fatalf("%+v %v", running, err)
+	}
+	if again, err := patch(`{"a":null}`); err != nil || again.Token != running.Token {
+		t.Errorf("UPD-21: the same update: %+v %v", again, err)
+	}
+	d.settle(running.Token)
+	if v, err := d.Instance(ctx, d.caller(17, true), "i"); err != nil || string(v.Parameters) != `{"b":{"c":null}}` {
+		t.Errorf("left with %s, %v", v.Parameters, err)
+	}
+	if r, err := patch(`{"a":null}`); err != nil || r.Effect != broker.Done {
+		t.Errorf("UPD-13: what is gone already: %+v %v", r, err)
+	}
+	if r, err := d.put("async", d.caller(17, false), `{"b":{"c":null}}`); err != nil || r.Effect != broker.Done {
 		t.Errorf("IDEM-02: %+v %v", r, err)
 	}
 }

@@ -19,8 +19,8 @@ type UpdateRequest struct {
 	ServiceID  string
 	// PlanID is empty when the plan is to stay (UPD-07).
 	PlanID string
-	// Parameters is nil when they are to stay (UPD-08); its members are
-	// merged into the current ones.
+	// Parameters is nil when they are to stay; its members are merged into the
+	// current ones, and null removes one (UPD-08).
 	Parameters         json.RawMessage
 	Context            json.RawMessage
 	MaintenanceVersion *string
@@ -118,18 +118,13 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateReque
 		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
 		t.modes = append(t.modes, mode(plan.Asynchronous, catalog.Allowed))
 	}
-	if q.Parameters != nil {
-		if err := b.Catalog.CheckUpdate(t.attributes.ServiceID, t.attributes.PlanID, q.Parameters); err != nil {
-			return t, checked(err)
-		}
-	}
 	before, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
 	if err != nil {
 		return t, err
 	}
 	t.parameters = lifecycle.MergeParameters(before, q.Parameters)
-	if len(t.parameters) > catalog.MaxParameters {
-		return t, lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", catalog.MaxParameters)
+	if err := b.checkParameters(i, t, q); err != nil {
+		return t, err
 	}
 	if q.MaintenanceVersion != nil {
 		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
@@ -144,6 +139,25 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateReque
 		t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion ||
 		!lifecycle.SameParameters(before, t.parameters)
 	return t, nil
+}
+
+// checkParameters refuses parameters that the plan's schemas do not allow: those
+// that are given, without what they remove, and those that the instance would
+// have then (UPD-12). What an update does not touch is not judged anew.
+func (b *Broker) checkParameters(i lifecycle.Instance, t target, q UpdateRequest) error {
+	service, plan := t.attributes.ServiceID, t.attributes.PlanID
+	if q.Parameters != nil {
+		if err := b.Catalog.CheckUpdate(service, plan, lifecycle.MergeParameters(nil, q.Parameters)); err != nil {
+			return checked(err)
+		}
+	}
+	if len(t.parameters) > catalog.MaxParameters {
+		return lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", catalog.MaxParameters)
+	}
+	if q.Parameters == nil && plan == i.Attributes.PlanID {
+		return nil
+	}
+	return checked(b.Catalog.CheckResult(service, plan, t.parameters, q.Parameters))
 }
 
 // leadsTo reports whether an update that runs has the same target (UPD-21).

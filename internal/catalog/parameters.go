@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ const maxViolations = 5
 // A ParameterError says which of a user's parameters break which rule. It is
 // written for the user, and never contains a value that the user gave, nor a
 // member's name other than those of the schema: parameters can hold secrets.
+// Only CheckResult names what an instance has had already.
 type ParameterError struct {
 	// Member is a JSON pointer into the parameters; empty when they are meant
 	// as a whole. A name that the schema does not know is shown as "*".
@@ -74,11 +76,41 @@ func (c *Catalog) CheckCreate(serviceID, planID string, params json.RawMessage) 
 	return at.checks.create.check(params)
 }
 
-// CheckUpdate checks the parameters of an update (UPD-12), otherwise as
+// CheckUpdate checks the parameters that an update gives (UPD-12), otherwise as
 // CheckCreate does. The plan is the one that the instance has afterwards.
 func (c *Catalog) CheckUpdate(serviceID, planID string, params json.RawMessage) error {
 	at, _ := c.plan(serviceID, planID)
 	return at.checks.update.check(params)
+}
+
+// CheckResult checks all the parameters that an instance has after an update, of
+// which some were given with it. The plan is the one that it has then. An update
+// leads to nothing that could not be provisioned: the create schema judges the
+// result as a whole, but for the members that the update schema alone has under
+// its properties, and judges. The error names the members that were not given,
+// so that the user knows what to remove.
+func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMessage) error {
+	at, _ := c.plan(serviceID, planID)
+	create, update := at.checks.create, at.checks.update
+	parameters, violations := parse(result)
+	if len(violations) > 0 {
+		return newParameterError(violations)
+	}
+	kept := maps.Clone(parameters)
+	known, _ := parse(given)
+	for name := range known {
+		delete(kept, name)
+	}
+	for name, value := range parameters {
+		if !update.has(name) || create.has(name) {
+			continue
+		}
+		delete(parameters, name)
+		if _, stays := kept[name]; stays { // what was given has been checked
+			violations = append(violations, update.judgeMember(name, value)...)
+		}
+	}
+	return newParameterError(append(violations, create.judge(parameters, kept)...))
 }
 
 // CheckBind checks the parameters of a bind (BIND-15), otherwise as
@@ -91,18 +123,41 @@ func (c *Catalog) CheckBind(serviceID, planID string, params json.RawMessage) er
 // check checks parameters; a nil schema allows every object.
 func (s *schema) check(params json.RawMessage) error {
 	parameters, violations := parse(params)
-	if len(violations) == 0 && s != nil {
-		err := s.compiled.Validate(parameters)
-		var invalid *jsonschema.ValidationError
-		switch {
-		case errors.As(err, &invalid):
-			violations = (&telling{schema: s, parameters: parameters}).violations(invalid)
-		case err != nil:
-			// The library's words may quote values: they are not passed on.
-			violations = []violation{{rule: "do not satisfy the plan's schema"}}
-		}
+	if len(violations) == 0 {
+		violations = s.judge(parameters, nil)
 	}
 	return newParameterError(violations)
+}
+
+// judge finds what parameters break. It may name the members that are kept.
+func (s *schema) judge(parameters, kept map[string]any) []violation {
+	if s == nil {
+		return nil
+	}
+	return (&telling{schema: s, parameters: parameters, kept: kept}).of(s.compiled.Validate(parameters))
+}
+
+// judgeMember finds what one member breaks that the schema has.
+func (s *schema) judgeMember(name string, value any) []violation {
+	err := s.compiled.Properties[name].Validate(value)
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		within(invalid, name)
+	}
+	return (&telling{schema: s, parameters: map[string]any{name: value}}).of(err)
+}
+
+// within moves an error and its causes into the member that was judged alone.
+func within(e *jsonschema.ValidationError, name string) {
+	e.InstanceLocation = append([]string{name}, e.InstanceLocation...)
+	for _, cause := range e.Causes {
+		within(cause, name)
+	}
+}
+
+// has reports whether the schema speaks of a member under its properties.
+func (s *schema) has(name string) bool {
+	return s != nil && s.compiled.Properties[name] != nil
 }
 
 // newParameterError is nil when nothing is violated.

@@ -222,6 +222,65 @@ func TestCheckPicksTheSchema(t *testing.T) {
 	}
 }
 
+// What an instance has after an update is judged as a whole, by the plan that it
+// has then (UPD-12).
+func TestCheckResult(t *testing.T) {
+	const (
+		strict = `"properties": {"size": {"type": "integer", "maximum": 9}, "zone": {"type": "string"}}, "additionalProperties": false`
+		later  = `"properties": {"size": {"type": "integer", "maximum": 5}, "rotate": {"type": "integer", "minimum": 1}}, "additionalProperties": false`
+	)
+	cases := map[string]struct {
+		reason         string
+		create, update string
+		result, given  string
+		want           []broken
+	}{
+		"Allowed":        {"All is allowed.", strict, strict, `{"size":1,"zone":"z"}`, `{"size":1}`, nil},
+		"Kept":           {"What is kept is judged, and named.", strict, strict, `{"size":1,"colour":"red"}`, `{"size":1}`, []broken{{"/colour", "is not a parameter of the plan; give it as null to remove it"}}},
+		"KeptSeveral":    {"Each by its name.", strict, strict, `{"b":1,"a":1}`, ``, []broken{{"/a", "is not a parameter of the plan; give it as null to remove it"}, {"/b", "is not a parameter of the plan; give it as null to remove it"}}},
+		"KeptValue":      {"So is its value.", strict, strict, `{"size":10}`, `{}`, []broken{{"/size", "must be at most 9"}}},
+		"KeptUndeclared": {"Also by a rule for names that the schema does not declare.", `"additionalProperties": {"type": "string"}`, ``, `{"a":1}`, ``, []broken{{"/a", "must be a string"}}},
+		"KeptDeep":       {"Names below may be a user's own: they are hidden as ever.", `"additionalProperties": {"additionalProperties": {"type": "string"}}`, ``, `{"a":{"secret":1}}`, ``, []broken{{"/a/*", "must be a string"}}},
+		"KeptUnevaluated": {"In the words of later drafts.", `"$schema": "` + draft20 + `", "unevaluatedProperties": false`, ``, `{"a":1}`, ``,
+			[]broken{{"/a", "is not allowed here"}}},
+		"GivenIsHidden":  {"What is given may be a secret in the wrong place.", strict, ``, `{"hunter2":1}`, `{"hunter2":1}`, []broken{{"", `must have no members but "size", "zone" (1 not known)`}}},
+		"Required":       {"What is required cannot be removed.", `"required": ["size"]`, ``, ``, `{"size":null}`, []broken{{"/size", "is required"}}},
+		"RequiredLater":  {"What an update must give need not stay.", ``, `"required": ["reason"]`, `{"size":1}`, ``, nil},
+		"LaterGiven":     {"A member of the update schema alone was judged by it.", strict, later, `{"zone":"z","rotate":2}`, `{"rotate":2}`, nil},
+		"LaterKept":      {"And is judged by it when it stays.", strict, later, `{"zone":"z","rotate":0}`, `{"zone":"z"}`, []broken{{"/rotate", "must be at least 1"}}},
+		"BothCreate":     {"What both know, the create schema judges in the whole.", strict, later, `{"size":7}`, ``, nil},
+		"NoSchema":       {"Without schemas all is allowed.", ``, ``, `{"a":1}`, ``, nil},
+		"NotAnObject":    {"The form is judged all the same.", `"required": ["size"]`, ``, `5`, ``, []broken{{"", "must be a JSON object"}}},
+		"UpdateIsNoMore": {"The update schema does not judge what is kept and could be provisioned.", ``, strict, `{"a":1}`, ``, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var parts []string
+			for part, schema := range map[string]string{"create": tc.create, "update": tc.update} {
+				if schema != "" && !strings.Contains(schema, "$schema") {
+					schema = fmt.Sprintf(`"$schema": %q, %s`, draft04, schema)
+				}
+				if schema != "" {
+					parts = append(parts, fmt.Sprintf(`%q: {"parameters": {"type": "object", %s}}`, part, schema))
+				}
+			}
+			schemas := ""
+			if len(parts) > 0 {
+				schemas = `, "schemas": {"service_instance": {` + strings.Join(parts, ", ") + `}}`
+			}
+			c, err := load(map[string]string{"a.yaml": `{"id": "o", "name": "one", "description": "d", "provider": "demo", "bindable": true,
+				"plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.CheckResult("o", "p", json.RawMessage(tc.result), json.RawMessage(tc.given))
+			if diff := cmp.Diff(tc.want, violationsOf(t, err)); diff != "" {
+				t.Errorf("%s\nCheckResult(...): -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestParameterErrorHidesValues gives a canary as a value, and as a name that
 // the schema does not declare, to every keyword.
 func TestParameterErrorHidesValues(t *testing.T) {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -27,6 +28,22 @@ type violation struct{ member, rule string }
 type telling struct {
 	schema     *schema
 	parameters map[string]any
+	// kept are members that the instance has already. They are named even where
+	// the schema does not know them.
+	kept map[string]any
+}
+
+// of lists what the library's finding comes down to; nothing where it is nil.
+func (t *telling) of(err error) []violation {
+	var invalid *jsonschema.ValidationError
+	switch {
+	case errors.As(err, &invalid):
+		return t.violations(invalid)
+	case err != nil:
+		// The library's words may quote values: they are not passed on.
+		return []violation{{rule: "do not satisfy the plan's schema"}}
+	}
+	return nil
 }
 
 // violations lists what an error and its causes come down to.
@@ -46,7 +63,10 @@ func (t *telling) violations(e *jsonschema.ValidationError) []violation {
 	case *kind.DependentRequired:
 		return t.missing(e.InstanceLocation, k.Missing, fmt.Sprintf("is required where %q is given", k.Prop))
 	case *kind.AdditionalProperties:
-		return one("%s", t.unknown(e.SchemaURL, k.Properties))
+		if len(e.InstanceLocation) > 0 {
+			return one("%s", t.unknown(e.SchemaURL, k.Properties))
+		}
+		return t.unknownMembers(e.SchemaURL, k.Properties)
 	case *kind.PropertyNames:
 		// The library does not say in which object the name stands.
 		return []violation{{member: namedObject(e.SchemaURL), rule: "must not have a member of such a name: each name " + rules(t.all(e.Causes))}}
@@ -141,6 +161,23 @@ func (t *telling) missing(in []string, missing []string, rule string) []violatio
 	return all
 }
 
+// unknownMembers tells each kept member by itself, and the others together.
+func (t *telling) unknownMembers(schemaAt string, unknown []string) []violation {
+	var all []violation
+	var given []string
+	for _, name := range unknown {
+		if _, kept := t.kept[name]; kept {
+			all = append(all, violation{member: pointer([]string{name}), rule: "is not a parameter of the plan; give it as null to remove it"})
+		} else {
+			given = append(given, name)
+		}
+	}
+	if len(given) > 0 {
+		all = append(all, violation{rule: t.unknown(schemaAt, given)})
+	}
+	return all
+}
+
 // unknown tells of members that a schema does not allow: which it does, and
 // which were perhaps meant.
 func (t *telling) unknown(schemaAt string, unknown []string) string {
@@ -223,7 +260,7 @@ func (t *telling) place(location []string) string {
 		told[i] = "*"
 		switch in := v.(type) {
 		case map[string]any:
-			if t.schema.declared[token] {
+			if _, kept := t.kept[token]; t.schema.declared[token] || kept && i == 0 {
 				told[i] = token
 			}
 			v = in[token]

@@ -246,6 +246,9 @@ func httpCases() []httpCase {
 		{rule: "INP-05 a service key as Go clients ask for it", given: ready, method: "PUT", path: "I/service_bindings/B", body: `{"service_id":"$demo","plan_id":"$sync","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`, status: 201},
 
 		{rule: "UPD-01", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"b":"y"}}`, status: 200, lacks: []string{"operation"}, then: &then{path: "I", status: 200, has: []string{`parameters={"a":1,"b":"y"}`}}},
+		{rule: "UPD-08", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"b":null,"c":null}}`, status: 200, then: &then{path: "I", status: 200, has: []string{`parameters={"a":1}`}}},
+		{rule: "UPD-12 the result", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$schema"}`, status: 400, has: []string{`description="parameter /a is not a parameter of the plan; give it as null to remove it; parameter /b is not a parameter of the plan; give it as null to remove it"`}, then: stillReady},
+		{rule: "UPD-12 the result", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$schema","parameters":{"a":null,"b":null,"size":"small"}}`, status: 200, then: &then{path: "I", status: 200, has: []string{`plan_id="$schema"`, `parameters={"size":"small"}`}}},
 		{rule: "UPD-02", given: readyAsync, method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202, has: []string{"operation"}},
 		{rule: "UPD-03", given: readyAsync, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 422, has: conflictError(asyncReq)},
 		{rule: "UPD-03 the target's plan", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$async-only"}`, status: 422, has: conflictError(asyncReq), then: stillReady},

@@ -107,8 +107,9 @@ func SamePlacement(a, b Attributes) bool {
 }
 
 // MergeParameters is how an update changes parameters: members that are given
-// replace those of the same name, the others stay (UPD-08). It is nil when
-// nothing is set.
+// replace those of the same name, null removes one, the others stay (UPD-08): a
+// merge patch of the first level (RFC 7386). Below it, and in what is current,
+// null is a value like any other. It is nil when nothing is set.
 func MergeParameters(current, given json.RawMessage) json.RawMessage {
 	var merged, changes map[string]json.RawMessage
 	if json.Unmarshal(current, &merged) != nil || merged == nil {
@@ -116,15 +117,19 @@ func MergeParameters(current, given json.RawMessage) json.RawMessage {
 	}
 	if json.Unmarshal(given, &changes) == nil {
 		for k, v := range changes {
-			merged[k] = v
+			if merged[k] = v; string(v) == "null" {
+				delete(merged, k)
+			}
 		}
 	}
 	if len(merged) == 0 {
 		return nil
 	}
-	out, err := json.Marshal(merged)
-	if err != nil {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // which would make six bytes of one
+	if e.Encode(merged) != nil {
 		return current // unreachable: every member was valid JSON
 	}
-	return out
+	return bytes.TrimSpace(out.Bytes())
 }
