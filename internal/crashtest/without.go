@@ -66,12 +66,12 @@ func (u unleased) Binding(ctx context.Context, key lifecycle.Key, now time.Time)
 	return b, err
 }
 
-func (u unleased) Bindings(ctx context.Context, key lifecycle.Key) ([]lifecycle.Binding, error) {
-	all, err := u.Ledger.Bindings(ctx, key)
-	for n := range all {
-		all[n].Leases, all[n].Wary = nil, false
+func (u unleased) NextBinding(ctx context.Context, key lifecycle.Key, after string) (*lifecycle.Binding, string, error) {
+	next, passed, err := u.Ledger.NextBinding(ctx, key, after)
+	if next != nil {
+		next.Leases, next.Wary = nil, false
 	}
-	return all, err
+	return next, passed, err
 }
 
 // unfenced shows each step the instance as it was when its operation was first

@@ -185,8 +185,8 @@ func PutReport(r Report, id string) Change {
 // Reports reads the reports that are kept, the oldest first.
 func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
 	var out []Report
-	for cursor := ""; ; {
-		page, err := l.store.List(ctx, reaperPartition, sortReport, cursor)
+	for after := ""; ; {
+		page, err := l.store.List(ctx, reaperPartition, sortReport, after, 0)
 		if err != nil {
 			return nil, fmt.Errorf("listing the reaper's reports: %w", err)
 		}
@@ -197,7 +197,7 @@ func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
 			}
 			out = append(out, report)
 		}
-		if cursor = page.Next; cursor == "" {
+		if after = page.Next; after == "" {
 			return out, nil
 		}
 	}

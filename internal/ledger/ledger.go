@@ -82,25 +82,39 @@ func (l *Ledger) Binding(ctx context.Context, key lifecycle.Key, now time.Time) 
 	return b, nil
 }
 
-// Bindings reads every recorded binding of an instance, tombstones included,
-// in the order of their ids.
-func (l *Ledger) Bindings(ctx context.Context, instance lifecycle.Key) ([]lifecycle.Binding, error) {
-	var out []lifecycle.Binding
-	for cursor := ""; ; {
-		page, err := l.store.List(ctx, instanceKey(instance).Partition, sortBinding, cursor)
+// mostBindings is how many bindings are read at once in search of one.
+const mostBindings = 128
+
+// NextBinding reads the first binding of an instance that is no tombstone, in
+// the order of the bytes of their ids, among those whose id follows on after;
+// nil if there is none. Passed is the last id before it that a record has.
+//
+// It reads one record where the next one is it, and few more than there are
+// tombstones on the way where it is not: an instance may have had thousands of
+// bindings, and each may be large.
+func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Binding, passed string, err error) {
+	passed = after
+	if after != "" {
+		after = sortBinding + after
+	}
+	for limit := 1; ; limit = min(2*limit, mostBindings) {
+		page, err := l.store.List(ctx, instanceKey(instance).Partition, sortBinding, after, limit)
 		if err != nil {
-			return nil, fmt.Errorf("listing bindings: %w", err)
+			return nil, "", fmt.Errorf("looking for the next binding: %w", err)
 		}
 		for _, r := range page.Records {
 			var b lifecycle.Binding
 			if err := decode(r, &b); err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			b.Version = r.Version
-			out = append(out, b)
+			if b.State != lifecycle.Absent && b.State != lifecycle.Deleted {
+				b.Version = r.Version
+				return &b, passed, nil
+			}
+			passed = strings.TrimPrefix(r.Sort, sortBinding)
 		}
-		if cursor = page.Next; cursor == "" {
-			return out, nil
+		if after = page.Next; after == "" {
+			return nil, passed, nil
 		}
 	}
 }

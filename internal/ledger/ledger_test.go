@@ -121,9 +121,9 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	if diff := cmp.Diff(past, gotPast); err != nil || diff != "" {
 		t.Errorf("past operation (-want +got): %v\n%s", err, diff)
 	}
-	all, err := l.Bindings(ctx, instance)
-	if diff := cmp.Diff([]lifecycle.Binding{b}, all); err != nil || diff != "" {
-		t.Errorf("bindings (-want +got): %v\n%s", err, diff)
+	gotNext, _, err := l.NextBinding(ctx, instance, "")
+	if diff := cmp.Diff(&b, gotNext); err != nil || diff != "" {
+		t.Errorf("next binding (-want +got): %v\n%s", err, diff)
 	}
 	due, next, err := l.Due(ctx, epoch.AddDate(1, 0, 0), "")
 	if err != nil || next != "" || len(due) != 3 {
@@ -158,8 +158,52 @@ func TestKeysNeverMeet(t *testing.T) {
 		if err != nil || i.Provider != fmt.Sprint(n) || i.Key != k {
 			t.Errorf("%+v reads %+v: %v", k, i, err)
 		}
-		if all, err := l.Bindings(ctx, k); err != nil || len(all) != 1 || all[0].Provider != fmt.Sprint(n) {
-			t.Errorf("%+v has bindings %v: %v", k, all, err)
+		b, _, err := l.NextBinding(ctx, k, "")
+		if err != nil || b == nil || b.Provider != fmt.Sprint(n) {
+			t.Errorf("%+v has the binding %v: %v", k, b, err)
+		}
+		if b, passed, err := l.NextBinding(ctx, k, "INSTANCE"); b != nil || passed != "INSTANCE" || err != nil {
+			t.Errorf("%+v has one more binding %v, passed %q: %v", k, b, passed, err)
+		}
+	}
+}
+
+func TestNextBindingPassesTombstones(t *testing.T) {
+	ctx, l := context.Background(), over(newStore(t))
+	states := map[string]lifecycle.State{
+		"\x01": lifecycle.Deleted, "a": lifecycle.Deleted, "b": lifecycle.Creating, "b#": lifecycle.Ready, "c": lifecycle.CreateFailed,
+		"d": lifecycle.Deleted, "e": lifecycle.Deleting, "ü": lifecycle.DeleteFailed, "\U0010ffff": lifecycle.Deleted,
+	}
+	for id, state := range states {
+		b := lifecycle.Binding{Course: lifecycle.Course{Key: instance.BindingKey(id), State: state}}
+		if err := l.Commit(ctx, ledger.PutBinding(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for after, want := range map[string]struct{ next, passed string }{
+		"":           {"b", "a"},
+		"a":          {"b", "a"},
+		"aa":         {"b", "aa"},
+		"b":          {"b#", "b"},
+		"b#":         {"c", "b#"},
+		"c":          {"e", "d"},
+		"e":          {"ü", "e"},
+		"ü":          {"", "\U0010ffff"},
+		"\U0010ffff": {"", "\U0010ffff"},
+	} {
+		next, passed, err := l.NextBinding(ctx, instance, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if next != nil {
+			got = next.Key.Binding
+			if next.Version != 1 || next.State != states[got] {
+				t.Errorf("%q reads %+v", got, next)
+			}
+		}
+		if got != want.next || passed != want.passed {
+			t.Errorf("after %q: %q, passed %q; want %q, passed %q", after, got, passed, want.next, want.passed)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func (c *Course) past(now time.Time) *PastOperation {
 		op.Next, op.Faults = time.Time{}, 0
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	op.Target = nil
+	op.Target, op.Unbound = nil, ""
 	return &PastOperation{Key: c.Key, Operation: op, Expires: now.Add(Retention)}
 }
 

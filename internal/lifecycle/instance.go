@@ -234,6 +234,14 @@ func (i Instance) BeginDeprovision(s Start) (Instance, *PastOperation, error) {
 	return i, i.begin(s, Deprovision), nil
 }
 
+// Unbound records that its deprovision has found no binding left up to this id.
+// None can begin there meanwhile, since the instance is not ready.
+func (i Instance) Unbound(last string) Instance {
+	i.Course = i.clone()
+	i.Operation.Unbound = last
+	return i
+}
+
 // Entomb records that the deletion of what does not exist was asked for.
 func (i Instance) Entomb(key Key, now, received time.Time) (Instance, error) {
 	if _, err := instanceTransitions.next(i.State, Entomb); err != nil {

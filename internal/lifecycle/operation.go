@@ -88,6 +88,9 @@ type Operation struct {
 	// Target is what an update leads to; the attributes change only when it
 	// succeeds (UPD-23).
 	Target *Attributes `json:"target,omitempty"`
+	// Unbound is how far a deprovision has come: of the bindings whose ids are
+	// not behind it, in the order of their bytes, none is left.
+	Unbound string `json:"unbound,omitempty"`
 	// InstanceUsable and UpdateRepeatable come with a failed update or
 	// deprovision (ERR-10).
 	InstanceUsable   *bool `json:"instance_usable,omitempty"`

@@ -26,8 +26,8 @@ func (m *metered) Get(ctx context.Context, k store.Key) (store.Record, error) {
 	return m.Store.Get(ctx, k)
 }
 
-func (m *metered) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
-	page, err := m.Store.List(ctx, partition, prefix, cursor)
+func (m *metered) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	page, err := m.Store.List(ctx, partition, prefix, after, limit)
 	m.calls++
 	m.records += len(page.Records)
 	return page, err

@@ -97,7 +97,8 @@ var (
 // A Page is a part of a listing.
 type Page struct {
 	Records []Record
-	// Next continues the listing where this page ended; empty at the end.
+	// Next continues the listing where this page ended; empty at the end. Of
+	// List it is a sort key, and otherwise only the store knows what it says.
 	Next string
 }
 
@@ -110,8 +111,11 @@ type Store interface {
 
 	// List reads the records of a partition whose sort key starts with
 	// prefix, in order of their sort keys, strongly consistent within a
-	// page. Cursor is empty for the first page, then the Next of the last.
-	List(ctx context.Context, partition, prefix, cursor string) (Page, error)
+	// page. After is empty for the first page, then the Next of the last, or
+	// any sort key with the prefix, recorded or not: what is listed follows on
+	// it. A page reads no more than limit records, which may cost less than
+	// one as large as the store makes it, for which limit is 0.
+	List(ctx context.Context, partition, prefix, after string, limit int) (Page, error)
 
 	// Due reads the records whose Due is not zero and not after before. A
 	// page holds the earliest first where the store has one order (one shard);

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -16,20 +18,30 @@ func CheckKey(k Key) error {
 	if k.Sort == "" {
 		return Invalidf("sort key is empty")
 	}
-	return CheckPrefix(k.Partition, k.Sort)
+	return checkBounds(k.Partition, k.Sort)
 }
 
-// CheckPrefix returns ErrInvalid for what List cannot be asked for.
-func CheckPrefix(partition, prefix string) error {
+// CheckList returns ErrInvalid for what List cannot be asked for.
+func CheckList(partition, prefix, after string, limit int) error {
+	switch {
+	case after != "" && !strings.HasPrefix(after, prefix):
+		return Invalidf("sort key %q to go on after does not start with %q", after, prefix)
+	case limit < 0:
+		return Invalidf("limit is %d", limit)
+	}
+	return cmp.Or(checkBounds(partition, prefix), checkBounds(partition, after))
+}
+
+func checkBounds(partition, sort string) error {
 	switch {
 	case partition == "":
 		return Invalidf("partition is empty")
 	case len(partition) > maxPartition:
 		return Invalidf("partition has %d bytes, at most %d", len(partition), maxPartition)
-	case len(prefix) > maxSort:
-		return Invalidf("sort key has %d bytes, at most %d", len(prefix), maxSort)
+	case len(sort) > maxSort:
+		return Invalidf("sort key has %d bytes, at most %d", len(sort), maxSort)
 	}
-	return checkText(partition, prefix)
+	return checkText(partition, sort)
 }
 
 // CheckChanges returns ErrInvalid for what Commit cannot be asked for.

@@ -126,8 +126,8 @@ func (w *world) Get(ctx context.Context, k store.Key) (store.Record, error) {
 	return w.records.Get(ctx, k)
 }
 
-func (w *world) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
-	return w.records.List(ctx, partition, prefix, cursor)
+func (w *world) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	return w.records.List(ctx, partition, prefix, after, limit)
 }
 
 func (w *world) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
@@ -311,9 +311,13 @@ func deprovision(w *world, b *broker.Broker) (broker.Result, error) {
 	return b.Deprovision(context.Background(), broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
-func bind(w *world, b *broker.Broker) (broker.Result, error) {
-	r, err := b.Bind(context.Background(), broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
-	return r.Result, err
+func bind(w *world, b *broker.Broker) (broker.Result, error) { return bindAs("b")(w, b) }
+
+func bindAs(id string) func(w *world, b *broker.Broker) (broker.Result, error) {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		r, err := b.Bind(context.Background(), broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planAsyncBind()})
+		return r.Result, err
+	}
 }
 
 func unbind(w *world, b *broker.Broker) (broker.Result, error) {
@@ -355,6 +359,7 @@ var deeds = map[string]deed{
 	"Update":                    {done(provision), update, 1, lifecycle.Ready, instanceKey},
 	"Deprovision":               {done(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
 	"DeprovisionWithBinding":    {done(provision, bind), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionWithBindings":   {done(provision, bind, unbind, bindAs("c"), bindAs("d")), deprovision, 0, lifecycle.Deleted, instanceKey},
 	"DeprovisionOvertakes":      {begun(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
 	"DeprovisionOvertakesABind": {both(done(provision), begun(bind)), deprovision, 0, lifecycle.Deleted, instanceKey},
 	"Bind":                      {done(provision), bind, 2, lifecycle.Ready, bindingKey},

@@ -37,10 +37,11 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
 	if op.Kind == lifecycle.Deprovision {
-		b, err := w.nextBinding(ctx, i)
+		b, passed, err := w.Records.NextBinding(ctx, i.Key, op.Unbound)
 		if err != nil {
 			return workflow.Outcome{}, err
 		}
+		i = i.Unbound(passed) // written with whatever this step writes
 		if b != nil {
 			return w.removeBinding(ctx, ref, i, *b)
 		}
@@ -167,20 +168,6 @@ func outcomeOf(c lifecycle.Course, now time.Time) workflow.Outcome {
 	return workflow.Outcome{Wait: max(c.Operation.Next.Sub(now), 0)}
 }
 
-// nextBinding is the first binding that a deprovision still has to remove.
-func (w *Worker) nextBinding(ctx context.Context, i lifecycle.Instance) (*lifecycle.Binding, error) {
-	bindings, err := w.Records.Bindings(ctx, i.Key)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range bindings {
-		if b.State != lifecycle.Absent && b.State != lifecycle.Deleted {
-			return &b, nil
-		}
-	}
-	return nil, nil
-}
-
 // removeBinding removes one binding of an instance that is being deleted. No
 // new one can begin: beginning one checks that the instance is ready. One that
 // had begun has stopped, or waits for its lease to be given up or run out. An
@@ -222,7 +209,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 		}
 		i.Course = i.Looked(now, lifecycle.Look{})
 		changes, err := w.removed(ctx, b, now)
-		return i, changes, err
+		return i.Unbound(b.Key.Binding), changes, err
 	})
 }
 

@@ -26,7 +26,7 @@ import (
 type Records interface {
 	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
-	Bindings(ctx context.Context, instance lifecycle.Key) ([]lifecycle.Binding, error)
+	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Binding, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error

@@ -130,12 +130,18 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // List implements store.Store.
-func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
 	var page store.Page
-	err := store.CheckPrefix(partition, prefix)
+	err := store.CheckList(partition, prefix, after, limit)
 	if err == nil {
 		err = s.view(ctx, func(b buckets) error {
-			page, err = b.list(joinKey(store.Key{Partition: partition, Sort: prefix}), cursor)
+			var last []byte
+			if after != "" {
+				last = joinKey(store.Key{Partition: partition, Sort: after})
+			}
+			p := pager{limit: limit, next: sortOf}
+			err := b.list(&p, joinKey(store.Key{Partition: partition, Sort: prefix}), last)
+			page = p.page
 			return err
 		})
 	}
@@ -148,8 +154,14 @@ func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (sto
 // Scan implements store.Scanner.
 func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	var page store.Page
-	err := s.view(ctx, func(b buckets) (err error) {
-		page, err = b.list(nil, cursor)
+	err := s.view(ctx, func(b buckets) error {
+		after, err := parseCursor(scanCursor, cursor)
+		if err != nil {
+			return err
+		}
+		p := pager{next: newCursor(scanCursor)}
+		err = b.list(&p, nil, after)
+		page = p.page
 		return err
 	})
 	if err != nil {

@@ -89,7 +89,7 @@ func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, e
 	all := map[store.Key]store.Record{}
 	for i := range 5 {
 		err := pages(func(cursor string) (store.Page, error) {
-			return s.List(ctx, fmt.Sprint("partition ", i), "", cursor)
+			return s.List(ctx, fmt.Sprint("partition ", i), "", cursor, 0)
 		}, func(p store.Page) error {
 			for _, r := range p.Records {
 				all[r.Key] = r
@@ -187,17 +187,17 @@ func TestPages(t *testing.T) {
 	}{
 		"Many": {
 			reason: "a page ends at 100 records",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "", c) },
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "", c, 0) },
 			want:   []int{100, 100, 50},
 		},
 		"JustAPage": {
 			reason: "a listing that fills its last page does not go on to an empty one",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "1", c) },
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "1", c, 0) },
 			want:   []int{100},
 		},
 		"Large": {
 			reason: "a page ends when it has passed 1 MiB",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "large", "", c) },
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "large", "", c, 0) },
 			want:   []int{4, 4, 1},
 		},
 		"Due": {
@@ -248,20 +248,18 @@ func TestCursors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ofList, ofDue := next(s.List(t.Context(), "partition 0", "", "")), next(s.Due(t.Context(), due, ""))
-	if ofList == "" || ofDue == "" {
+	ofScan, ofDue := next(s.Scan(t.Context(), "")), next(s.Due(t.Context(), due, ""))
+	if ofScan == "" || ofDue == "" {
 		t.Fatal("the listings have one page only")
 	}
 	tests := map[string]struct {
 		reason string
 		read   func() (store.Page, error)
 	}{
-		"OtherPartition": {"a cursor is of its partition", func() (store.Page, error) { return s.List(t.Context(), "partition 1", "", ofList) }},
-		"OtherPrefix":    {"a cursor is of its prefix", func() (store.Page, error) { return s.List(t.Context(), "partition 0", "z", ofList) }},
-		"DueInList":      {"a cursor is of its kind of listing", func() (store.Page, error) { return s.List(t.Context(), "partition 0", "", ofDue) }},
-		"ListInDue":      {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofList) }},
-		"CutOff":         {"a cursor is whole", func() (store.Page, error) { return s.List(t.Context(), "partition 0", "", ofList[:1]) }},
-		"Padded":         {"a cursor has nothing after it", func() (store.Page, error) { return s.List(t.Context(), "partition 0", "", ofList+"=") }},
+		"DueInScan": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Scan(t.Context(), ofDue) }},
+		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff":    {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
+		"Padded":    {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

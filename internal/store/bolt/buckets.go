@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -146,16 +147,9 @@ func (b buckets) write(key []byte, r store.Record) (sum uint64, err error) {
 	return storedChecksum(value), b.records.Put(key, value)
 }
 
-// list reads a page of the records whose joined keys start with prefix.
-func (b buckets) list(prefix []byte, cursor string) (store.Page, error) {
-	after, err := parseCursor(listCursor, cursor)
-	if err != nil {
-		return store.Page{}, err
-	}
-	if after != nil && !bytes.HasPrefix(after, prefix) {
-		return store.Page{}, store.Invalidf("cursor %q is of no such listing", cursor)
-	}
-	p := pager{kind: listCursor}
+// list fills a page with the records whose joined keys start with prefix and
+// are past after.
+func (b buckets) list(p *pager, prefix, after []byte) error {
 	c := b.records.Cursor()
 	for k, v := seek(c, prefix, after); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		if p.ends() {
@@ -163,11 +157,11 @@ func (b buckets) list(prefix []byte, cursor string) (store.Page, error) {
 		}
 		r, err := decode(k, v)
 		if err != nil {
-			return store.Page{}, err
+			return err
 		}
 		p.add(k, r)
 	}
-	return p.page, nil
+	return nil
 }
 
 // listDue reads a page of the records that are due.
@@ -177,7 +171,7 @@ func (b buckets) listDue(before time.Time, cursor string) (store.Page, error) {
 		return store.Page{}, err
 	}
 	latest := before.UnixMilli()
-	p := pager{kind: dueCursor}
+	p := pager{next: newCursor(dueCursor)}
 	c := b.due.Cursor()
 	for k, _ := seek(c, nil, after); k != nil; k, _ = c.Next() {
 		due, key, err := splitDueKey(k)
@@ -214,17 +208,18 @@ func seek(c *bbolt.Cursor, from, after []byte) (k, v []byte) {
 // A pager fills a page. It is asked whether the page ends only when there is
 // one more record, so that no listing goes on to an empty page.
 type pager struct {
-	kind  byte
+	limit int                 // of records; 0 for pageRecords, which it is at most
+	next  func([]byte) string // how the listing goes on after a key
 	page  store.Page
 	bytes int
 	last  []byte
 }
 
 func (p *pager) ends() bool {
-	if len(p.page.Records) < pageRecords && p.bytes < pageBytes {
+	if len(p.page.Records) < min(cmp.Or(p.limit, pageRecords), pageRecords) && p.bytes < pageBytes {
 		return false
 	}
-	p.page.Next = newCursor(p.kind, p.last)
+	p.page.Next = p.next(p.last)
 	return true
 }
 

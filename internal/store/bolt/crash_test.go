@@ -50,7 +50,7 @@ func TestKilled(t *testing.T) {
 			}
 			records := 0
 			err = pages(func(cursor string) (store.Page, error) {
-				return s.List(t.Context(), partition, "record ", cursor)
+				return s.List(t.Context(), partition, "record ", cursor, 0)
 			}, func(p store.Page) error {
 				for _, r := range p.Records {
 					records++

@@ -382,7 +382,7 @@ func TestDamagedContent(t *testing.T) {
 			if test.get {
 				_, err := s.Get(t.Context(), bad.Key)
 				names("Get", err)
-				_, err = s.List(t.Context(), bad.Partition, "", "")
+				_, err = s.List(t.Context(), bad.Partition, "", "", 0)
 				names("List", err)
 				names("Put", s.Commit(t.Context(), store.Put(bad)))
 				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))

@@ -20,6 +20,9 @@ func joinKey(k store.Key) []byte {
 	return append(b, k.Sort...)
 }
 
+// sortOf is the sort key in a joined key that decode has accepted.
+func sortOf(b []byte) string { return string(b[2+int(binary.BigEndian.Uint16(b)):]) }
+
 func splitKey(b []byte) (store.Key, error) {
 	if len(b) >= 2 {
 		if n := int(binary.BigEndian.Uint16(b)); len(b) > 2+n {
@@ -136,12 +139,12 @@ func milliseconds(t time.Time) (int64, bool) {
 // A cursor is the key that the page before ended with, marked with the
 // listing that it is for.
 const (
-	listCursor = 'l'
+	scanCursor = 'l'
 	dueCursor  = 'd'
 )
 
-func newCursor(kind byte, key []byte) string {
-	return base64.RawURLEncoding.EncodeToString(append([]byte{kind}, key...))
+func newCursor(kind byte) func(key []byte) string {
+	return func(key []byte) string { return base64.RawURLEncoding.EncodeToString(append([]byte{kind}, key...)) }
 }
 
 // parseCursor returns the key that the listing starts after; nil for a first

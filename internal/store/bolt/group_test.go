@@ -46,7 +46,7 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 	if n := s.Transactions() - before; n != 1 {
 		t.Errorf("64 commits that waited took %d transactions", n)
 	}
-	if page, err := s.List(t.Context(), "partition", "", ""); err != nil || len(page.Records) != 64 {
+	if page, err := s.List(t.Context(), "partition", "", "", 0); err != nil || len(page.Records) != 64 {
 		t.Errorf("%d records are there: %v", len(page.Records), err)
 	}
 }

@@ -19,6 +19,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -119,11 +120,11 @@ func (s *Store) get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // List implements store.Store. Each page is one Query, of up to 1 MB.
-func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
-	err := store.CheckPrefix(partition, prefix)
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	err := store.CheckList(partition, prefix, after, limit)
 	var page store.Page
 	if err == nil {
-		page, err = s.list(ctx, partition, prefix, cursor)
+		page, err = s.list(ctx, partition, prefix, after, limit)
 	}
 	if err != nil {
 		return store.Page{}, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
@@ -131,18 +132,19 @@ func (s *Store) List(ctx context.Context, partition, prefix, cursor string) (sto
 	return page, nil
 }
 
-func (s *Store) list(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
-	after, err := parseListCursor(cursor, partition, prefix)
-	if err != nil {
-		return store.Page{}, err
-	}
+func (s *Store) list(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
 		KeyConditionExpression:    aws.String("#pk = :pk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": AttributePartition},
 		ExpressionAttributeValues: item{":pk": text(partition)},
-		ExclusiveStartKey:         after,
+	}
+	if after != "" {
+		in.ExclusiveStartKey = itemKey(store.Key{Partition: partition, Sort: after})
+	}
+	if limit > 0 {
+		in.Limit = aws.Int32(int32(min(limit, math.MaxInt32)))
 	}
 	if prefix != "" {
 		in.KeyConditionExpression = aws.String("#pk = :pk AND begins_with(#sk, :prefix)")
@@ -153,7 +155,9 @@ func (s *Store) list(ctx context.Context, partition, prefix, cursor string) (sto
 	if err != nil {
 		return store.Page{}, err
 	}
-	return pageOf(out.Items, out.LastEvaluatedKey)
+	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
+	page.Next = last.Sort
+	return page, err
 }
 
 // Due implements store.Store. Each page is one Query of a shard of the index,
@@ -248,26 +252,27 @@ func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
 	if err != nil {
 		return store.Page{}, readError(err)
 	}
-	return pageOf(out.Items, out.LastEvaluatedKey)
+	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
+	if err == nil && last != (store.Key{}) {
+		page.Next = cursor{Partition: last.Partition, Sort: last.Sort}.String()
+	}
+	return page, err
 }
 
-// pageOf is a page of a listing in the order of the table.
-func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, _ error) {
+// pageOf is a page of a listing in the order of the table, and the key that it
+// goes on after, if it does.
+func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, last store.Key, err error) {
 	for _, i := range items {
 		r, err := decode(i)
 		if err != nil {
-			return store.Page{}, err
+			return store.Page{}, store.Key{}, err
 		}
 		page.Records = append(page.Records, r)
 	}
 	if len(end) > 0 {
-		last, err := decodeKey(end)
-		if err != nil {
-			return store.Page{}, err
-		}
-		page.Next = newListCursor(last)
+		last, err = decodeKey(end)
 	}
-	return page, nil
+	return page, last, err
 }
 
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {

@@ -71,7 +71,7 @@ func TestCost(t *testing.T) {
 		{"a lone deletion is one delete", commit(store.Delete(gone.Key, 1)), nil, calls{"DeleteItem": 1}},
 		{"several changes are one transaction", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), nil, calls{"TransactWriteItems": 1}},
 		{"also when they conflict", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), store.ErrConflict, calls{"TransactWriteItems": 1}},
-		{"a page of a partition is one query", func() error { _, err := s.List(ctx, "p", "n", ""); return err }, nil, calls{"Query": 1}},
+		{"a page of a partition is one query", func() error { _, err := s.List(ctx, "p", "n", "", 0); return err }, nil, calls{"Query": 1}},
 		{"what cannot be right costs nothing", commit(store.Put(fixture("p", ""))), store.ErrInvalid, calls{}},
 	}
 	for _, step := range steps {
@@ -196,23 +196,21 @@ func TestCursors(t *testing.T) {
 		return p.Next
 	}
 	// Four records of 390 kB are more than a page.
-	ofList, ofDue := next(s.List(t.Context(), "partition 0", "", "")), next(s.Due(t.Context(), due, ""))
-	list := func(partition, prefix, cursor string) func() (store.Page, error) {
-		return func() (store.Page, error) { return s.List(t.Context(), partition, prefix, cursor) }
+	ofScan, ofDue := next(s.Scan(t.Context(), "")), next(s.Due(t.Context(), due, ""))
+	scan := func(cursor string) func() (store.Page, error) {
+		return func() (store.Page, error) { return s.Scan(t.Context(), cursor) }
 	}
 	tests := map[string]struct {
 		reason string
 		read   func() (store.Page, error)
 	}{
-		"OtherPartition": {"a cursor is of its partition", list("partition 1", "", ofList)},
-		"OtherPrefix":    {"a cursor is of its prefix", list("partition 0", "z", ofList)},
-		"DueInList":      {"a cursor is of its kind of listing", list("partition 0", "", ofDue)},
-		"ListInDue":      {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofList) }},
-		"CutOff":         {"a cursor is whole", list("partition 0", "", ofList[:len(ofList)-2])},
-		"Padded":         {"a cursor has nothing after it", list("partition 0", "", ofList+"=")},
-		"Longer":         {"a cursor has nothing after it", list("partition 0", "", ofList+"AAAA")},
-		"NoShard":        {"there are only so many shards", func() (store.Page, error) { return s.Due(t.Context(), due, "eyJkIjp7InMiOjk5fX0") }},
-		"NoCursor":       {"a cursor comes from a page", list("partition 0", "", "e30")},
+		"DueInScan": {"a cursor is of its kind of listing", scan(ofDue)},
+		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff":    {"a cursor is whole", scan(ofScan[:len(ofScan)-2])},
+		"Padded":    {"a cursor has nothing after it", scan(ofScan + "=")},
+		"Longer":    {"a cursor has nothing after it", scan(ofScan + "AAAA")},
+		"NoShard":   {"there are only so many shards", func() (store.Page, error) { return s.Due(t.Context(), due, "eyJkIjp7InMiOjk5fX0") }},
+		"NoCursor":  {"a cursor comes from a page", scan("e30")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -439,7 +437,7 @@ func TestConsistentReads(t *testing.T) {
 		return nil
 	}
 	_, getErr := s.Get(t.Context(), r.Key)
-	_, listErr := s.List(t.Context(), "p", "", "")
+	_, listErr := s.List(t.Context(), "p", "", "", 0)
 	dueErr := all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, nil)
 	checkErr := s.Commit(t.Context(), store.Check(r.Key, 1))
 	if err := errors.Join(getErr, listErr, dueErr, checkErr); err != nil {

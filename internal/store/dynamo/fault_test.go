@@ -289,7 +289,7 @@ func TestReadFaults(t *testing.T) {
 	r := s.put(t, fixture("p", "s"))
 	reads := map[string]func() error{
 		"GetItem": func() error { _, err := s.Get(t.Context(), r.Key); return err },
-		"Query":   func() error { _, err := s.List(t.Context(), "p", "", ""); return err },
+		"Query":   func() error { _, err := s.List(t.Context(), "p", "", "", 0); return err },
 		"BatchGetItem": func() error {
 			return all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, nil)
 		},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -159,7 +158,7 @@ func decode(i item) (store.Record, error) {
 type cursor struct {
 	Partition string `json:"p,omitempty"`
 	Sort      string `json:"s,omitempty"`
-	Due       *place `json:"d,omitempty"` // nil in a listing of a partition
+	Due       *place `json:"d,omitempty"` // nil in a listing of everything
 }
 
 // A place is one of the index: the start of a shard, or if the cursor has a
@@ -192,25 +191,6 @@ func parseCursor(s string) (cursor, error) {
 		return cursor{}, badCursor(s)
 	}
 	return c, nil
-}
-
-func newListCursor(last store.Key) string {
-	return cursor{Partition: last.Partition, Sort: last.Sort}.String()
-}
-
-// parseListCursor gives the key that a page starts after, nil for the first.
-func parseListCursor(s, partition, prefix string) (item, error) {
-	if s == "" {
-		return nil, nil
-	}
-	c, err := parseCursor(s)
-	if err != nil {
-		return nil, err
-	}
-	if c.Due != nil || c.Partition != partition || !strings.HasPrefix(c.Sort, prefix) || store.CheckKey(c.key()) != nil {
-		return nil, badCursor(s)
-	}
-	return itemKey(c.key()), nil
 }
 
 // newDueCursor is of the place after last, or of the start of the shard.

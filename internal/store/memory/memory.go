@@ -50,13 +50,13 @@ func (m *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // List implements store.Store.
-func (m *Store) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
-	if err := cmp.Or(ctx.Err(), store.CheckPrefix(partition, prefix)); err != nil {
+func (m *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	if err := cmp.Or(ctx.Err(), store.CheckList(partition, prefix, after, limit)); err != nil {
 		return store.Page{}, err
 	}
-	return m.page(cursor, func(r store.Record) (string, bool) {
+	return m.page(after, min(cmp.Or(limit, pageSize), pageSize), func(r store.Record) (string, bool) {
 		return r.Sort, r.Partition == partition && strings.HasPrefix(r.Sort, prefix)
-	})
+	}), nil
 }
 
 // Scan implements store.Scanner.
@@ -64,7 +64,7 @@ func (m *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Page{}, err
 	}
-	return m.page(cursor, func(r store.Record) (string, bool) { return fmt.Sprintf("%q %q", r.Partition, r.Sort), true })
+	return m.opaque(cursor, func(r store.Record) (string, bool) { return fmt.Sprintf("%q %q", r.Partition, r.Sort), true })
 }
 
 // Due implements store.Store.
@@ -72,19 +72,27 @@ func (m *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 	if err := ctx.Err(); err != nil {
 		return store.Page{}, err
 	}
-	return m.page(cursor, func(r store.Record) (string, bool) {
+	return m.opaque(cursor, func(r store.Record) (string, bool) {
 		// From a year before which nothing is due: the number has no sign.
 		at := r.Due.UnixMilli() - time.Time{}.UnixMilli()
 		return fmt.Sprintf("%020d %q %q", at, r.Partition, r.Sort), !r.Due.IsZero() && !r.Due.After(before)
 	})
 }
 
-// page gives the records that have a place behind the cursor's, in order.
-func (m *Store) page(cursor string, place func(store.Record) (string, bool)) (store.Page, error) {
+// opaque is page with a cursor that shows no place.
+func (m *Store) opaque(cursor string, place func(store.Record) (string, bool)) (store.Page, error) {
 	after, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil {
 		return store.Page{}, store.Invalidf("no page gave this cursor")
 	}
+	page := m.page(string(after), pageSize, place)
+	page.Next = base64.RawURLEncoding.EncodeToString([]byte(page.Next))
+	return page, nil
+}
+
+// page gives the records that have a place behind this one, in order, and the
+// last one's place if there are more.
+func (m *Store) page(after string, limit int, place func(store.Record) (string, bool)) (page store.Page) {
 	type placed struct {
 		place  string
 		record store.Record
@@ -92,22 +100,21 @@ func (m *Store) page(cursor string, place func(store.Record) (string, bool)) (st
 	var found []placed
 	m.mu.Lock()
 	for _, r := range m.records {
-		if at, ok := place(r); ok && (cursor == "" || at > string(after)) {
+		if at, ok := place(r); ok && (after == "" || at > after) {
 			found = append(found, placed{at, r})
 		}
 	}
 	m.mu.Unlock()
 	slices.SortFunc(found, func(a, b placed) int { return cmp.Compare(a.place, b.place) })
-	var page store.Page
-	if len(found) > pageSize {
-		found = found[:pageSize]
-		page.Next = base64.RawURLEncoding.EncodeToString([]byte(found[pageSize-1].place))
+	if len(found) > limit {
+		found = found[:limit]
+		page.Next = found[limit-1].place
 	}
 	for _, f := range found {
 		f.record.Body = slices.Clone(f.record.Body)
 		page.Records = append(page.Records, f.record)
 	}
-	return page, nil
+	return page
 }
 
 // Commit implements store.Store.

@@ -165,12 +165,16 @@ func testInvalidReads(t *testing.T, h *Harness) {
 		"LongPartition": strings.Repeat("p", 2049),
 		"NotText":       "\xff",
 	} {
-		_, err := h.Store.List(t.Context(), partition, "", "")
+		_, err := h.Store.List(t.Context(), partition, "", "", 0)
 		isError(t, "List with "+name, err, store.ErrInvalid)
 	}
+	for name, after := range map[string]string{"NotText": "A\xff", "OtherPrefix": "B", "Shorter": "A", "Long": "A#" + strings.Repeat("s", 1024)} {
+		_, err := h.Store.List(t.Context(), "partition", "A#", after, 0)
+		isError(t, "List after what no such key can be: "+name, err, store.ErrInvalid)
+	}
+	_, err := h.Store.List(t.Context(), "partition", "", "", -1)
+	isError(t, "List with a limit below zero", err, store.ErrInvalid)
 	const cursor = "\x00 no page gave this \xff"
-	_, err := h.Store.List(t.Context(), "partition", "", cursor)
-	isError(t, "List with a cursor that no page gave", err, store.ErrInvalid)
 	_, err = h.Store.Due(t.Context(), due, cursor)
 	isError(t, "Due with a cursor that no page gave", err, store.ErrInvalid)
 }
@@ -264,7 +268,7 @@ func testContext(t *testing.T, h *Harness) {
 		t.Run(name, func(t *testing.T) {
 			_, err := h.Store.Get(test.ctx, stored.Key)
 			isError(t, "Get", err, test.want)
-			_, err = h.Store.List(test.ctx, "partition", "", "")
+			_, err = h.Store.List(test.ctx, "partition", "", "", 0)
 			isError(t, "List", err, test.want)
 			_, err = h.Store.Due(test.ctx, due, "")
 			isError(t, "Due", err, test.want)

@@ -177,8 +177,8 @@ func gather(read func(cursor string) (store.Page, error)) ([]store.Record, error
 
 func list(t *testing.T, s store.Store, partition, prefix string) []store.Record {
 	t.Helper()
-	all, err := gather(func(cursor string) (store.Page, error) {
-		return s.List(t.Context(), partition, prefix, cursor)
+	all, err := gather(func(after string) (store.Page, error) {
+		return s.List(t.Context(), partition, prefix, after, 0)
 	})
 	if err != nil {
 		t.Fatalf("List(%.40q, %q): %v", partition, prefix, err)

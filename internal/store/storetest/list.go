@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,8 @@ var listTests = map[string]func(*testing.T, *Harness){
 	"Fresh":      testFreshList,
 	"Many":       testManyListed,
 	"Large":      testLargeListed,
+	"After":      testListAfter,
+	"Limit":      testListLimit,
 	"Changing":   testChangingList,
 }
 
@@ -133,6 +137,65 @@ func testLargeListed(t *testing.T, h *Harness) {
 	isListed(t, h.Store, "also by prefix", "partition", "2", stored[20:30]...)
 }
 
+// testListAfter goes on after keys that no page ended with.
+func testListAfter(t *testing.T, h *Harness) {
+	var all []store.Record
+	for i := range 200 {
+		r := resting(key("partition", fmt.Sprintf("A#%03d", 2*i)))
+		r.Body = body(20)
+		all = append(all, r)
+	}
+	stored := putAll(t, h.Store, append(all, resting(key("partition", "B#000")))...)[:200]
+	for name, test := range map[string]struct {
+		reason, after string
+		want          []store.Record
+	}{
+		"Recorded": {"a record is not after itself", "A#100", stored[51:]},
+		"Absent":   {"a place needs no record", "A#101", stored[51:]},
+		"First":    {"the prefix itself is a place, before all that has it", "A#", stored},
+		"Longer":   {"a key is before those that are longer", "A#100\x00", stored[51:]},
+		"Last":     {"nothing is after the last", "A#398", nil},
+		"Behind":   {"nor after what would come later", "A#\U0010ffff", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := gather(func(after string) (store.Page, error) {
+				return h.Store.List(t.Context(), "partition", "A#", cmp.Or(after, test.after), 0)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := diff(test.want, got); d != "" {
+				t.Errorf("%s: -want +got:\n%s", test.reason, d)
+			}
+		})
+	}
+}
+
+func testListLimit(t *testing.T, h *Harness) {
+	var all []store.Record
+	for i := range 120 {
+		r := resting(key("partition", fmt.Sprintf("A#%03d", i)))
+		r.Body = body(20)
+		all = append(all, r)
+	}
+	stored := putAll(t, h.Store, append(all, resting(key("partition", "B#000")))...)[:120]
+	for _, limit := range []int{1, 7, 100, 1000, math.MaxInt} {
+		got, err := gather(func(after string) (store.Page, error) {
+			page, err := h.Store.List(t.Context(), "partition", "A#", after, limit)
+			if len(page.Records) > limit {
+				t.Errorf("a page of at most %d records has %d", limit, len(page.Records))
+			}
+			return page, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := diff(stored, got); d != "" {
+			t.Errorf("every record once, in pages of at most %d: -want +got:\n%s", limit, d)
+		}
+	}
+}
+
 func testChangingList(t *testing.T, h *Harness) {
 	stable := map[string]bool{}
 	stored := putAll(t, h.Store, large("partition")...)
@@ -140,8 +203,8 @@ func testChangingList(t *testing.T, h *Harness) {
 		stable[r.Sort] = i%3 != 0
 	}
 	pages := 0
-	got, err := gather(func(cursor string) (store.Page, error) {
-		page, err := h.Store.List(t.Context(), "partition", "", cursor)
+	got, err := gather(func(after string) (store.Page, error) {
+		page, err := h.Store.List(t.Context(), "partition", "", after, 0)
 		if err != nil || len(page.Records) == 0 {
 			return page, err
 		}

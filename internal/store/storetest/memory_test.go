@@ -105,12 +105,15 @@ func (m *memory) out(r store.Record) store.Record {
 	return r
 }
 
-func (m *memory) List(ctx context.Context, partition, prefix, cursor string) (store.Page, error) {
+func (m *memory) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
 	if err := m.done(ctx); err != nil {
 		return store.Page{}, err
 	}
-	if !validKey(store.Key{Partition: partition, Sort: "any"}) {
+	if !validKey(store.Key{Partition: partition, Sort: "any" + after}) || after != "" && !strings.HasPrefix(after, prefix) || limit < 0 {
 		return store.Page{}, store.ErrInvalid
+	}
+	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
+		after = ""
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +130,7 @@ func (m *memory) List(ctx context.Context, partition, prefix, cursor string) (st
 			return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
 		}
 	}
-	return m.page(entries, cursor, order)
+	return m.page(entries, after, limit, order), nil
 }
 
 func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
@@ -167,7 +170,7 @@ func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (stor
 			}
 		}
 	}
-	return m.page(entries, cursor, cmp.Compare[string])
+	return m.opaque(entries, cursor)
 }
 
 func (m *memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
@@ -183,7 +186,7 @@ func (m *memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
 		}
 		entries = append(entries, entry{place: fmt.Sprintf("%q %q", k.Partition, k.Sort), record: r})
 	}
-	return m.page(entries, cursor, cmp.Compare[string])
+	return m.opaque(entries, cursor)
 }
 
 type entry struct {
@@ -191,12 +194,19 @@ type entry struct {
 	record store.Record
 }
 
-// page is the part of the entries that follows on the cursor's place.
-func (m *memory) page(entries []entry, cursor string, order func(a, b string) int) (store.Page, error) {
+// opaque is page with a cursor that shows no place.
+func (m *memory) opaque(entries []entry, cursor string) (store.Page, error) {
 	after, err := base64.StdEncoding.Strict().DecodeString(cursor)
 	if err != nil {
 		return store.Page{}, store.ErrInvalid
 	}
+	page := m.page(entries, string(after), 0, cmp.Compare[string])
+	page.Next = base64.StdEncoding.EncodeToString([]byte(page.Next))
+	return page, nil
+}
+
+// page is the part of the entries that follows on the place.
+func (m *memory) page(entries []entry, after string, limit int, order func(a, b string) int) (page store.Page) {
 	slices.SortFunc(entries, func(a, b entry) int { return order(a.place, b.place) })
 	size, gap := 30, 0
 	if m.lags {
@@ -205,23 +215,24 @@ func (m *memory) page(entries []entry, cursor string, order func(a, b string) in
 	if m.is("SkipsAtPageEnd") {
 		gap = 1
 	}
-	var page store.Page
+	if limit > 0 && !m.is("IgnoresLimit") {
+		size = min(size, limit)
+	}
 	for i, e := range entries {
-		if cursor != "" && order(e.place, string(after)) <= 0 {
+		if after != "" && order(e.place, after) <= 0 {
 			continue
 		}
 		if len(page.Records) == size {
-			end := entries[min(i-1+gap, len(entries)-1)].place
-			page.Next = base64.StdEncoding.EncodeToString([]byte(end))
-			return page, nil
+			page.Next = entries[min(i-1+gap, len(entries)-1)].place
+			return page
 		}
 		page.Records = append(page.Records, m.out(e.record))
 	}
 	if m.lags && len(page.Records) > 0 {
 		// An empty page ends the listing.
-		page.Next = base64.StdEncoding.EncodeToString([]byte("\xff"))
+		page.Next = entries[len(entries)-1].place
 	}
-	return page, nil
+	return page
 }
 
 func (m *memory) Commit(ctx context.Context, changes ...store.Change) error {

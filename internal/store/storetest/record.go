@@ -147,7 +147,7 @@ func testNotAliased(t *testing.T, h *Harness) {
 	reads := map[string]func() (store.Record, error){
 		"Get": func() (store.Record, error) { return h.Store.Get(t.Context(), want.Key) },
 		"List": func() (store.Record, error) {
-			page, err := h.Store.List(t.Context(), "partition", "", "")
+			page, err := h.Store.List(t.Context(), "partition", "", "", 0)
 			return one(page, err)
 		},
 		"Due": func() (store.Record, error) {

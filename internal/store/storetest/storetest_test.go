@@ -76,6 +76,8 @@ func TestMutants(t *testing.T) {
 		"ListsOtherPartitions": {"a partition's name is taken for a prefix", "List/Partitions"},
 		"SortsWithoutCase":     {"the order is not that of bytes", "List/Order"},
 		"SkipsAtPageEnd":       {"a record between two pages is lost", "List/Many"},
+		"IgnoresLimit":         {"a page has more than was asked for", "List/Limit"},
+		"GoesOnAfterRecords":   {"a listing goes on only after what is recorded", "List/After"},
 		"ScansOnePartition":    {"a scan ends with the partition", "Scan/Everything"},
 		"DueOnlyBefore":        {"what is due now is not due", "Due/Boundary"},
 		"ListsZeroDue":         {"what is never due is due", "Due/Zero"},
