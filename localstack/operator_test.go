@@ -91,8 +91,10 @@ func TestRebuild(t *testing.T) {
 	if got := p.call(t, "GET", path, "", 200).text("plan_id"); got != planSync {
 		t.Errorf("the instance is of plan %q", got)
 	}
-	if a := p.call(t, "GET", path+"/service_bindings/"+binding, "", 404); !strings.Contains(a.text("description"), "rotate it") {
-		t.Errorf("a binding without its credentials: %s", a.raw)
+	for method, body := range map[string]string{"GET": "", "PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
+		if a := p.call(t, method, path+"/service_bindings/"+binding, body, 422); !strings.Contains(a.text("description"), "rotate it") {
+			t.Errorf("%s of a binding without its credentials: %s", method, a.raw)
+		}
 	}
 	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
 	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)

@@ -71,8 +71,11 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 
 func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Instance, q ProvisionRequest) (bool, error) {
 	a := q.attributes()
-	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !lifecycle.SamePlacement(a, i.Attributes) {
+	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !i.LostPlace() && !lifecycle.SamePlacement(a, i.Attributes) {
 		return false, nil
+	}
+	if i.LostParameters() {
+		return true, nil
 	}
 	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
 	return lifecycle.SameParameters(parameters, q.Parameters), err

@@ -42,6 +42,9 @@ func (b Binding) OnBind(same bool, received time.Time) (Answer, error) {
 		}
 		return Begin, nil
 	}
+	if b.State == Ready && b.lost() { // and with it what the request would be compared to
+		return 0, refuseLost()
+	}
 	if !same {
 		return 0, Refuse(Conflict, "A service binding with this id exists with other attributes; use another id.")
 	}
@@ -90,8 +93,8 @@ func (b Binding) OnSucceed(instance string) error {
 func (b Binding) OnRead() error {
 	switch b.State {
 	case Ready, DeleteFailed:
-		if b.Grant == nil && !b.Rebuilt.IsZero() {
-			return Refuse(NotFound, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
+		if b.lost() {
+			return refuseLost()
 		}
 		return nil
 	case Deleting:
@@ -99,6 +102,16 @@ func (b Binding) OnRead() error {
 	default: // Absent, Creating, CreateFailed, Deleted
 		return Refuse(NotFound, "There is no service binding with this id.")
 	}
+}
+
+// lost reports whether the credentials of a binding that exists are not known
+// any more.
+func (b Binding) lost() bool { return b.Grant == nil && !b.Rebuilt.IsZero() }
+
+// refuseLost is not a 404, though there is nothing to show: platforms that go by
+// that would forget a binding that exists, and whose credentials still work.
+func refuseLost() *Refusal {
+	return Refuse(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
 }
 
 // BeginBind starts a binding as fresh describes it: of fresh, everything but

@@ -31,8 +31,8 @@ type Course struct {
 	LateAttempt int `json:"late_attempt,omitempty"`
 	// Unknown are members of the record that only a newer program knows.
 	Unknown Unknown `json:"-"`
-	// Rebuilt is when the record was derived again from what exists; zero for
-	// one that was never lost.
+	// Rebuilt is when the record was derived again from what exists, or lost what
+	// is sealed in it; zero for one that never lost anything.
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
 	// CreateReceived is when the request arrived that made this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
@@ -102,7 +102,7 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	c.Operation = s.operation(kind)
 	c.AbsentSince = time.Time{}
 	c.Expires, c.LateLook, c.LateAttempt = time.Time{}, time.Time{}, 0
-	if kind != Update {
+	if kind == Provision || kind == Bind {
 		c.Rebuilt = time.Time{}
 	}
 	c.Due = s.Now.Add(Grace)

@@ -17,6 +17,17 @@ func (i Instance) Rebuild(found Stray, a Attributes, now time.Time) (Instance, e
 	}, nil
 }
 
+// LostPlace reports whether it is not known any more where the instance was
+// ordered. What is lost takes no part in whether a request is the same: a
+// platform that repeats its own request would be told of a conflict (PROV-07).
+func (i Instance) LostPlace() bool {
+	a := i.Attributes
+	return !i.Rebuilt.IsZero() && a.OrganizationGUID == "" && a.SpaceGUID == "" && a.Context == nil
+}
+
+// LostParameters reports the same of the parameters.
+func (i Instance) LostParameters() bool { return !i.Rebuilt.IsZero() && i.Attributes.Parameters == nil }
+
 // Rebuild is the record of a binding that exists and is not recorded. Its
 // credentials are lost: it can be rotated or unbound, and not be read.
 func (b Binding) Rebuild(found Stray, instance Instance, now time.Time) (Binding, error) {

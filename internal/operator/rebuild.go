@@ -28,30 +28,88 @@ type Rebuilt struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
+// passes bounds how often everything is listed. The providers' listings promise
+// no more of what exists than its pages: while others make and delete things, a
+// page may begin behind one that has moved onto the page before.
+const passes = 10
+
+// A rebuilding is one run of Rebuild.
+type rebuilding struct {
+	*Console
+	out     Rebuilt
+	derived map[lifecycle.Key]bool
+	// exists is what any pass has listed, by provider and key.
+	exists map[string]map[lifecycle.Key]bool
+}
+
 // Rebuild gives a record to everything that exists and has none, as their tags
-// and plans say. What has a record is left as it is. In the end the table says
-// whose it is: the reaper goes on.
-func (c *Console) Rebuild(ctx context.Context) (out Rebuilt, _ error) {
+// and plans say. What has a record is left as it is. It lists until two passes
+// in turn have seen the same and the last one found nothing to do. In the end
+// the table says whose it is: the reaper goes on.
+func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
+	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
 	before, err := c.Records.Scan(ctx)
 	if ctx.Err() != nil {
-		return out, ctx.Err()
+		return r.out, ctx.Err()
 	}
+	var unread []string
 	if err != nil { // what cannot be read is beside the rest
-		out.Unknown = append(out.Unknown, fmt.Sprintf("records that cannot be read: %v", err))
+		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
 	}
+	var last map[string]bool
+	for range passes {
+		r.out.Kept, r.out.Unknown = 0, slices.Clone(unread)
+		holdings, err := r.list(ctx)
+		if err != nil {
+			return r.out, err
+		}
+		seen, settled, err := r.pass(ctx, holdings)
+		if err != nil {
+			return r.out, err
+		}
+		if settled && maps.Equal(seen, last) {
+			break
+		}
+		last = seen
+	}
+	if err := r.gone(ctx, before.Instances); err != nil {
+		return r.out, err
+	}
+	return r.out, reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+}
+
+// list reads all pages of all providers.
+func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, error) {
 	holdings := map[string][]provider.Holding{}
-	for name, inventory := range c.Inventories {
+	for name, inventory := range r.Inventories {
+		if r.exists[name] == nil {
+			r.exists[name] = map[lifecycle.Key]bool{}
+		}
 		for cursor := ""; ; {
 			page, next, err := inventory.List(ctx, cursor)
 			if err != nil {
-				return out, fmt.Errorf("listing what provider %q holds: %w", name, err)
+				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
-			holdings[name] = append(holdings[name], page...)
+			for _, h := range page {
+				holdings[name] = append(holdings[name], h)
+				r.exists[name][keyOf(h)] = true
+			}
 			if cursor = next; cursor == "" {
 				break
 			}
 		}
 	}
+	return holdings, nil
+}
+
+func keyOf(h provider.Holding) lifecycle.Key {
+	return lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
+}
+
+// pass derives a record for whatever of the holdings has none. It gives what it
+// saw, and whether there was nothing to do.
+func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (seen map[string]bool, settled bool, _ error) {
+	seen, settled = map[string]bool{}, true
 	// Instances first: a binding is of the incarnation that its instance has.
 	for _, bindings := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(holdings)) {
@@ -59,37 +117,35 @@ func (c *Console) Rebuild(ctx context.Context) (out Rebuilt, _ error) {
 				if (h.Tags.Binding != "") != bindings {
 					continue
 				}
-				if err := c.rebuild(ctx, name, h, &out); err != nil {
-					return out, err
+				seen[name+" "+h.Name] = true
+				if r.derived[keyOf(h)] {
+					continue
 				}
+				did, err := r.rebuild(ctx, name, h)
+				if err != nil {
+					return seen, false, err
+				}
+				settled = settled && !did
 			}
 		}
 	}
-	if err := c.gone(ctx, before.Instances, holdings, &out); err != nil {
-		return out, err
-	}
-	return out, reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+	return seen, settled, nil
 }
 
 // gone finds the instances that were ready before anything was listed, are so
 // still, and were not in any list.
-func (c *Console) gone(ctx context.Context, before []lifecycle.Instance, holdings map[string][]provider.Holding, out *Rebuilt) error {
-	exists := map[lifecycle.Key]bool{}
-	for _, of := range holdings {
-		for _, h := range of {
-			exists[lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}] = true
-		}
-	}
+func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Instance) error {
 	for _, was := range before {
-		if _, listed := holdings[c.providerOf(was)]; !listed || was.State != lifecycle.Ready || exists[was.Key] {
+		exists, listed := r.exists[r.providerOf(was)]
+		if !listed || was.State != lifecycle.Ready || exists[was.Key] {
 			continue
 		}
-		i, err := c.Records.Instance(ctx, was.Key, c.Now())
+		i, err := r.Records.Instance(ctx, was.Key, r.Now())
 		if err != nil {
 			return err
 		}
 		if i.State == lifecycle.Ready && i.Incarnation == was.Incarnation {
-			out.Gone = append(out.Gone, was.Key.Instance)
+			r.out.Gone = append(r.out.Gone, was.Key.Instance)
 		}
 	}
 	return nil
@@ -102,72 +158,82 @@ func (c *Console) providerOf(i lifecycle.Instance) string {
 	return offering.Provider
 }
 
-func (c *Console) rebuild(ctx context.Context, providerName string, h provider.Holding, out *Rebuilt) error {
-	now := c.Now()
-	found := lifecycle.Stray{
-		Key:         lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
-		Incarnation: h.Tags.Incarnation, Provider: providerName, Created: h.Created,
-	}
+// rebuild derives the record of one thing, and reports whether it tried to: if
+// somebody else wrote it meanwhile, the next pass looks again.
+func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
+	now := r.Now()
+	found := lifecycle.Stray{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Created: h.Created}
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
-		out.Unknown = append(out.Unknown, h.Name+": its tags do not say whose it is")
-		return nil
+		r.unknown(h, "its tags do not say whose it is")
+		return false, nil
 	}
-	i, err := c.Records.Instance(ctx, found.Key.InstanceKey(), now)
+	i, err := r.Records.Instance(ctx, found.Key.InstanceKey(), now)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if found.Key.IsBinding() {
-		return c.rebuildBinding(ctx, found, i, h, out)
+		return r.rebuildBinding(ctx, found, i, h)
 	}
 	if i.State != lifecycle.Absent {
-		out.Kept++
-		return nil
+		r.out.Kept++
+		return false, nil
 	}
-	service, ok := c.ServiceOf(h.PlanID)
+	service, ok := r.ServiceOf(h.PlanID)
 	if !ok {
-		out.Unknown = append(out.Unknown, fmt.Sprintf("%s: no offering has its plan %q", h.Name, h.PlanID))
-		return nil
+		r.unknown(h, fmt.Sprintf("no offering has its plan %q", h.PlanID))
+		return false, nil
 	}
-	offering, _, _ := c.Catalog(service, h.PlanID)
+	offering, _, _ := r.Catalog(service, h.PlanID)
 	i, err = i.Rebuild(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}, now)
 	if err == nil {
-		err = c.Records.Commit(ctx, ledger.PutInstance(i))
+		err = r.Records.Commit(ctx, ledger.PutInstance(i))
 	}
-	if errors.Is(err, ledger.ErrConflict) {
-		out.Kept++
-		return nil
-	}
-	out.Instances = append(out.Instances, found.Key.Instance)
-	return err
+	return true, r.did(found.Key, err)
 }
 
-func (c *Console) rebuildBinding(ctx context.Context, found lifecycle.Stray, i lifecycle.Instance, h provider.Holding, out *Rebuilt) error {
-	b, err := c.Records.Binding(ctx, found.Key, c.Now())
-	if err != nil {
-		return err
-	}
-	pointer, err := c.Records.Pointer(ctx, found.Key.Platform, found.Key.Binding)
+func (r *rebuilding) unknown(h provider.Holding, why string) {
+	r.out.Unknown = append(r.out.Unknown, h.Name+": "+why)
+}
+
+// did notes what was derived, unless its commit met another's.
+func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	switch {
+	case errors.Is(err, ledger.ErrConflict):
+		return nil
 	case err != nil:
 		return err
+	}
+	r.derived[key] = true
+	if key.IsBinding() {
+		r.out.Rotate = append(r.out.Rotate, key.Instance+"/"+key.Binding)
+	} else {
+		r.out.Instances = append(r.out.Instances, key.Instance)
+	}
+	return nil
+}
+
+func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Stray, i lifecycle.Instance, h provider.Holding) (did bool, _ error) {
+	b, err := r.Records.Binding(ctx, found.Key, r.Now())
+	if err != nil {
+		return false, err
+	}
+	pointer, err := r.Records.Pointer(ctx, found.Key.Platform, found.Key.Binding)
+	switch {
+	case err != nil:
+		return false, err
 	case b.State != lifecycle.Absent:
-		out.Kept++
-		return nil
+		r.out.Kept++
+		return false, nil
 	case i.State != lifecycle.Ready:
-		out.Unknown = append(out.Unknown, h.Name+": its instance does not exist, or changes just now")
-		return nil
+		r.unknown(h, "its instance does not exist, or changes just now")
+		return false, nil
 	case pointer.Version > 0 && pointer.Key != found.Key:
-		out.Unknown = append(out.Unknown, h.Name+": another instance has a binding with its id")
-		return nil
+		r.unknown(h, "another instance has a binding with its id")
+		return false, nil
 	}
-	b, err = b.Rebuild(found, i, c.Now())
+	b, err = b.Rebuild(found, i, r.Now())
 	if err == nil {
-		err = c.Records.Commit(ctx, ledger.PutBinding(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}), ledger.CheckInstance(i))
+		err = r.Records.Commit(ctx, ledger.PutBinding(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}), ledger.CheckInstance(i))
 	}
-	if errors.Is(err, ledger.ErrConflict) {
-		out.Kept++
-		return nil
-	}
-	out.Rotate = append(out.Rotate, found.Key.Instance+"/"+found.Key.Binding)
-	return err
+	return true, r.did(found.Key, err)
 }

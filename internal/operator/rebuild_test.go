@@ -122,6 +122,50 @@ func (s *site) bind(instance, id, plan, predecessor string) error {
 	return err
 }
 
+// lost requires that GET and PUT of a binding say that its credentials are lost,
+// whatever the PUT asks for (GETB-02, BIND-02).
+func (s *site) lost(instance, id, plan string) {
+	s.Helper()
+	_, read := s.broker.Binding(s.Context(), s.caller(), instance, id)
+	service, planID := s.plan(plan)
+	q := broker.BindRequest{InstanceID: instance, BindingID: id, ServiceID: service, PlanID: planID}
+	_, asKey := s.broker.Bind(s.Context(), s.called(q))
+	q.AppGUID = "app"
+	_, same := s.broker.Bind(s.Context(), s.called(q))
+	q.Parameters = []byte(`{"b":1}`)
+	_, other := s.broker.Bind(s.Context(), s.called(q))
+	for what, err := range map[string]error{"GET": read, "PUT": same, "PUT of another": other, "PUT of a service key": asKey} {
+		var refusal *lifecycle.Refusal
+		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable || !strings.Contains(refusal.Message, "credentials of this service binding were lost; rotate it") {
+			s.Errorf("%s of %s/%s, whose credentials are lost: %v", what, instance, id, err)
+		}
+	}
+	q.PlanID = "nobody's"
+	var refusal *lifecycle.Refusal
+	if _, err := s.broker.Bind(s.Context(), s.called(q)); !errors.As(err, &refusal) || refusal.Reason != lifecycle.BadRequest {
+		s.Errorf("PUT with an unknown plan: %v", err) // CLI-07
+	}
+}
+
+func (s *site) called(q broker.BindRequest) broker.BindRequest {
+	q.Caller = s.caller()
+	return q
+}
+
+// again repeats a provision, which is the same as far as it is known (PROV-07),
+// and is not with another plan (PROV-08).
+func (s *site) again(id, plan string) {
+	s.Helper()
+	s.provision(id, plan)
+	service, other := s.plan("async")
+	var refusal *lifecycle.Refusal
+	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
+		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: other, OrganizationGUID: "o", SpaceGUID: "s",
+	}); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
+		s.Errorf("provisioning %s again, of another plan: %v", id, err)
+	}
+}
+
 // With its records lost, a broker gets them again from what exists, and goes on:
 // instances can be updated, bound and deleted, bindings rotated and removed.
 func TestRebuild(t *testing.T) {
@@ -164,10 +208,8 @@ func TestRebuild(t *testing.T) {
 	if _, plan := s.plan("rotatable"); err != nil || view.PlanID != plan {
 		t.Errorf("%+v %v", view, err)
 	}
-	var refusal *lifecycle.Refusal
-	if _, err := s.broker.Binding(t.Context(), s.caller(), "one", "b"); !errors.As(err, &refusal) || refusal.Reason != lifecycle.NotFound || !strings.Contains(refusal.Message, "rotate it") {
-		t.Errorf("lost credentials are read as %v", err)
-	}
+	s.lost("one", "b", "rotatable")
+	s.again("one", "rotatable")
 	if err := s.bind("one", "next", "rotatable", "b"); err != nil {
 		t.Errorf("rotating: %v", err)
 	}
@@ -222,5 +264,71 @@ func TestRebuildNamesWhatIsGone(t *testing.T) {
 	}
 	if found, err := s.console.Rebuild(t.Context()); err != nil || len(found.Gone) != 0 {
 		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// A moving inventory pages by number, as some clouds do: what is deleted from
+// the front while it is listed moves the rest onto the page before.
+type moving struct {
+	things []provider.Holding
+	// disturbed is in how many passes something in front comes and goes.
+	disturbed, passes int
+	others            func(n int) provider.Holding
+}
+
+func (m *moving) List(_ context.Context, cursor string) ([]provider.Holding, string, error) {
+	at := 0
+	if cursor == "" {
+		m.passes++
+	} else if _, err := fmt.Sscan(cursor, &at); err != nil {
+		return nil, "", err
+	}
+	all := m.things
+	if m.passes <= m.disturbed && cursor == "" {
+		all = append([]provider.Holding{m.others(m.passes)}, all...)
+	}
+	end := min(at+2, len(all))
+	next := ""
+	if end < len(m.things) {
+		next = fmt.Sprint(end)
+	}
+	return all[at:end], next, nil
+}
+
+// Others make and delete things while everything is listed: nothing is missed
+// that was there all the time, and nothing is said to be gone.
+func TestRebuildWhileTheListingChanges(t *testing.T) {
+	for disturbed := range 6 {
+		s := newSite(t, demotest.NewMemory())
+		_, plan := s.plan("sync")
+		holding := func(id, binding string) provider.Holding {
+			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock, Tags: provider.Tags{Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
+		}
+		m := &moving{disturbed: disturbed, others: func(n int) provider.Holding { return holding(fmt.Sprint("passing-", n), "") }}
+		for _, id := range []string{"a", "b", "c", "d"} {
+			m.things = append(m.things, holding(id, ""))
+		}
+		m.things = append(m.things, holding("b", "bound"))
+		s.console.Inventories = map[string]provider.Inventory{"demo": m}
+		s.provision("d", "sync") // has a record before
+		found, err := s.console.Rebuild(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(found.Instances)
+		found.Instances = slices.DeleteFunc(found.Instances, func(id string) bool { return strings.HasPrefix(id, "passing") })
+		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) || found.Kept != 1 || len(found.Gone)+len(found.Unknown) != 0 {
+			t.Errorf("%d disturbed passes, %d passes in all: %+v", disturbed, m.passes, found)
+		}
+	}
+}
+
+// A listing that changes all the time ends all the same.
+func TestRebuildEnds(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	m := &moving{disturbed: 1 << 30, others: func(n int) provider.Holding { return provider.Holding{Name: fmt.Sprint("odd-", n)} }}
+	s.console.Inventories = map[string]provider.Inventory{"demo": m}
+	if _, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 {
+		t.Errorf("%d passes: %v", m.passes, err)
 	}
 }
