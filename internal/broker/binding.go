@@ -54,7 +54,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		if err != nil {
 			return BindResult{}, err
 		}
-		answer, err := r.OnBind(same, q.Received)
+		answer, err := r.OnBind(same, q.Received, b.Now())
 		if err != nil {
 			if unknown := b.unknownPlan(q); !same && r.ServiceID != "" && unknown != nil {
 				return BindResult{}, unknown // CLI-07: 400 comes before 409
@@ -121,7 +121,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if err != nil {
 		return r, false, err
 	}
-	standing := i.OnBind(q.Received)
+	standing := i.OnBind(q.Received, b.Now())
 	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
 		return r, false, standing
 	}
@@ -296,13 +296,13 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer, outdated := r.OnUnbind(q.Received)
+		answer, overtaken := r.OnUnbind(q.Received, b.Now())
 		exists := i.State != lifecycle.Absent && i.State != lifecycle.Deleted
 		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !exists) {
 			return Result{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
 		}
-		if outdated != nil {
-			return Result{}, outdated
+		if overtaken != nil {
+			return Result{}, overtaken
 		}
 		if answer == lifecycle.Missing {
 			return Result{}, b.entombBinding(ctx, i, r, q)
@@ -312,7 +312,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			if err != nil {
 				return Result{}, err
 			}
-			if again, changed := r.AskedAgain(q.Received); changed {
+			if again, changed := r.AskedAgain(q.Received, now); changed {
 				r.Course = again
 				if err := b.Records.Commit(ctx, ledger.PutBinding(r)); err != nil {
 					return Result{}, err

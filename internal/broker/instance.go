@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -44,7 +45,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnProvision(same, q.Received)
+		answer, err := i.OnProvision(same, q.Received, b.Now())
 		if err != nil {
 			if _, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
 				return Result{}, unknown // CLI-07: 400 comes before 409
@@ -140,8 +141,7 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 // settled or been overtaken meanwhile.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
 	_, err := decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
-		// The deletion is asked for now, not when the slow request arrived.
-		c.Received = b.Now()
+		c.Received = time.Time{} // no request asks for this deletion
 		return b.overtake(ctx, c, t)
 	})
 	return err
@@ -217,7 +217,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnDeprovision(q.Received)
+		answer, err := i.OnDeprovision(q.Received, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
@@ -229,7 +229,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 			if err != nil {
 				return Result{}, err
 			}
-			if again, changed := i.AskedAgain(q.Received); changed {
+			if again, changed := i.AskedAgain(q.Received, now); changed {
 				i.Course = again
 				if err := b.Records.Commit(ctx, ledger.PutInstance(i)); err != nil {
 					return Result{}, err

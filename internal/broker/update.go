@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -43,7 +42,8 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 			return Result{}, err
 		}
 		if i.State == lifecycle.Absent || i.State == lifecycle.Deleted {
-			return b.refusedUpdate(i, q.Received)
+			_, err := i.OnUpdate(false, q.Received, b.Now())
+			return Result{}, err
 		}
 		t, err := b.target(ctx, i, q)
 		if err != nil {
@@ -53,7 +53,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnUpdate(same, q.Received)
+		answer, err := i.OnUpdate(same, q.Received, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
@@ -90,11 +90,6 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		}
 		return b.finishUpdate(ctx, q, i, !synchronous)
 	})
-}
-
-func (b *Broker) refusedUpdate(i lifecycle.Instance, received time.Time) (Result, error) {
-	_, err := i.OnUpdate(false, received)
-	return Result{}, err
 }
 
 // target works out what the request leads to, and refuses what the catalog

@@ -32,12 +32,12 @@ type Binding struct {
 
 // OnBind answers a PUT of a binding (checklist section 14.2). Same says
 // whether the request equals the recorded one.
-func (b Binding) OnBind(same bool, received time.Time) (Answer, error) {
+func (b Binding) OnBind(same bool, received, now time.Time) (Answer, error) {
 	switch b.State {
 	case Absent:
 		return Begin, nil
 	case Deleted:
-		if !received.After(b.DeleteReceived) {
+		if b.overtaken(received, now) {
 			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service binding."}
 		}
 		return Begin, nil
@@ -62,15 +62,23 @@ func (b Binding) OnBind(same bool, received time.Time) (Answer, error) {
 	}
 }
 
-// OnUnbind answers a DELETE of a binding: safe in every state (ORB-02).
-func (b Binding) OnUnbind(received time.Time) (Answer, error) {
+// OnUnbind answers a DELETE of a binding: safe in every state (ORB-02), refused
+// only if it meant an earlier binding with this id. It is never answered 410
+// where there is one.
+func (b Binding) OnUnbind(received, now time.Time) (Answer, error) {
 	switch b.State {
 	case Absent, Deleted:
 		return Missing, nil
 	case Deleting:
-		return Join, b.outdated(received)
-	default: // Creating, Ready, CreateFailed, DeleteFailed
-		return Begin, b.outdated(received)
+		return Join, nil
+	case DeleteFailed: // it is to be deleted, whoever asks
+		return Begin, nil
+	default: // Creating, Ready, CreateFailed
+		if b.overtaken(received, now) {
+			return 0, &Refusal{Reason: ConcurrencyError, Message: "The request arrived before the one that made this service binding, " +
+				"and meant an earlier one with this id, which was deleted; repeat it if it means this one."}
+		}
+		return Begin, nil
 	}
 }
 
@@ -124,7 +132,7 @@ func (b Binding) BeginBind(s Start, key Key, fresh Binding) (Binding, *PastOpera
 	fresh.Course = b.clone()
 	fresh.Key, fresh.State = key, state
 	past := fresh.begin(s, Bind)
-	fresh.Incarnation, fresh.Created = s.ID, s.Now
+	fresh.Incarnation, fresh.Created = s.ID, fresh.Operation.Started
 	return fresh, past, nil
 }
 
@@ -146,7 +154,7 @@ func (b Binding) Entomb(key Key, now, received time.Time) (Binding, error) {
 	}
 	b.Course = b.clone()
 	b.Key = key
-	b.deleteReceived(received)
+	b.deleteReceived(received, now)
 	b.entomb(now)
 	return b, nil
 }
@@ -180,15 +188,17 @@ func (b Binding) Fail(now time.Time, f Failure) (Binding, error) {
 	return b, nil
 }
 
-// Remove ends the binding with its instance: what was made for it is gone. An
-// operation that still ran ends with it, an unbind well and a bind badly.
-func (b Binding) Remove(now time.Time) (Binding, error) {
+// Remove ends the binding with its instance, whose deletion was asked for then:
+// what was made for it is gone. An operation that still ran ends with it, an
+// unbind well and a bind badly.
+func (b Binding) Remove(now, asked time.Time) (Binding, error) {
 	state, err := bindingTransitions.next(b.State, Remove)
 	if err != nil {
 		return b, err
 	}
 	b.Course = b.clone()
 	b.State = state
+	b.deleteReceived(asked, now)
 	if b.InProgress() {
 		phase, description := Succeeded, ""
 		if b.Operation.Kind == Bind {

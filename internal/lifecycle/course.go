@@ -36,9 +36,9 @@ type Course struct {
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
 	// CreateReceived is when the request arrived that made this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
-	// UpdateReceived is when the request arrived that began its last update.
-	UpdateReceived time.Time `json:"update_received,omitzero"`
-	// DeleteReceived is when the last request to delete it arrived.
+	// DeleteReceived is when the last request to delete what has this id
+	// arrived. On a record of what lives, that was an earlier life; zero if it
+	// lives for the first time, as far as is known.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 }
 
@@ -98,8 +98,9 @@ func (c Course) clone() Course {
 
 // begin makes op the current operation and gives back the one it replaces.
 func (c *Course) begin(s Start, kind Kind) *PastOperation {
-	past := c.past(s.Now)
+	past, started := c.past(s.Now), after(s.Now, c.last())
 	c.Operation = s.operation(kind)
+	c.Operation.Started = started
 	c.AbsentSince = time.Time{}
 	c.Expires, c.LateLook, c.LateAttempt = time.Time{}, time.Time{}, 0
 	if kind == Provision || kind == Bind {
@@ -108,50 +109,11 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	c.Due = s.Now.Add(Grace)
 	switch {
 	case kind.Deletes():
-		c.deleteReceived(s.Received)
-	case kind == Update:
-		c.UpdateReceived = s.Received
-	default:
-		c.CreateReceived, c.UpdateReceived = s.Received, time.Time{}
+		c.deleteReceived(s.Received, s.Now)
+	case kind != Update:
+		c.createReceived(s.Received, s.Now)
 	}
 	return past
-}
-
-// deleteReceived remembers the last request to delete: one that was held up on
-// its way does not move it back.
-func (c *Course) deleteReceived(at time.Time) {
-	if at.After(c.DeleteReceived) {
-		c.DeleteReceived = at
-	}
-}
-
-// outdated refuses a request to delete that arrived before the one which made
-// this incarnation: it meant an earlier one, which is gone. It was held up until
-// after its own repetition was answered and the id was used again.
-func (c Course) outdated(received time.Time) error {
-	if !c.CreateReceived.IsZero() && received.Before(c.CreateReceived.Add(-ClockSkew)) {
-		return Refuse(Gone, "")
-	}
-	return nil
-}
-
-// superseded reports whether a request to update arrived before the one which
-// made this incarnation, or began its last update: it was held up meanwhile, and
-// what the platform asked for since is newer.
-func (c Course) superseded(received time.Time) bool {
-	return received.Before(c.CreateReceived.Add(-ClockSkew)) || received.Before(c.UpdateReceived.Add(-ClockSkew))
-}
-
-// AskedAgain records that the deletion which runs was asked for once more, and
-// reports whether that changes anything. What was sent between the two requests
-// is as overtaken as what was sent before the first (ORB-03).
-func (c Course) AskedAgain(received time.Time) (Course, bool) {
-	if !received.After(c.DeleteReceived) {
-		return c, false
-	}
-	c = c.clone()
-	c.deleteReceived(received)
-	return c, true
 }
 
 // past is the operation as it is remembered once another takes its place: one
@@ -162,7 +124,7 @@ func (c *Course) past(now time.Time) *PastOperation {
 	}
 	op := *c.Operation
 	if op.Phase == InProgress {
-		op.Phase, op.Settled, op.Cancelled = Failed, now, true
+		op.Phase, op.Settled, op.Cancelled = Failed, after(now, op.Started), true
 		op.Next, op.Faults = time.Time{}, 0
 		op.Description = "The operation was cancelled by a later deletion."
 	}
@@ -173,7 +135,7 @@ func (c *Course) past(now time.Time) *PastOperation {
 // settle ends the current operation.
 func (c *Course) settle(now time.Time, phase Phase, description string) {
 	op := c.Operation
-	op.Phase, op.Settled, op.Next, op.Faults = phase, now, time.Time{}, 0
+	op.Phase, op.Settled, op.Next, op.Faults = phase, after(now, op.Started), time.Time{}, 0
 	op.Description = description
 	if phase == Succeeded {
 		op.Percent = 100

@@ -104,7 +104,7 @@ func applyToBinding(b lifecycle.Binding, e lifecycle.Event, now time.Time, id st
 		next, err := b.Fail(now, lifecycle.Failure{Message: "no room"})
 		return next, nil, err
 	case lifecycle.Remove:
-		next, err := b.Remove(now)
+		next, err := b.Remove(now, now)
 		return next, nil, err
 	}
 	return b, nil, &lifecycle.IllegalTransition{State: b.State, Event: e}

@@ -61,14 +61,14 @@ const (
 
 // OnProvision answers a PUT (checklist section 14.1). Same says whether the
 // attributes equal the current ones; it means nothing where there are none.
-func (i Instance) OnProvision(same bool, received time.Time) (Answer, error) {
+func (i Instance) OnProvision(same bool, received, now time.Time) (Answer, error) {
 	switch i.State {
 	case Absent:
 		return Begin, nil
 	case Deleted:
 		// A PUT that was sent before the deletion and arrives after it: the
 		// platform believes the instance gone (ORB-03).
-		if !received.After(i.DeleteReceived) {
+		if i.overtaken(received, now) {
 			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service instance."}
 		}
 		return Begin, nil
@@ -95,13 +95,13 @@ func (i Instance) OnProvision(same bool, received time.Time) (Answer, error) {
 
 // OnUpdate answers a PATCH. Same says whether a running update leads to the
 // attributes that the request asks for.
-func (i Instance) OnUpdate(same bool, received time.Time) (Answer, error) {
+func (i Instance) OnUpdate(same bool, received, now time.Time) (Answer, error) {
 	switch i.State {
 	case Absent, Deleted:
 		return 0, refuseNoInstance()
 	case Ready:
-		if i.superseded(received) {
-			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request changed this service instance."}
+		if i.overtaken(received, now) {
+			return 0, refuseEarlierInstance()
 		}
 		return Begin, nil // also after a failed update, to repair (UPD-25)
 	case Updating:
@@ -118,21 +118,23 @@ func (i Instance) OnUpdate(same bool, received time.Time) (Answer, error) {
 	}
 }
 
-// OnDeprovision answers a DELETE: safe in every state (ORB-01), refused only
-// while an update runs (DEPR-09).
-func (i Instance) OnDeprovision(received time.Time) (Answer, error) {
-	if i.State == Absent || i.State == Deleted {
-		return Missing, nil
-	}
-	if err := i.outdated(received); err != nil {
-		return 0, err
-	}
+// OnDeprovision answers a DELETE: safe in every state (ORB-01), refused while an
+// update runs (DEPR-09), and if it meant an earlier instance with this id. It is
+// never answered 410 where there is one.
+func (i Instance) OnDeprovision(received, now time.Time) (Answer, error) {
 	switch i.State {
+	case Absent, Deleted:
+		return Missing, nil
 	case Updating:
 		return 0, RefuseConcurrent()
 	case Deleting:
 		return Join, nil
-	default: // Creating, Ready, CreateFailed, DeleteFailed
+	case DeleteFailed: // it is to be deleted, whoever asks
+		return Begin, nil
+	default: // Creating, Ready, CreateFailed
+		if i.overtaken(received, now) {
+			return 0, refuseEarlierInstance()
+		}
 		return Begin, nil
 	}
 }
@@ -151,14 +153,14 @@ func (i Instance) OnRead() error {
 
 // OnBind says whether a new binding may begin. A request from before a deletion
 // meant the instance that had this id then.
-func (i Instance) OnBind(received time.Time) error {
+func (i Instance) OnBind(received, now time.Time) error {
 	switch i.State {
 	case Absent, Deleted:
 		return refuseNoInstance()
 	case Ready:
 		switch {
-		case !i.DeleteReceived.IsZero() && !received.After(i.DeleteReceived):
-			return &Refusal{Reason: ConcurrencyError, Message: "A later request deleted the service instance that this binding was for."}
+		case i.overtaken(received, now):
+			return refuseEarlierInstance()
 		case i.Unusable:
 			return Refuse(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
 		}
@@ -186,6 +188,11 @@ func refuseNoInstance() *Refusal {
 	return Refuse(NotFound, "There is no service instance with this id.")
 }
 
+func refuseEarlierInstance() *Refusal {
+	return &Refusal{Reason: ConcurrencyError, Message: "The request arrived before the one that made this service instance, " +
+		"and meant an earlier one with this id, which was deleted; repeat it if it means this one."}
+}
+
 func refuseHalfMade() *Refusal {
 	return Refuse(Unprocessable, "The service instance could not be created; delete it, or provision it again.")
 }
@@ -205,7 +212,7 @@ func (i Instance) BeginProvision(s Start, key Key, provider string, a Attributes
 	i.Key, i.State = key, state
 	past := i.begin(s, Provision)
 	i.Incarnation, i.Provider, i.Attributes = s.ID, provider, a
-	i.Unusable, i.Created, i.Updated = false, s.Now, time.Time{}
+	i.Unusable, i.Created, i.Updated = false, i.Operation.Started, time.Time{}
 	return i, past, nil
 }
 
@@ -249,14 +256,14 @@ func (i Instance) Entomb(key Key, now, received time.Time) (Instance, error) {
 	}
 	i.Course = i.clone()
 	i.Key = key
-	i.deleteReceived(received)
+	i.deleteReceived(received, now)
 	i.entomb(now)
 	return i, nil
 }
 
 // SetContext replaces the platform's context: no work, no operation (UPD-15).
 func (i Instance) SetContext(context json.RawMessage, now time.Time) Instance {
-	i.Attributes.Context, i.Updated = context, now
+	i.Attributes.Context, i.Updated = context, after(now, later(i.Updated, i.Created))
 	return i
 }
 
@@ -268,15 +275,15 @@ func (i Instance) Succeed(now time.Time) (Instance, error) {
 	}
 	i.Course = i.clone()
 	i.State = state
+	i.settle(now, Succeeded, "")
 	switch i.Operation.Kind {
 	case Update:
 		i.Attributes, i.Operation.Target = *i.Operation.Target, nil
-		i.Unusable, i.Updated = false, now
+		i.Unusable, i.Updated = false, i.Operation.Settled
 	case Deprovision:
 		// A tombstone keeps no user's data, but what it takes to look again.
 		i.Attributes, i.Unusable = Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, false
 	}
-	i.settle(now, Succeeded, "")
 	return i, nil
 }
 

@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -43,65 +42,5 @@ func TestLateLook(t *testing.T) {
 	never := instances.after(t, lifecycle.Entomb)
 	if never.LateLookDue(at.AddDate(1, 0, 0)) {
 		t.Error("what never existed is looked at")
-	}
-}
-
-// A DELETE that was held up until after its own repetition was answered, and the
-// id was used again, meant what is gone: it deletes nothing (ORB-01, PROV-27).
-func TestADeletionOfAnEarlierIncarnation(t *testing.T) {
-	made := at(10)
-	start := lifecycle.Start{ID: "again", Now: made.Add(time.Second), Received: made, Timeout: time.Hour}
-	i, _, err := lifecycle.Instance{}.BeginProvision(start, instanceKey, "demo", lifecycle.Attributes{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, _, err := lifecycle.Binding{}.BeginBind(start, bindingKey, lifecycle.Binding{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]struct {
-		received time.Time
-		want     lifecycle.Answer
-	}{
-		"Earlier":   {made.Add(-time.Second), 0},
-		"TheSame":   {made, lifecycle.Begin},
-		"ClocksOff": {made.Add(-lifecycle.ClockSkew), lifecycle.Begin},
-		"Later":     {made.Add(time.Millisecond), lifecycle.Begin},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			ofInstance, err := i.OnDeprovision(tc.received)
-			ofBinding, err2 := b.OnUnbind(tc.received)
-			for _, err := range []error{err, err2} {
-				var refusal *lifecycle.Refusal
-				if gone := errors.As(err, &refusal) && refusal.Reason == lifecycle.Gone; gone != (tc.want == 0) {
-					t.Errorf("%v", err)
-				}
-			}
-			if tc.want != 0 && (ofInstance != tc.want || ofBinding != tc.want) {
-				t.Errorf("%v %v", ofInstance, ofBinding)
-			}
-		})
-	}
-}
-
-// A PATCH that was held up until a later one was done, or until the id was used
-// again, changes nothing: what the platform asked for since is newer.
-func TestAnUpdateOfEarlier(t *testing.T) {
-	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate, lifecycle.Succeed)
-	for name, tc := range map[string]struct {
-		received time.Time
-		held     bool
-	}{
-		"BeforeTheUpdate":   {i.UpdateReceived.Add(-time.Second), true},
-		"BeforeTheCreation": {i.CreateReceived.Add(-time.Second), true},
-		"ClocksOff":         {i.UpdateReceived.Add(-lifecycle.ClockSkew), false},
-		"Later":             {i.UpdateReceived.Add(time.Second), false},
-	} {
-		var refusal *lifecycle.Refusal
-		answer, err := i.OnUpdate(false, tc.received)
-		if refused := errors.As(err, &refusal) && refusal.Reason == lifecycle.ConcurrencyError; refused != tc.held || !refused && answer != lifecycle.Begin {
-			t.Errorf("%s: %v %v", name, answer, err)
-		}
 	}
 }

@@ -49,9 +49,6 @@ const (
 	// LateLookAgain is the pause between late looks, if one does not see an
 	// absence.
 	LateLookAgain = 5 * time.Minute
-	// ClockSkew is how far the clocks may be apart that say when two requests
-	// arrived.
-	ClockSkew = 100 * time.Millisecond
 	// Grace is how long after the next planned look an operation counts as
 	// abandoned and is driven again.
 	Grace = time.Minute
@@ -120,7 +117,7 @@ func (a Asker) IsZero() bool {
 type Start struct {
 	ID          string
 	Now         time.Time
-	Received    time.Time // when the request arrived at the edge
+	Received    time.Time // when the request arrived at the edge; zero for the broker's own doing
 	Timeout     time.Duration
 	Synchronous bool
 	Own         bool // the broker's own doing

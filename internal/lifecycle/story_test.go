@@ -100,7 +100,7 @@ func provisions(id string, minute int) deed[lifecycle.Instance] {
 		change: func(i *lifecycle.Instance) {
 			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
 			i.Due, i.Expires, i.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
-			i.CreateReceived, i.UpdateReceived = at(minute).Add(-time.Second), time.Time{}
+			i.CreateReceived = at(minute).Add(-time.Second)
 			i.Incarnation, i.Provider, i.Attributes, i.Created, i.Updated = id, "provider", attributes("small"), at(minute), time.Time{}
 		},
 	}
@@ -116,7 +116,7 @@ func updates(id string, minute int, plan string, past *lifecycle.Operation) deed
 			target := attributes(plan)
 			i.State, i.Operation = lifecycle.Updating, running(id, lifecycle.Update, minute)
 			i.Operation.Target = &target
-			i.Due, i.UpdateReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
+			i.Due = at(minute).Add(lifecycle.Grace)
 		},
 		past: past,
 	}
@@ -431,9 +431,10 @@ func removed(reason string, minute int, change func(*lifecycle.Binding)) deed[li
 	return deed[lifecycle.Binding]{
 		reason: reason,
 		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
-			return b.Remove(at(minute))
+			return b.Remove(at(minute), at(minute).Add(-time.Second))
 		}),
 		change: func(b *lifecycle.Binding) {
+			b.DeleteReceived = at(minute).Add(-time.Second)
 			unbound(b, minute)
 			change(b)
 		},
@@ -551,7 +552,7 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
 	stays := map[string]bool{
-		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true, "UpdateReceived": true, "Leases": true,
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true, "Leases": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
 		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
 	}
@@ -588,7 +589,7 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := filledBinding.Remove(at(2))
+	r, err := filledBinding.Remove(at(2), at(1))
 	if err != nil {
 		t.Fatal(err)
 	}

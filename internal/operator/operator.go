@@ -268,7 +268,7 @@ func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	}
 	now := c.Now()
 	course := i.Course
-	start := lifecycle.Start{ID: c.NewID(), Now: now, Received: now, Timeout: c.OperationTimeout, Own: true}
+	start := lifecycle.Start{ID: c.NewID(), Now: now, Timeout: c.OperationTimeout, Own: true}
 	var past *lifecycle.PastOperation
 	failed := course.State == lifecycle.CreateFailed || course.State == lifecycle.DeleteFailed
 	switch {

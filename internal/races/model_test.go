@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -73,17 +74,36 @@ type resource struct {
 	stage      stage
 	parameters int8
 	current    uint8 // the latest operation; 0 for none
-	// buried is when the last request to delete it was sent. A creation that
-	// was sent before comes too late (ORB-03). Where the broker itself asked,
-	// the time is not known better than from buried to buriedBy.
-	buried, buriedBy int64
-	created          int64 // when the request was sent that made what is there
+	// created is when the request arrived that made what is there, and buried
+	// when the last request to delete what has the id did; zero if there was none.
+	created, buried span
+}
+
+// A span is what is known of a time: no request arrives after it is decided, and
+// when that was is known no better than that it was between call and return.
+type span struct{ from, to int64 }
+
+// tick is how much later each time on a record is than the one before.
+const tick = int64(time.Millisecond)
+
+// later is the later of two times.
+func (s span) later(t span) span { return span{max(s.from, t.from), max(s.to, t.to)} }
+
+// after is the time, or what comes after the other one if that is later.
+func (s span) after(t span) span { return s.later(span{t.from + tick, t.to + tick}) }
+
+// make and bury remember that a request came; see lifecycle's order of requests.
+func (r *resource) make(arrived span) {
+	r.created = arrived.after(r.created.later(r.buried))
+}
+
+func (r *resource) bury(arrived span) {
+	r.buried = r.buried.later(arrived.after(r.created))
 }
 
 type instance struct {
 	resource
-	target  int8  // of the update that runs
-	updated int64 // when the request was sent that began the last update
+	target int8 // of the update that runs
 }
 
 type binding struct {
@@ -203,6 +223,9 @@ func (s *state) remove(i, b int) {
 			op.phase = cancelled
 		}
 	}
+	if asked := s.instances[i].buried; asked != (span{}) {
+		r.bury(asked)
+	}
 	s.strip(i, b)
 }
 
@@ -231,7 +254,7 @@ func (s state) reachable() []state {
 func (s state) String() string {
 	var b strings.Builder
 	for i, in := range s.instances {
-		if in.stage == absent && in.buried == 0 {
+		if in.stage == absent && in.buried == (span{}) {
 			continue
 		}
 		fmt.Fprintf(&b, "%s: %s v%d", instanceName(i), in.stage, in.parameters)

@@ -2,6 +2,7 @@ package races_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -52,9 +53,9 @@ type request struct {
 	instance, binding int
 	parameters        int8
 	permitted         bool  // accepts_incomplete
-	sent              int64 // before the call, when it was held up on its way
+	sent              int64 // when it says that it arrived: before the call, if it was held up, or if clocks are off at any time
 	polled            uint8 // the operation that is asked for; 0 for the latest
-	call, answered    int64 // when, in nanoseconds
+	call, answered    int64 // when, in nanoseconds of the brokers' clock
 }
 
 // shown is the effect of a request that only reads.
@@ -155,18 +156,35 @@ func (s state) join(current uint8, q request, a answer) []state {
 	return s.refused(a, lifecycle.AsyncRequired)
 }
 
-// late are the two things that may come of a creation that was sent before a
-// deletion: refused, and begun where it was sent after it.
-func late(r resource, q request) (refused, begun bool) {
-	if r.stage != deleted {
+// arrived is when the request counts as arrived: not after it was decided.
+func (q request) arrived() span { return span{min(q.sent, q.call), min(q.sent, q.answered)} }
+
+// overtaken are the two things that may come of a request for an id that was
+// deleted before: refused, if it arrived before that deletion, or before the request
+// that made what is there since; and not, if it did not, or if that time is from
+// before the clock stepped back.
+func (r resource) overtaken(q request) (refused, not bool) {
+	if r.buried == (span{}) {
 		return false, true
 	}
-	return q.sent <= r.buriedBy, q.sent > r.buried
+	by, skew := r.created, lifecycle.ClockSkew.Nanoseconds()
+	if r.stage == deleted {
+		by = r.buried
+	}
+	return q.sent <= by.to && by.from <= q.answered+skew, q.sent > by.from || by.to > q.call+skew
 }
 
-// overtaken reports whether a request was sent before another by more than
-// clocks may differ: by less, the broker takes neither for the earlier one.
-func (q request) overtaken(by int64) bool { return q.sent < by-lifecycle.ClockSkew.Nanoseconds() }
+// unless gives what may come of a request that may be overtaken.
+func (s state) unless(r resource, q request, a answer, otherwise func(s state) []state) (after []state) {
+	refused, not := r.overtaken(q)
+	if refused {
+		after = s.refused(a, lifecycle.ConcurrencyError)
+	}
+	if not {
+		after = append(after, otherwise(s)...)
+	}
+	return after
+}
 
 // depart is the end of a request that has waited for an operation.
 func (s state) depart(q request, a answer) []state {
@@ -209,24 +227,25 @@ func (s state) departSlow(q request, a answer) []state {
 	// No request has asked for it: one that may not be answered later waits for it.
 	s.operations[a.undone] = operation{phase: running, deletes: true, waited: true}
 	r.stage, r.current = deleting, a.undone
-	r.buried, r.buriedBy = max(r.buried, q.call), max(r.buriedBy, q.answered)
 	return []state{s}
 }
 
-func (s state) provision(in instance, q request, a answer) (after []state) {
+func (s state) provision(in instance, q request, a answer) []state {
 	same := in.parameters == q.parameters
 	if in.stage.gone() || in.stage == createFailed && same {
-		refused, begun := late(in.resource, q)
-		if refused {
-			after = s.refused(a, lifecycle.ConcurrencyError)
-		}
-		if begun && s.begin(q, a, broker.Created) {
+		begun := func(s state) []state {
+			if !s.begin(q, a, broker.Created) {
+				return nil
+			}
 			in.stage, in.parameters, in.current = creating, q.parameters, a.operation
-			in.created, in.updated = q.sent, 0
+			in.make(q.arrived())
 			s.instances[q.instance] = in
-			after = append(after, s)
+			return []state{s}
 		}
-		return after
+		if in.stage == deleted {
+			return s.unless(in.resource, q, a, begun)
+		}
+		return begun(s)
 	}
 	if !same {
 		return s.refused(a, lifecycle.Conflict)
@@ -253,59 +272,54 @@ func (s state) update(in instance, q request, a answer) []state {
 			return s.join(in.current, q, a)
 		}
 	case ready:
-		if q.overtaken(in.created) || q.overtaken(in.updated) {
-			return s.refused(a, lifecycle.ConcurrencyError)
-		}
-		if in.parameters == q.parameters {
-			return s.provided(a.effect == broker.Done && a.operation == 0)
-		}
-		if !s.begin(q, a, broker.Done) {
-			return nil
-		}
-		in.stage, in.target, in.current, in.updated = updating, q.parameters, a.operation, q.sent
-		s.instances[q.instance] = in
-		return []state{s}
+		return s.unless(in.resource, q, a, func(s state) []state {
+			if in.parameters == q.parameters {
+				return s.provided(a.effect == broker.Done && a.operation == 0)
+			}
+			if !s.begin(q, a, broker.Done) {
+				return nil
+			}
+			in.stage, in.target, in.current = updating, q.parameters, a.operation
+			s.instances[q.instance] = in
+			return []state{s}
+		})
 	}
 	return s.refused(a, lifecycle.ConcurrencyError)
 }
 
-func (r *resource) bury(sent int64) {
-	r.buried, r.buriedBy = max(r.buried, sent), max(r.buriedBy, sent)
-}
-
 func (s state) deprovision(in instance, q request, a answer) []state {
+	begun := func(s state) []state {
+		if !s.begin(q, a, broker.Done) {
+			return nil
+		}
+		if op := &s.operations[in.current]; op.phase == running {
+			op.phase = cancelled
+		}
+		in.stage, in.current = deleting, a.operation
+		in.bury(q.arrived())
+		s.instances[q.instance] = in
+		return []state{s}
+	}
 	switch in.stage {
 	case absent, deleted:
 		in.stage = deleted
-		in.bury(q.sent)
+		in.bury(q.arrived())
 		s.instances[q.instance] = in
 		return s.refused(a, lifecycle.Gone)
-	}
-	if q.overtaken(in.created) { // it meant what was there before
-		return s.refused(a, lifecycle.Gone)
-	}
-	switch in.stage {
 	case updating:
 		return s.refused(a, lifecycle.ConcurrencyError)
 	case deleting:
 		after := s.join(in.current, q, a)
 		for n := range after {
 			if a.operation != 0 {
-				after[n].instances[q.instance].bury(q.sent)
+				after[n].instances[q.instance].bury(q.arrived())
 			}
 		}
 		return after
+	case deleteFailed:
+		return begun(s)
 	}
-	if !s.begin(q, a, broker.Done) {
-		return nil
-	}
-	if op := &s.operations[in.current]; op.phase == running {
-		op.phase = cancelled
-	}
-	in.stage, in.current = deleting, a.operation
-	in.bury(q.sent)
-	s.instances[q.instance] = in
-	return []state{s}
+	return s.unless(in.resource, q, a, begun)
 }
 
 // aside is a refusal for the instance's sake, or for that of the other holder
@@ -317,7 +331,8 @@ func (s state) aside(in instance, q request, a answer) bool {
 	case a.effect != 0 || a.operation != 0:
 		return false
 	case a.refused == lifecycle.ConcurrencyError:
-		return in.stage == creating && q.verb == bind || in.stage == updating || in.stage == deleting
+		overtaken, _ := in.overtaken(q)
+		return q.verb == bind && (in.stage == creating || in.stage == ready && overtaken) || in.stage == updating || in.stage == deleting
 	case a.refused == lifecycle.Conflict:
 		owner := s.owner[q.binding]
 		return q.verb == bind && owner != 0 && owner != int8(q.instance+1)
@@ -325,7 +340,7 @@ func (s state) aside(in instance, q request, a answer) bool {
 	return false
 }
 
-func (s state) bind(in instance, r binding, q request, a answer) (after []state) {
+func (s state) bind(in instance, r binding, q request, a answer) []state {
 	if s.aside(in, q, a) {
 		return []state{s}
 	}
@@ -345,68 +360,73 @@ func (s state) bind(in instance, r binding, q request, a answer) (after []state)
 			return s.refused(a, lifecycle.ConcurrencyError)
 		}
 	}
-	refused, begun := late(r.resource, q)
-	if refused {
-		after = s.refused(a, lifecycle.ConcurrencyError)
+	begun := func(s state) []state { return s.beginBind(in, r, q, a) }
+	if r.stage == deleted {
+		return s.unless(r.resource, q, a, begun)
 	}
-	if !begun {
-		return after
-	}
+	return begun(s)
+}
+
+func (s state) beginBind(in instance, r binding, q request, a answer) []state {
 	switch owner := s.owner[q.binding]; {
 	case in.stage.gone():
-		return append(after, s.refused(a, lifecycle.NotFound)...)
+		return s.refused(a, lifecycle.NotFound)
 	case in.stage == createFailed || in.stage == deleteFailed:
-		return append(after, s.refused(a, lifecycle.Unprocessable)...)
-	case in.stage != ready || q.sent <= in.buried: // it was for the instance that had the id then
-		return append(after, s.refused(a, lifecycle.ConcurrencyError)...)
+		return s.refused(a, lifecycle.Unprocessable)
+	case in.stage != ready:
+		return s.refused(a, lifecycle.ConcurrencyError)
 	case owner != 0 && owner != int8(q.instance+1): // BIND-19
-		return append(after, s.refused(a, lifecycle.Conflict)...)
+		return s.refused(a, lifecycle.Conflict)
 	}
-	if !s.begin(q, a, broker.Created) {
-		return after
+	if _, not := in.overtaken(q); !not || !s.begin(q, a, broker.Created) {
+		return nil // it was for the instance that had the id then: see aside
 	}
 	r.stage, r.parameters, r.current, r.incarnation, r.granted = creating, q.parameters, a.operation, a.operation, 0
-	r.created = q.sent
+	r.make(q.arrived())
 	s.bindings[q.instance][q.binding] = r
 	s.owner[q.binding] = int8(q.instance + 1)
-	return append(after, s)
+	return []state{s}
 }
 
 func (s state) unbind(in instance, r binding, q request, a answer) []state {
 	if s.aside(in, q, a) {
 		return []state{s}
 	}
-	switch {
-	case r.stage.gone():
+	begun := func(s state) []state {
+		if in.stage == updating || in.stage == deleting { // CONC-08
+			return s.refused(a, lifecycle.ConcurrencyError)
+		}
+		if !s.begin(q, a, broker.Done) {
+			return nil
+		}
+		if op := &s.operations[r.current]; op.phase == running {
+			op.phase = cancelled
+		}
+		r.stage, r.current = deleting, a.operation
+		r.bury(q.arrived())
+		s.bindings[q.instance][q.binding] = r
+		return []state{s}
+	}
+	switch r.stage {
+	case absent, deleted:
 		if in.stage != absent {
 			r.stage = deleted
-			r.bury(q.sent)
+			r.bury(q.arrived())
 			s.bindings[q.instance][q.binding] = r
 		}
 		return s.refused(a, lifecycle.Gone)
-	case q.overtaken(r.created):
-		return s.refused(a, lifecycle.Gone)
-	case r.stage == deleting:
+	case deleting:
 		after := s.join(r.current, q, a)
 		for n := range after {
 			if a.operation != 0 {
-				after[n].bindings[q.instance][q.binding].bury(q.sent)
+				after[n].bindings[q.instance][q.binding].bury(q.arrived())
 			}
 		}
 		return after
-	case in.stage == updating || in.stage == deleting: // CONC-08
-		return s.refused(a, lifecycle.ConcurrencyError)
+	case deleteFailed:
+		return begun(s)
 	}
-	if !s.begin(q, a, broker.Done) {
-		return nil
-	}
-	if op := &s.operations[r.current]; op.phase == running {
-		op.phase = cancelled
-	}
-	r.stage, r.current = deleting, a.operation
-	r.bury(q.sent)
-	s.bindings[q.instance][q.binding] = r
-	return []state{s}
+	return s.unless(r.resource, q, a, begun)
 }
 
 func (s state) poll(r resource, q request, a answer) []state {
@@ -450,8 +470,8 @@ func (q request) String() string {
 	if q.verb < pollInstance && !q.permitted {
 		out += " and wait"
 	}
-	if held := q.call - q.sent; q.verb < pollInstance && held > 1e6 {
-		out += fmt.Sprintf(" (sent %d µs before)", held/1000)
+	if held := time.Duration(q.call - q.sent); q.verb < pollInstance && held.Abs() > time.Millisecond {
+		out += fmt.Sprintf(" (sent %v before)", held.Round(time.Microsecond))
 	}
 	return out
 }

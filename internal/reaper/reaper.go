@@ -229,7 +229,7 @@ func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Chang
 func due(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
 
 func (r *Reaper) start(now time.Time) lifecycle.Start {
-	return lifecycle.Start{ID: r.NewID(), Now: now, Received: now, Timeout: r.OperationTimeout, Own: true}
+	return lifecycle.Start{ID: r.NewID(), Now: now, Timeout: r.OperationTimeout, Own: true}
 }
 
 func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Time, report *Report) error {

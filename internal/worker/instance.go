@@ -208,17 +208,18 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 			return i, []ledger.Change{ledger.PutBinding(b)}, nil
 		}
 		i.Course = i.Looked(now, lifecycle.Look{})
-		changes, err := w.removed(ctx, b, now)
+		changes, err := w.removed(ctx, b, i.DeleteReceived, now)
 		return i.Unbound(b.Key.Binding), changes, err
 	})
 }
 
-// removed is what is written when a binding ends with its instance.
-func (w *Worker) removed(ctx context.Context, b lifecycle.Binding, now time.Time) ([]ledger.Change, error) {
+// removed is what is written when a binding ends with its instance, whose deletion
+// was asked for then.
+func (w *Worker) removed(ctx context.Context, b lifecycle.Binding, asked, now time.Time) ([]ledger.Change, error) {
 	if b.State == lifecycle.Absent || b.State == lifecycle.Deleted {
 		return nil, nil // an unbind that was under way has ended it
 	}
-	gone, err := b.Remove(now)
+	gone, err := b.Remove(now, asked)
 	if err != nil {
 		return nil, err
 	}

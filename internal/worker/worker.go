@@ -187,7 +187,8 @@ func pause(age time.Duration) time.Duration {
 	if age >= time.Hour {
 		return maxPause
 	}
-	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(age)/float64(time.Hour))
+	// A clock that stepped back makes an operation younger than new.
+	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(max(age, 0))/float64(time.Hour))
 }
 
 // backoff is the pause after the n-th fault in a row, from 1 s to 1 min.
