@@ -109,8 +109,11 @@ func (s state) answer(q request, a answer) []state {
 		}
 		return s.refused(a, lifecycle.NotFound)
 	default: // getBinding
-		if r.stage == ready || r.stage == deleteFailed {
+		switch r.stage {
+		case ready, deleteFailed:
 			return s.provided(a.effect == shown && a.parameters == r.parameters && a.granted == r.granted)
+		case deleting: // GETB-03
+			return s.refused(a, lifecycle.ConcurrencyError)
 		}
 		return s.refused(a, lifecycle.NotFound)
 	}
