@@ -64,7 +64,7 @@ func deletedWith(t *testing.T, live, dead int) listed {
 			b, err = b.Succeed(w.clock, make(lifecycle.Sealed, 48_000)) // 64 KB in JSON
 		}
 		if err == nil && n >= live {
-			b, err = b.Remove(w.clock)
+			b, err = b.Remove(w.clock, w.clock)
 		}
 		if err != nil {
 			t.Fatal(err)
