@@ -127,7 +127,7 @@ func (f *together) call(method, path, query, body string, status int) map[string
 		f.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
 	}
 	var out map[string]any
-	if err := json.Unmarshal([]byte(response.Body), &out); err != nil {
+	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil || method == "HEAD" && response.Body != "" {
 		f.Fatalf("%s %s: %q", method, path, response.Body)
 	}
 	if location := response.MultiValueHeaders["Location"]; status == 202 && (len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
@@ -187,7 +187,7 @@ func TestFunctionsTogether(t *testing.T) {
 		t.Errorf("nothing was due, but: %+v %v", report, err)
 	}
 	call("GET", "/nope", "", "", 404)
-	call("HEAD", "/v2/catalog", "", "", 405)
+	call("HEAD", "/v2/catalog", "", "", 200)
 }
 
 // What operators see of one life: each operation begun and ended once, and no

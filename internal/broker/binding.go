@@ -266,7 +266,7 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 		return BindResult{Result: b.accepted(r.Course)}, nil
 	case errors.Is(err, errTooSlow):
 		if err := b.undo(ctx, q.Caller, r.Course.Token()); err != nil {
-			b.Log.ErrorContext(ctx, "a bind that took too long could not be turned into a deletion", "instance", r.Key.Instance, "binding", r.Key.Binding, "error", err)
+			b.Log.ErrorContext(ctx, "a bind that took too long could not be turned into a deletion", "error", err)
 		}
 		return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
 	case err != nil || result.Effect == Accepted:
@@ -323,7 +323,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err := i.OnUnbind(); err != nil {
 			return Result{}, err
 		}
-		b.logHints(q, r.ServiceID, r.PlanID)
+		b.logHints(ctx, q, r.ServiceID, r.PlanID)
 		_, plan := b.recordedPlan(r.ServiceID, r.PlanID)
 		m := mode(plan.AsynchronousBinding, catalog.Never)
 		if r.State == lifecycle.CreateFailed && m == catalog.Required {

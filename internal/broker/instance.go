@@ -132,7 +132,7 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 		return r, err
 	}
 	if err := b.undo(ctx, q.Caller, i.Course.Token()); err != nil {
-		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "instance", i.Key.Instance, "error", err)
+		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "error", err)
 	}
 	return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
 }
@@ -201,9 +201,9 @@ func (q DeleteRequest) key() lifecycle.Key {
 }
 
 // logHints notes ids that do not match the record; they block nothing.
-func (b *Broker) logHints(q DeleteRequest, serviceID, planID string) {
+func (b *Broker) logHints(ctx context.Context, q DeleteRequest, serviceID, planID string) {
 	if q.ServiceID != serviceID || q.PlanID != planID {
-		b.Log.Info("deletion names another service or plan than the record; the record counts", "instance", q.InstanceID, "binding", q.BindingID)
+		b.Log.InfoContext(ctx, "deletion names another service or plan than the record; the record counts")
 	}
 }
 
@@ -237,7 +237,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 			}
 			return b.follow(ctx, i.Course, later, Done)
 		}
-		b.logHints(q, i.Attributes.ServiceID, i.Attributes.PlanID)
+		b.logHints(ctx, q, i.Attributes.ServiceID, i.Attributes.PlanID)
 		_, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
 		m := mode(plan.Asynchronous, catalog.Allowed)
 		if i.State == lifecycle.CreateFailed && m == catalog.Required {

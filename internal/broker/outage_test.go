@@ -64,6 +64,26 @@ func (o *outage) Commit(ctx context.Context, changes ...ledger.Change) error {
 	return o.Records.Commit(ctx, changes...)
 }
 
+// A client that hangs up while it waits for work takes nothing back: what was
+// committed goes on, and is not taken for too slow.
+func TestWorkGoesOnWithoutItsClient(t *testing.T) {
+	d := newDesk(t)
+	ctx, hangUp := context.WithCancel(context.Background())
+	d.finishing = hangUp
+	q := broker.ProvisionRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"}
+	if _, err := d.Provision(ctx, q); !errors.Is(err, context.Canceled) {
+		t.Errorf("answered %v", err)
+	}
+	i, err := d.records.Instance(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+	if err != nil || i.State != lifecycle.Creating || !i.InProgress() {
+		t.Errorf("the instance is %s, want it being created; %v", i.State, err)
+	}
+	d.finishing = nil
+	if r, err := d.Provision(context.Background(), q); err != nil || r.Effect != broker.Done {
+		t.Errorf("PROV-31: the repetition waits for the same work: %+v %v", r, err)
+	}
+}
+
 // ERR-12: while the records cannot be had, from any call on, no request is
 // told that it was wrong, that what it asks about is unknown, or that it is
 // gone: platforms would believe it.

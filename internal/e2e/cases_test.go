@@ -260,6 +260,7 @@ func httpCases() []httpCase {
 		{rule: "UPD-09, UPD-11", given: notUpdateable, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$sync"}`, status: 422, has: []string{"description", "update_repeatable=false"}},
 		{rule: "UPD-10", given: notUpdateable, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable","parameters":{"a":2}}`, status: 200},
 		{rule: "UPD-13", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo"}`, status: 200, then: stillReady},
+		{rule: "UPD-13 without permission on an asynchronous plan", given: readyAsync, method: "PATCH", path: "I", body: `{"service_id":"$demo","plan_id":"$async-only"}`, status: 200},
 		{rule: "UPD-15", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","context":{"platform":"cloudfoundry"}}`, status: 200, then: stillReady},
 		{rule: "UPD-16", given: maintained, method: "PATCH", path: "I", body: `{"service_id":"$demo","maintenance_info":{"version":"2.0.0"}}`, status: 200},
 		{rule: "UPD-17", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","maintenance_info":{"version":"9.9.9"}}`, status: 422, has: conflictError("MaintenanceInfoConflict"), then: stillReady},

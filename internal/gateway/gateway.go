@@ -64,6 +64,8 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			log.Error("event could not be turned into a request")
 			return refuse(http.StatusBadRequest, "The request could not be read."), nil
 		}
+		// The gateway counts the body by itself, also that which a HEAD does not have.
+		delete(response.MultiValueHeaders, "Content-Length")
 		for i, location := range response.MultiValueHeaders["Location"] {
 			if strings.HasPrefix(location, "/") {
 				response.MultiValueHeaders["Location"][i] = base + location // NFR-04

@@ -1,6 +1,7 @@
 // Package logs says in each line of a log what it is about: the request's
-// identity and the operation's token, which whoever works on a request or a
-// step adds once to its context. What else a line says is left to who writes it.
+// identity, the platform, the instance, the binding and the operation's token,
+// which whoever works on a request or a step adds once to its context. What else
+// a line says is left to who writes it.
 package logs
 
 import (
@@ -13,6 +14,9 @@ import (
 // Names of what lines are about.
 const (
 	RequestIdentity = "request_identity"
+	Platform        = "platform"
+	Instance        = "instance"
+	Binding         = "binding"
 	Operation       = "operation"
 )
 
@@ -20,7 +24,7 @@ const (
 // that ends a request names the operation that was begun deep inside.
 type about struct {
 	mu    sync.Mutex
-	attrs [2]slog.Attr // one for each name
+	attrs [5]slog.Attr // one for each name
 	n     int
 }
 
@@ -33,9 +37,19 @@ func Begin(ctx context.Context) context.Context {
 
 // AddRequest says which request the context's lines are about, from now on;
 // empty says nothing. Without Begin, it does nothing.
-func AddRequest(ctx context.Context, identity string) {
-	if identity != "" {
-		add(ctx, slog.String(RequestIdentity, identity))
+func AddRequest(ctx context.Context, identity string) { addText(ctx, RequestIdentity, identity) }
+
+// AddSubject says whose instance or binding the context's lines are about, by
+// ids, from now on; what is empty says nothing. Without Begin, it does nothing.
+func AddSubject(ctx context.Context, platform, instance, binding string) {
+	addText(ctx, Platform, platform)
+	addText(ctx, Instance, instance)
+	addText(ctx, Binding, binding)
+}
+
+func addText(ctx context.Context, name, text string) {
+	if text != "" {
+		add(ctx, slog.String(name, text))
 	}
 }
 

@@ -34,12 +34,19 @@ func TestLinesSayWhatTheyAreAbout(t *testing.T) {
 	logs.AddOperation(other, name("o3"))
 	log.InfoContext(other, "other")
 	log.InfoContext(ctx, "still")
+	binding := logs.Begin(ctx)
+	logs.AddSubject(binding, "p", "", "")
+	logs.AddSubject(binding, "p", "i", "b")
+	logs.AddRequest(binding, "r2")
+	logs.AddOperation(binding, name("o4"))
+	log.InfoContext(binding, "all")
 	logs.AddOperation(context.Background(), name("nowhere"))
 	log.Info("without")
 	want := `msg=outer a=1 request_identity=r1 operation=o1
 msg=inner b=2 request_identity=r1 operation=o2
 msg=other operation=o3
 msg=still request_identity=r1 operation=o2
+msg=all platform=p instance=i binding=b request_identity=r2 operation=o4
 msg=without
 `
 	if out.String() != want {

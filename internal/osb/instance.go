@@ -18,7 +18,9 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 	if c.API >= 17 {
 		rep = c.shown.catalogs[1]
 	}
-	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}}
+	// What was kept may be used again once its tag has been asked about: no-store
+	// would have clients throw away what the tag is of (CAT-30).
+	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}, "Cache-Control": {"no-cache"}}
 	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
 		return response{status: http.StatusNotModified, header: header}, nil
 	}

@@ -96,6 +96,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	logs.AddSubject(ctx, p.Token.Key.Platform, p.Token.Key.Instance, p.Token.Key.Binding)
 	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
 	done := condition{Type: "Completed", LastTransitionTime: op.Started.UTC()}
@@ -140,6 +141,7 @@ func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error)
 	if err != nil {
 		return response{}, err
 	}
+	logs.AddSubject(ctx, p.Token.Key.Platform, p.Token.Key.Instance, p.Token.Key.Binding)
 	done := condition{
 		Type: "Completed", Status: "False", LastTransitionTime: p.Operation.Settled.UTC(), Reason: "OperationCancelled", Message: p.Operation.Description,
 	}

@@ -598,6 +598,145 @@ func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	}
 }
 
+// Where a GET is answered, a HEAD is, by the same headers and no body (RFC 9110,
+// section 9.3.2).
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
+	b := &stub{grant: &provider.Grant{}, poll: broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress}, RetryAfter: time.Second}}
+	s := newServer(t, b, io.Discard)
+	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
+	for _, path := range []string{
+		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation", "/v2/service_instances/i/service_bindings/b",
+		"/v2/service_instances/i/service_bindings/b/last_operation", "/operations/" + token.String(), "/v2/nope", "/v2/service_instances/..",
+	} {
+		for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"Authorization", ""}, {"X-Broker-API-Version", "3.0"}} {
+			get, head := send(t, s, "GET", path, "", headers...), send(t, s, "HEAD", path, "", headers...)
+			if get.Code != head.Code || head.Body.Len() != 0 {
+				t.Errorf("%s %v: %d %q, want %d without a body", path, headers, head.Code, head.Body, get.Code)
+			}
+			if diff := cmp.Diff(get.Header(), head.Header()); diff != "" {
+				t.Errorf("%s %v: headers (-GET +HEAD):\n%s", path, headers, diff)
+			}
+		}
+	}
+	if w := send(t, s, "POST", "/v2/catalog", "{}"); w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("Allow %q", w.Header().Get("Allow"))
+	}
+}
+
+// CAT-30: a tag is of use to those alone who may keep what it is of. Nothing else
+// is kept: answers hold credentials.
+func TestOnlyTheCatalogIsKept(t *testing.T) {
+	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
+	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
+	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
+		if got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"); got != "no-cache" {
+			t.Errorf("%v: Cache-Control %q, want no-cache", headers, got)
+		}
+	}
+	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
+		if got := send(t, s, "GET", path, "").Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q, want no-store", path, got)
+		}
+	}
+	if got := send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("a refusal: Cache-Control %q, want no-store", got)
+	}
+}
+
+// INP-11: what clients and proxies take out of a path is no identifier.
+func TestDotsAreNoIdentifiers(t *testing.T) {
+	for path, status := range map[string]int{
+		"/v2/service_instances/..": 400, "/v2/service_instances/.": 400, "/v2/service_instances/%2e%2E": 400, "/v2/service_instances/%2e": 400,
+		"/v2/service_instances/i/service_bindings/..": 400, "/v2/service_instances/../service_bindings/b": 400,
+		"/v2/service_instances/i/service_bindings/.%2e/last_operation": 400, "/operations/%2e%2e": 400,
+		"/v2/service_instances/...": 200, "/v2/service_instances/a..": 200, "/v2/service_instances/..%2Fb": 200,
+	} {
+		b := &stub{grant: &provider.Grant{}}
+		if w := send(t, newServer(t, b, io.Discard), "GET", path, ""); w.Code != status || (b.asked != nil) != (status == 200) {
+			t.Errorf("%s: %d %s, want %d; the broker was asked %v", path, w.Code, w.Body, status, b.asked)
+		}
+	}
+}
+
+// A client that hangs up makes no internal error; a deadline and any other fault
+// do, even if it has.
+func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	late, end := context.WithTimeout(context.Background(), 0)
+	defer end()
+	cases := map[string]struct {
+		ctx  context.Context
+		err  error
+		want bool // an internal error
+	}{
+		"HungUp":        {stopped, fmt.Errorf("reading a record: %w", context.Canceled), false},
+		"HungUpFault":   {stopped, errors.New("the store is down"), true},
+		"CanceledInner": {context.Background(), context.Canceled, true},
+		"Deadline":      {late, context.DeadlineExceeded, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody)).WithContext(tc.ctx)
+			r.SetBasicAuth("u", "p:w")
+			r.Header.Set("X-Broker-API-Version", "2.17")
+			w := httptest.NewRecorder()
+			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, r)
+			internal := strings.Contains(log.String(), "internal error") || strings.Contains(log.String(), `"level":"ERROR"`)
+			if internal != tc.want || (w.Code == 500) != tc.want || !tc.want && !strings.Contains(log.String(), "client went away") {
+				t.Errorf("%d, logged %s", w.Code, log.String())
+			}
+		})
+	}
+}
+
+// Each line about a request names what it is about: whose, and which instance
+// and binding, as far as that is known.
+func TestLinesNameTheirSubject(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"}}
+	const all = `"platform":"platform-1","instance":"i 1","binding":"b"`
+	cases := map[string]struct {
+		method, path, version string
+		err                   error
+		want                  string
+		lacks                 []string
+	}{
+		"Catalog":          {"GET", "/v2/catalog", "2.17", nil, `"platform":"platform-1"`, []string{`"instance":`, `"binding":`}},
+		"Instance":         {"GET", "/v2/service_instances/i%201", "2.17", nil, `"platform":"platform-1","instance":"i 1"`, []string{`"binding":`}},
+		"Binding":          {"GET", "/v2/service_instances/i%201/service_bindings/b", "2.17", nil, all, nil},
+		"Poll":             {"GET", "/v2/service_instances/i%201/service_bindings/b/last_operation", "2.17", nil, all, nil},
+		"InternalError":    {"PUT", "/v2/service_instances/i%201/service_bindings/b", "2.17", errors.New("down"), all, nil},
+		"Facade":           {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"Cancel":           {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"UnknownVersion":   {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
+		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), `"platform":"platform-1"`, []string{`"instance":`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			b := &stub{err: tc.err, grant: &provider.Grant{}, poll: broker.Poll{Token: token}}
+			send(t, newServer(t, b, &log), tc.method, tc.path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
+			for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
+				if !strings.Contains(line, tc.want) {
+					t.Errorf("%s lacks %s", line, tc.want)
+				}
+				for _, part := range tc.lacks {
+					if strings.Contains(line, part) {
+						t.Errorf("%s has %s", line, part)
+					}
+				}
+			}
+		})
+	}
+	var log bytes.Buffer
+	send(t, newServer(t, &stub{}, &log), "GET", "/v2/service_instances/canary", "", "Authorization", "")
+	if strings.Contains(log.String(), "canary") {
+		t.Errorf("what nobody knows the sender of was logged: %s", log.String())
+	}
+}
+
 // INP-05: what clients send empty because they cannot leave it out is as absent;
 // what names something is not.
 func TestEmptyMembersAreAbsent(t *testing.T) {
@@ -808,7 +947,11 @@ func FuzzServer(f *testing.F) {
 			if w.Code >= 500 || w.Code < 200 {
 				t.Fatalf("%s %s: status %d: %s", method, target, w.Code, w.Body)
 			}
-			bodyOf(t, w)
+			if method != "HEAD" {
+				bodyOf(t, w)
+			} else if w.Body.Len() > 0 {
+				t.Fatalf("%s %s: a body: %s", method, target, w.Body)
+			}
 		}
 	})
 }

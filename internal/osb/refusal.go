@@ -38,6 +38,17 @@ const internalSentence = "The service broker met an internal error."
 // concurrencyPause is when to repeat a request that met another one.
 const concurrencyPause = 5 * time.Second
 
+// statusClientWentAway stands in the log where an answer would: nobody is left to
+// read it. It is what other servers write there.
+const statusClientWentAway = 499
+
+// wentAway reports whether a request came to nothing because its client had hung
+// up, which is no fault of the broker's. A deadline is another matter. What was
+// committed goes on.
+func wentAway(r *http.Request, err error) bool {
+	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
+}
+
 // methodNotAllowed carries the Allow header.
 type methodNotAllowed struct{ allow string }
 
@@ -58,6 +69,9 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request) respon
 	var method *methodNotAllowed
 	header := http.Header{}
 	switch {
+	case wentAway(r, err):
+		s.Log.InfoContext(ctx, "client went away before it was answered", "route", route{r})
+		return response{status: statusClientWentAway}
 	case errors.As(err, &method):
 		header.Set("Allow", method.allow)
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)

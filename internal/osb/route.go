@@ -109,6 +109,9 @@ func (s *Server) route(c *call) (handler, error) {
 		allow := make([]string, 0, len(p.methods))
 		for m := range p.methods {
 			allow = append(allow, m)
+			if m == http.MethodGet {
+				allow = append(allow, http.MethodHead)
+			}
 		}
 		slices.Sort(allow)
 		return nil, &methodNotAllowed{allow: strings.Join(allow, ", ")}
@@ -124,6 +127,10 @@ func (s *Server) route(c *call) (handler, error) {
 		switch {
 		case err != nil || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is not valid percent-encoded UTF-8 text.")
+		case id == "." || id == "..":
+			// Clients and proxies take such a segment out of a path, encoded or
+			// not: a later DELETE of the id would be one of something else.
+			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path must not be . or .. alone.")
 		case p.name != "operation" && len(id) > maxIdentifier:
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.", maxIdentifier)
 		}

@@ -200,7 +200,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		received = began
 	}
-	prefix, r := withoutPrefix(r)
+	asked := r.Method
+	prefix, r := withoutPrefix(asGet(r))
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
@@ -212,27 +213,44 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resp = s.refusal(ctx, err, r)
 		_ = resp.encode() // it holds nothing but texts and flags
 	}
-	h := w.Header()
-	for name, values := range resp.header {
-		h[name] = values
-	}
-	if location := h.Get("Location"); prefix != "" && location != "" {
-		h.Set("Location", prefix+location)
+	if location := resp.header.Get("Location"); prefix != "" && location != "" {
+		resp.header.Set("Location", prefix+location)
 	}
 	if id != "" {
-		h.Set(keptRequestIdentity, id)
+		w.Header().Set(keptRequestIdentity, id)
 	}
-	h.Set("Cache-Control", "no-store")
-	if resp.status != http.StatusNotModified {
-		h.Set("Content-Type", "application/json")
-	}
-	w.WriteHeader(resp.status)
-	if len(resp.raw) > 0 {
-		_, _ = w.Write(resp.raw) // the client may have gone
-	}
+	resp.write(w, asked != http.MethodHead)
 	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
-	s.Log.InfoContext(ctx, "request", "method", r.Method, "route", route{r}, "status", resp.status,
+	s.Log.InfoContext(ctx, "request", "method", asked, "route", route{r}, "status", resp.status,
 		"milliseconds", s.Now().Sub(began).Milliseconds())
+}
+
+// asGet turns a HEAD into the GET whose headers it asks for (RFC 9110, section
+// 9.3.2).
+func asGet(r *http.Request) *http.Request {
+	if r.Method != http.MethodHead {
+		return r
+	}
+	get := r.WithContext(r.Context()) // a copy
+	get.Method = http.MethodGet
+	return get
+}
+
+// write sends the answer: a HEAD has the headers of the GET and no body.
+func (r *response) write(w http.ResponseWriter, body bool) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	for name, values := range r.header {
+		h[name] = values
+	}
+	if r.status != http.StatusNotModified {
+		h.Set("Content-Type", "application/json")
+		h.Set("Content-Length", strconv.Itoa(len(r.raw)))
+	}
+	w.WriteHeader(r.status)
+	if body && len(r.raw) > 0 {
+		_, _ = w.Write(r.raw) // the client may have gone
+	}
 }
 
 // encode makes the body what is sent, before anything of the answer is.
@@ -271,6 +289,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
+	logs.AddSubject(ctx, platform.ID, "", "")
 	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received, API: newestAPI}}
 	if c.shown, err = s.shownTo(platform); err != nil {
 		return response{}, err
@@ -284,6 +303,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	handle, err := s.route(c)
 	if err != nil {
 		return response{}, err
+	}
+	if underV2(r) && len(c.segments) > 0 {
+		logs.AddSubject(ctx, "", c.instanceID(), c.bindingID())
 	}
 	if err := s.parse(ctx, w, c); err != nil {
 		return response{}, err

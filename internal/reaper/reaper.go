@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -299,8 +300,11 @@ func (r *Reaper) drive(ctx context.Context, c lifecycle.Course) error {
 	if !c.InProgress() {
 		ref.Attempt = c.LateAttempt
 	}
-	r.Log.InfoContext(ctx, "driving an operation", "operation", ref.Token.String(), "request_identity", c.Operation.Asker.Request, "execution", ref.Name(), "kind", string(c.Operation.Kind),
-		"instance", c.Key.Instance, "binding", c.Key.Binding)
+	ctx = logs.Begin(ctx)
+	logs.AddRequest(ctx, c.Operation.Asker.Request)
+	logs.AddSubject(ctx, c.Key.Platform, c.Key.Instance, c.Key.Binding)
+	logs.AddOperation(ctx, ref.Token)
+	r.Log.InfoContext(ctx, "driving an operation", "execution", ref.Name(), "kind", string(c.Operation.Kind))
 	if err := r.Start(ctx, ref); err != nil {
 		return fmt.Errorf("starting %q: %w", ref.Name(), err)
 	}

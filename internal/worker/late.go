@@ -96,7 +96,7 @@ func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, c lifecycle.C
 	}
 	if err != nil {
 		w.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated", "execution", ref.Name(),
-			"instance", c.Key.Instance, "binding", c.Key.Binding, "error", err)
+			"error", err)
 	}
 	return c.LookedLate(w.Now(), err == nil && status.Done), true
 }

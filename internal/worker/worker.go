@@ -88,6 +88,7 @@ var (
 // that the records could not be read or written.
 func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 	ctx = logs.Begin(ctx)
+	logs.AddSubject(ctx, ref.Token.Key.Platform, ref.Token.Key.Instance, ref.Token.Key.Binding)
 	logs.AddOperation(ctx, ref.Token)
 	if ref.Token.Key.IsBinding() {
 		return w.stepBinding(ctx, ref)
@@ -198,7 +199,7 @@ func backoff(faults int) time.Duration {
 
 func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, op *lifecycle.Operation, err error) {
 	w.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
-		"instance", ref.Token.Key.Instance, "binding", ref.Token.Key.Binding, "faults", op.Faults+1, "error", err)
+		"faults", op.Faults+1, "error", err)
 }
 
 // until is when a lease taken now ends.
