@@ -55,6 +55,7 @@ var order = []string{
 	"internal/spelling",
 	"internal/metrics",
 	"internal/logs",
+	"internal/limits",
 	"offerings",
 }
 

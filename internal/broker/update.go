@@ -8,6 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -146,8 +147,8 @@ func (b *Broker) checkParameters(i lifecycle.Instance, t target, q UpdateRequest
 			return checked(err)
 		}
 	}
-	if len(t.parameters) > catalog.MaxParameters {
-		return lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", catalog.MaxParameters)
+	if len(t.parameters) > limits.Parameters {
+		return lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", limits.Parameters)
 	}
 	if q.Parameters == nil && plan == i.Attributes.PlanID {
 		return nil

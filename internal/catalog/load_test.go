@@ -258,6 +258,16 @@ func TestLoadRefuses(t *testing.T) {
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/all"}),
 			want:   []found{in(6, "dashboard_url is the same for all instances")},
 		},
+		"DashboardTooLong": {
+			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
+			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" + strings.Repeat("{instance_id}", 3)}),
+			want:   []found{in(6, "dashboard_url can become longer than 8192 bytes")},
+		},
+		"SettingsTooLarge": {
+			reason: "NFR-10: an instance's record is to hold what its plan meant.",
+			text:   spoil(map[int]string{10: "  description: The small one\n  settings: {note: " + strings.Repeat("n", 16<<10) + "}"}),
+			want:   []found{in(11, "plans[0].settings is larger than 16384 bytes of JSON")},
+		},
 		"DashboardNoAddress": {
 			reason: "PROV-24: a user follows it.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: http://example.com/{instance_id}"}),

@@ -11,12 +11,14 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // Lengths in characters. CAT-26 advises 255 for descriptions as well and stops
 // at 10 000: platforms refuse longer ones.
 const (
-	maxName        = 255
+	maxName        = limits.CatalogText
 	maxDescription = 10_000
 	maxTags        = 2048 // all together (CAT-08)
 	maxMaintenance = 2000 // of the member's JSON (CAT-24)
@@ -115,8 +117,17 @@ func (o object) plan() (Plan, planChecks) {
 		Asynchronous:           o.mode("asynchronous", Allowed),
 		AsynchronousBinding:    o.mode("asynchronous_binding", Never),
 		RequiresApp:            o.isTrue("requires_app"),
-		Settings:               o.mapping("settings", form{nulls: true}),
+		Settings:               o.settings("settings"),
 	}, checks
+}
+
+// settings are what the operator fixed, small enough for a record.
+func (o object) settings(name string) map[string]any {
+	v := o.mapping(name, form{nulls: true})
+	if j, err := json.Marshal(v); err != nil || len(j) > limits.Settings {
+		o.problem(name, fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
+	}
+	return v
 }
 
 func (o object) id(name string) string {
@@ -225,6 +236,9 @@ func (o object) dashboardURL(name string) string {
 		o.problem(name, "is not an https address", remedy)
 	case !strings.Contains(s, InstancePlaceholder):
 		o.problem(name, "is the same for all instances: it lacks "+InstancePlaceholder, remedy)
+	case len(Offering{DashboardURL: s}.DashboardOf(strings.Repeat("%", limits.Identifier))) > limits.DashboardURL:
+		o.problem(name, fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, each of which may become three",
+			limits.DashboardURL, limits.Identifier), "shorten it, and name "+InstancePlaceholder+" once")
 	}
 	return s
 }

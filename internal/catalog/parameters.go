@@ -13,11 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-)
 
-// MaxParameters bounds the parameters of one request, in bytes of JSON: they
-// are stored with their record, and a record has a limit.
-const MaxParameters = 64 << 10
+	"github.com/longshore/longshore/internal/limits"
+)
 
 // maxExponent bounds the decimal exponent of numbers in parameters. It is
 // beyond every number that a computer works with; without it a few bytes
@@ -183,8 +181,8 @@ func parse(params json.RawMessage) (map[string]any, []violation) {
 	if len(trimmed) == 0 || string(trimmed) == "null" {
 		return map[string]any{}, nil
 	}
-	if len(params) > MaxParameters {
-		return nil, []violation{{rule: fmt.Sprintf("must be at most %d bytes of JSON", MaxParameters)}}
+	if len(params) > limits.Parameters {
+		return nil, []violation{{rule: fmt.Sprintf("must be at most %d bytes of JSON", limits.Parameters)}}
 	}
 	if !utf8.Valid(params) {
 		return nil, []violation{{rule: "must be text in UTF-8"}} // INP-17

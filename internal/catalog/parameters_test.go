@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // The drafts of JSON Schema that the tests are written in.
@@ -77,9 +78,9 @@ func TestCheck(t *testing.T) {
 		"NotAnObject": {"INP-03: parameters are an object.", draft04, ``, `["x"]`, []broken{{"", "must be a JSON object"}}},
 		"NotUTF8":     {"INP-17: invalid UTF-8 is refused.", draft04, ``, "{\"a\":\"\xff\"}", []broken{{"", "must be text in UTF-8"}}},
 		"TooLarge": {"Parameters are stored with a record that has a limit.", draft04, ``,
-			`{"a":"` + strings.Repeat("x", catalog.MaxParameters) + `"}`, []broken{{"", "must be at most 65536 bytes of JSON"}}},
+			`{"a":"` + strings.Repeat("x", limits.Parameters) + `"}`, []broken{{"", "must be at most 65536 bytes of JSON"}}},
 		"LargestAllowed": {"The limit itself is allowed.", draft04, ``,
-			`{"a":"` + strings.Repeat("x", catalog.MaxParameters-8) + `"}`, nil},
+			`{"a":"` + strings.Repeat("x", limits.Parameters-8) + `"}`, nil},
 		"NumberTooExtreme": {"INP-15: a number that takes a million digits is refused, not computed.", draft04, `"properties": {"a": {"minimum": 1}}`,
 			`{"a":[{"b":1e1000000000}]}`, []broken{{"", "must hold only numbers with exponents from -1000 to 1000"}}},
 		"NumberBeyondFloat": {"INP-15: numbers beyond a float are compared all the same.", draft04, `"properties": {"a": {"maximum": 1e308}}`,

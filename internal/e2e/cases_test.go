@@ -185,6 +185,8 @@ func httpCases() []httpCase {
 		{rule: "INP-14, NFR-10: body over 256 KiB", method: "PUT", path: "I", body: `{"x":"` + strings.Repeat("a", 256<<10) + `"}`, status: 413, then: noInstance},
 		{rule: "INP-14 body of 12 MiB", method: "PUT", path: "I", body: `{"x":"` + strings.Repeat("a", 12<<20) + `"}`, status: 413, then: noInstance},
 		{rule: "INP-14 parameters over 64 KiB", method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,"parameters":{"x":"` + strings.Repeat("a", 64<<10) + `"}}`, status: 400, then: noInstance},
+		{rule: "INP-14 context over 32 KiB", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"x":"`+strings.Repeat("a", 32<<10)+`"},`, 1), status: 400, then: noInstance},
+		{rule: "INP-14 context of 195 KB with an update", given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2},"context":{"x":"` + strings.Repeat("a", 195_000) + `"}}`, status: 400, then: stillReady},
 		{rule: "INP-15 context", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"x":`+strings.Repeat("[", 9990)+strings.Repeat("]", 9990)+`},`, 1), status: 400, then: noInstance},
 		{rule: "INP-15 allowed", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"x":`+strings.Repeat("[", 900)+strings.Repeat("]", 900)+`,"s":"[[[\\\"{{"},`, 1), status: 201, then: &then{path: "I", status: 200}},
 		{rule: "FAC-12 a forged token", method: "GET", path: "/operations/AAAAAAAAAAAAAAAAAAAAAA.ZGVmYXVsdA." + strings.Repeat("QUFB", 1000), status: 404},

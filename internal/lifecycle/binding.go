@@ -144,6 +144,7 @@ func (b Binding) BeginUnbind(s Start) (Binding, *PastOperation, error) {
 	}
 	b.Course = b.clone()
 	b.State = state
+	b.Context = kept(b.Context)
 	return b, b.begin(s, Unbind), nil
 }
 

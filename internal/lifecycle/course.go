@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // A Course is what instances and bindings have in common: the operation that
@@ -136,7 +138,7 @@ func (c *Course) past(now time.Time) *PastOperation {
 func (c *Course) settle(now time.Time, phase Phase, description string) {
 	op := c.Operation
 	op.Phase, op.Settled, op.Next, op.Faults = phase, after(now, op.Started), time.Time{}, 0
-	op.Description = description
+	op.Description = limits.Clip(description, limits.Description)
 	if phase == Succeeded {
 		op.Percent = 100
 	}
@@ -200,7 +202,7 @@ func (c *Course) plan(now time.Time, l Look) {
 		op.Percent = min(l.Percent, 99)
 	}
 	if l.Description != "" {
-		op.Description = l.Description
+		op.Description = limits.Clip(l.Description, limits.Description)
 	}
 	if c.Due.Before(op.Next.Add(Grace)) {
 		c.Due = op.Next.Add(2 * Grace)
@@ -253,11 +255,35 @@ func (c Course) Leased(holder string, now, until, since time.Time) Course {
 	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool {
 		return !l.counts(since) || !l.Until.After(now)
 	})
-	c.Leases = append(c.Leases, Lease{Holder: holder, Operation: c.Operation.ID, Taken: now, Until: until})
+	c.Leases = merged(append(c.Leases, Lease{Holder: holder, Operation: c.Operation.ID, Taken: now, Until: until}))
 	if c.Due.Before(until) {
 		c.Due = until
 	}
 	return c
+}
+
+// nobody holds what is left of leases that were merged.
+const nobody = "nobody"
+
+// merged keeps as many leases as a record holds: the two oldest become one that
+// lasts as long as both, that no operation may take for its own unless both are
+// its own, and that nobody gives up, since one of the two calls may go on.
+func merged(leases []Lease) []Lease {
+	for len(leases) > limits.Leases {
+		a, b := leases[0], &leases[1]
+		b.Holder = nobody
+		if a.Operation != b.Operation {
+			b.Operation = ""
+		}
+		if a.Taken.After(b.Taken) {
+			b.Taken = a.Taken
+		}
+		if a.Until.After(b.Until) {
+			b.Until = a.Until
+		}
+		leases = leases[1:]
+	}
+	return leases
 }
 
 // Released gives a step's lease up: its call has been answered.

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // Sealed is something secret, sealed by the vault. It is safe to store and
@@ -201,6 +203,16 @@ func refuseHalfDeleted() *Refusal {
 	return Refuse(Unprocessable, "The service instance could not be deleted completely; delete it again.")
 }
 
+// kept is a platform's context as a record holds it beside a new operation. One
+// that an earlier program let in although it is too large would leave no room for
+// that: it is dropped, since nothing but the comparison of requests reads it.
+func kept(context json.RawMessage) json.RawMessage {
+	if len(context) > limits.Context {
+		return nil
+	}
+	return context
+}
+
 // BeginProvision starts the creation of an instance. It also gives the
 // operation that the new one replaces in the record, to be remembered.
 func (i Instance) BeginProvision(s Start, key Key, provider string, a Attributes) (Instance, *PastOperation, error) {
@@ -225,6 +237,7 @@ func (i Instance) BeginUpdate(s Start, target Attributes) (Instance, *PastOperat
 	i.Course = i.clone()
 	i.State = state
 	past := i.begin(s, Update)
+	i.Attributes.Context, target.Context = kept(i.Attributes.Context), kept(target.Context)
 	i.Operation.Target = &target
 	return i, past, nil
 }
@@ -238,6 +251,7 @@ func (i Instance) BeginDeprovision(s Start) (Instance, *PastOperation, error) {
 	}
 	i.Course = i.clone()
 	i.State = state
+	i.Attributes.Context = kept(i.Attributes.Context)
 	return i, i.begin(s, Deprovision), nil
 }
 

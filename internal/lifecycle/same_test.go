@@ -162,6 +162,7 @@ func TestMergeParameters(t *testing.T) {
 		"Whole":        {"members are replaced as a whole", `{"a":{"x":1,"y":2}}`, `{"a":{"x":3}}`, `{"a":{"x":3}}`},
 		"NamesExactly": {"names are compared exactly", `{"a":1}`, `{"A":2}`, `{"A":2,"a":1}`},
 		"Digits":       {"INP-15: no digit is lost, of what stays or of what comes", `{"a":` + bignum + `}`, `{"b":1e400}`, `{"a":` + bignum + `,"b":1e400}`},
+		"Markup":       {"what is written in one byte stays so", `{"a":"<&>"}`, `{"b":"<"}`, `{"a":"<&>","b":"<"}`},
 		"Twice":        {"INP-08: the last counts", `{"a":1}`, `{"a":2,"a":3}`, `{"a":3}`},
 	}
 	for name, tc := range tests {

@@ -45,7 +45,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	if q.AppGUID == "" {
 		q.AppGUID = app
 	}
-	if q.Context, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.context(); err != nil {
 		return response{}, err
 	}
 	if q.Parameters, err = c.body.parameters(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // HeaderRequestIdentity carries the request identity, both ways.
@@ -63,22 +64,23 @@ func digits(s string) (int, bool) {
 	return n, err == nil
 }
 
-// maxRequestIdentity is the longest request identity that is given back.
-const maxRequestIdentity = 256
-
 // RequestIdentity is what is echoed of a request with these headers, in every
 // answer, errors included (RID-01), unless it could harm whoever reads it
 // (RID-04). It is for whoever answers in the server's place, too.
 func RequestIdentity(h http.Header) string {
 	id := h.Get(keptRequestIdentity)
-	if len(id) > maxRequestIdentity || strings.ContainsFunc(id, func(c rune) bool { return c < ' ' || c > '~' }) {
+	if len(id) > limits.RequestIdentity || !printable(id) {
 		return ""
 	}
 	return id
 }
 
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
 // asker reads who asked, for audit. A value that cannot be read never blocks a
-// request: deletions must always get through (OID-03).
+// request (OID-03).
 func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
 	a.Request = RequestIdentity(r.Header)
 	value := r.Header.Get(keptIdentity)
@@ -86,7 +88,7 @@ func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
 		return a, true
 	}
 	platform, encoded, ok := strings.Cut(value, " ")
-	if !ok || platform == "" || len(value) > maxIdentity {
+	if !ok || platform == "" || len(platform) > limits.IdentityPlatform || !printable(platform) || len(value) > limits.Identity {
 		return a, false
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
@@ -97,5 +99,12 @@ func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
 	return a, true
 }
 
-// maxIdentity bounds what is kept of an originating identity, in bytes.
-const maxIdentity = 16 << 10
+// checkIdentity refuses an originating identity that is larger than a record may
+// hold. A deletion must get through whatever an audit header holds (OID-03):
+// there, it is left out.
+func checkIdentity(r *http.Request) error {
+	if r.Method != http.MethodDelete && len(r.Header.Get(keptIdentity)) > limits.Identity {
+		return lifecycle.Refuse(lifecycle.BadRequest, "The header %s is larger than %d bytes.", headerIdentity, limits.Identity)
+	}
+	return nil
+}

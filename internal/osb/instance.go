@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 )
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
@@ -52,7 +53,7 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if q.Context, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.context(); err != nil {
 		return response{}, err
 	}
 	if err := placement(&q, c.body); err != nil {
@@ -86,6 +87,9 @@ func placement(q *broker.ProvisionRequest, body object) error {
 		if raw, ok := place.member(name); ok && *into == "" && json.Unmarshal(raw, &guid) == nil {
 			*into = guid
 		}
+		if err := within("context."+name, len(*into), limits.Identifier); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -100,7 +104,7 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if q.Context, err = c.body.object("context"); err != nil {
+	if q.Context, err = c.body.context(); err != nil {
 		return response{}, err
 	}
 	// What was before is advice that changes nothing; its type is checked

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/logs"
 )
 
@@ -24,8 +25,8 @@ type pollBody struct {
 // known, whatever became of the operation (LOP-03, LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	token := c.query.Get("operation")
-	if len(token) > maxToken { // LOP-17
-		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter operation is longer than %d characters.", maxToken)
+	if len(token) > limits.Token { // LOP-17
+		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter operation is longer than %d characters.", limits.Token)
 	}
 	p, err := s.Broker.LastOperation(ctx, c.key(), token)
 	if err != nil {

@@ -11,23 +11,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 )
 
-const (
-	// maxBody is the largest request body in bytes: a record must hold it
-	// (INP-14).
-	maxBody = 256 << 10
-	// maxDrain is how much of a body that is too large is read and thrown
-	// away, so that the client reads the answer rather than a reset.
-	maxDrain = 16 << 20
-	// maxToken is the longest operation token (PROV-25).
-	maxToken = 10_000
-)
+// maxDrain is how much of a body that is too large is read and thrown away, so
+// that the client reads the answer rather than a reset.
+const maxDrain = 16 << 20
 
 var (
-	errTooLarge     = lifecycle.Refuse(lifecycle.TooLarge, "The request body is larger than %d bytes.", maxBody)
+	errTooLarge     = lifecycle.Refuse(lifecycle.TooLarge, "The request body is larger than %d bytes.", limits.Body)
 	errUnauthorized = lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing.")
 )
 
@@ -46,6 +39,9 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 		}
 	}
 	if c.Method != http.MethodGet { // which begins nothing that is kept
+		if err := checkIdentity(c.Request); err != nil {
+			return err
+		}
 		var readable bool
 		if c.Asker, readable = asker(c.Request); !readable {
 			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", route{c.Request})
@@ -93,7 +89,7 @@ func (c *call) acceptsIncomplete() (bool, error) {
 type object map[string]json.RawMessage
 
 func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.Body))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		drain(w, r)
 		return nil, errTooLarge
@@ -105,7 +101,7 @@ func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is not valid UTF-8.")
 	}
 	if tooDeep(body) {
-		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is nested more than %d levels deep.", maxDepth)
+		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is nested more than %d levels deep.", limits.Depth)
 	}
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil || o == nil {
@@ -114,11 +110,7 @@ func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
 	return o, nil
 }
 
-// maxDepth is how deeply a body may be nested: what is stored of it must be
-// read again inside a record (INP-15).
-const maxDepth = 1000
-
-// tooDeep counts the levels of what may or may not be JSON.
+// tooDeep counts the levels of what may or may not be JSON (INP-15).
 func tooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -129,7 +121,7 @@ func tooDeep(body []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > limits.Depth {
 				return true
 			}
 		case c == '}' || c == ']':
@@ -162,7 +154,7 @@ func (o object) text(name string) (string, error) {
 	if s == "" {
 		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s must not be empty.", name)
 	}
-	return s, nil
+	return s, within(name, len(s), limits.Identifier)
 }
 
 // emptied reads an optional string which is as absent when it is empty: clients
@@ -213,13 +205,29 @@ func isObject(raw []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
-// parameters reads the user's parameters.
-func (o object) parameters() (json.RawMessage, error) {
-	raw, err := o.object("parameters")
-	if len(raw) > catalog.MaxParameters {
-		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The parameters are larger than %d bytes.", catalog.MaxParameters)
+// bounded reads an optional object of so many bytes at most.
+func (o object) bounded(name string, most int) (json.RawMessage, error) {
+	raw, err := o.object(name)
+	if err == nil {
+		err = within(name, len(raw), most)
 	}
 	return raw, err
+}
+
+// parameters reads the user's parameters.
+func (o object) parameters() (json.RawMessage, error) {
+	return o.bounded("parameters", limits.Parameters)
+}
+
+// context reads the platform's context.
+func (o object) context() (json.RawMessage, error) { return o.bounded("context", limits.Context) }
+
+// within refuses a member that has more bytes than a record may hold of it.
+func within(name string, length, most int) error {
+	if length > most {
+		return lifecycle.Refuse(lifecycle.BadRequest, "The member %s is larger than %d bytes.", name, most)
+	}
+	return nil
 }
 
 // maintenance reads maintenance_info.version for clients that know it: from

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/platforms"
 )
 
@@ -94,10 +95,6 @@ func (r route) LogValue() slog.Value {
 	return slog.StringValue("unknown")
 }
 
-// maxIdentifier is the longest identifier in bytes: the sort key of a binding
-// must hold it (INP-13).
-const maxIdentifier = 800
-
 // route finds the handler, and decodes the identifiers of the path.
 func (s *Server) route(c *call) (handler, error) {
 	p, segments, ok := find(c.Request)
@@ -131,8 +128,8 @@ func (s *Server) route(c *call) (handler, error) {
 			// Clients and proxies take such a segment out of a path, encoded or
 			// not: a later DELETE of the id would be one of something else.
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path must not be . or .. alone.")
-		case p.name != "operation" && len(id) > maxIdentifier:
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.", maxIdentifier)
+		case p.name != "operation" && len(id) > limits.Identifier:
+			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.", limits.Identifier)
 		}
 		c.segments = append(c.segments, id)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/platforms"
@@ -277,7 +278,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			err = errors.New("a handler panicked")
 		}
 	}()
-	if r.ContentLength > maxBody {
+	if r.ContentLength > limits.Body {
 		drain(w, r)
 		return response{}, errTooLarge
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // A Key names a record by its partition and its sort key. Records of one
@@ -42,9 +44,8 @@ type Record struct {
 	Body []byte
 }
 
-// MaxBody is the largest body in bytes: an item of DynamoDB ends at 400 KB,
-// and the envelope needs some of it.
-const MaxBody = 390_000
+// MaxBody is the largest body in bytes.
+const MaxBody = limits.Record
 
 // An Action is what a Change does.
 type Action int

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/vault"
@@ -164,9 +165,15 @@ func (w *Worker) judgedBinding(ctx context.Context, ref workflow.Ref, b lifecycl
 		b, err := b.Succeed(now, nil)
 		return b, []ledger.Change{ledger.DeletePointer(pointer)}, err
 	case v.done:
-		sealed, err := w.sealGrant(ctx, b.Key, v.grant)
-		if err != nil {
+		plain, ok := encodeGrant(v.grant)
+		if !ok { // the same again, however often it is asked
+			w.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", ref.Name(), "provider", b.Provider, "bytes", len(plain))
+			b, err := b.Fail(now, lifecycle.Failure{Message: "The service gave credentials that this broker cannot keep. Ask the operator of the service."})
 			return b, nil, err
+		}
+		sealed, err := w.Vault.Seal(ctx, vault.Label{Key: b.Key, Member: vault.Grant}, plain)
+		if err != nil {
+			return b, nil, fmt.Errorf("sealing a grant: %w", err)
 		}
 		b, err := b.Succeed(now, sealed)
 		return b, nil, err
@@ -176,20 +183,14 @@ func (w *Worker) judgedBinding(ctx context.Context, ref workflow.Ref, b lifecycl
 	}
 }
 
-func (w *Worker) sealGrant(ctx context.Context, key lifecycle.Key, g *provider.Grant) (lifecycle.Sealed, error) {
+// encodeGrant is what is sealed of a grant, and whether a record can hold it and
+// JSON can be read of it again. What is wrong with it may quote a credential.
+func encodeGrant(g *provider.Grant) (plain []byte, ok bool) {
 	if g == nil {
 		g = &provider.Grant{}
 	}
 	plain, err := json.Marshal(g)
-	if err != nil {
-		// The cause may quote a credential.
-		return nil, errors.New("encoding a grant: a provider gave what JSON cannot hold")
-	}
-	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: key, Member: vault.Grant}, plain)
-	if err != nil {
-		return nil, fmt.Errorf("sealing a grant: %w", err)
-	}
-	return sealed, nil
+	return plain, err == nil && len(plain) <= limits.Grant && json.Valid(plain)
 }
 
 // recordBinding writes as recordInstance does, and checks the instance in the

@@ -1,0 +1,126 @@
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
+)
+
+// What a provider says is shown to people and kept in a record: wherever it
+// comes from, a long text is clipped between two characters.
+func TestDescriptionsAreClipped(t *testing.T) {
+	long := "a" + strings.Repeat("ü", 20_000)
+	i, _, err := lifecycle.Instance{}.BeginProvision(start("op", epoch), instanceKey, "provider", attributes("small"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := lifecycle.Binding{}.BeginBind(start("op", epoch), bindingKey, bound("small"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := lifecycle.Failure{Message: long}
+	for name, of := range map[string]func() (lifecycle.Course, error){
+		"Progress":        func() (lifecycle.Course, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
+		"InstanceFailure": func() (lifecycle.Course, error) { next, err := i.Fail(at(1), failure); return next.Course, err },
+		"BindingFailure":  func() (lifecycle.Course, error) { next, err := b.Fail(at(1), failure); return next.Course, err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := of()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := c.Operation.Description
+			if len(got) > limits.Description || len(got) < limits.Description-4 || !utf8.ValidString(got) || !strings.HasPrefix(got, "aüü") || !strings.HasSuffix(got, "ü…") {
+				t.Errorf("%d bytes, valid %v, end %q", len(got), utf8.ValidString(got), got[max(0, len(got)-8):])
+			}
+		})
+	}
+}
+
+// However many calls are lost on their way, a record keeps few leases, and no
+// operation that overtakes them waits less than it would for all.
+func TestLeasesAreFew(t *testing.T) {
+	c := lifecycle.Course{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.InProgress}}
+	for n := range 5 * limits.Leases {
+		until := 1000 + n
+		if n == 3 {
+			until = 9000 // the longest is among those that are merged
+		}
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(until), time.Time{})
+		if len(c.Leases) > limits.Leases {
+			t.Fatalf("%d leases after %d calls", len(c.Leases), n+1)
+		}
+		if !c.Holds(fmt.Sprintf("step-%d", n)) {
+			t.Fatalf("step %d does not hold its own lease", n)
+		}
+	}
+	if until := c.Busy("other", sec(100), time.Time{}); !until.Equal(sec(9000)) {
+		t.Errorf("another operation waits until %v, not until the longest lease has run out", until)
+	}
+	if until := c.Busy("op", sec(100), time.Time{}); !until.IsZero() {
+		t.Errorf("the operation itself waits until %v for what is its own", until)
+	}
+	// What was merged is given up by nobody: one of its calls may go on.
+	for n := range 5 * limits.Leases {
+		c = c.Released(fmt.Sprintf("step-%d", n))
+	}
+	if c = c.Released(""); len(c.Leases) != 1 || !c.Busy("other", sec(100), time.Time{}).Equal(sec(9000)) {
+		t.Errorf("after all steps gave theirs up: %v", c.Leases)
+	}
+	if !c.Unsure("other", sec(9000), time.Time{}) {
+		t.Error("when it has run out, a call may have been lost, and one look proves nothing")
+	}
+}
+
+func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
+	c := lifecycle.Course{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
+	c.Leases = []lifecycle.Lease{lease("a", "other", 0, 500)}
+	for n := range limits.Leases {
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), time.Time{})
+	}
+	if until := c.Busy("op", sec(100), time.Time{}); !until.Equal(sec(500)) {
+		t.Errorf("the operation waits until %v, not for the call of the other", until)
+	}
+}
+
+// A context that an earlier program let in, and that leaves no room for another
+// operation, is dropped when one begins; one that fits stays.
+func TestContextsThatAreTooLargeAreDropped(t *testing.T) {
+	for size, stays := range map[int]bool{limits.Context: true, limits.Context + 1: false, 195_000: false} {
+		context := json.RawMessage(`{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}`)
+		a := attributes("small")
+		a.Context = context
+		i := lifecycle.Instance{Course: lifecycle.Course{Key: instanceKey, State: lifecycle.Ready}, Attributes: a}
+		updating, _, err := i.BeginUpdate(start("op", epoch), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleting, _, err := i.BeginDeprovision(start("op", epoch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bound("small")
+		b.Course, b.Context = lifecycle.Course{Key: bindingKey, State: lifecycle.Ready}, context
+		unbinding, _, err := b.BeginUnbind(start("op", epoch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, got := range map[string]json.RawMessage{
+			"updating": updating.Attributes.Context, "updating, the target": updating.Operation.Target.Context,
+			"deprovisioning": deleting.Attributes.Context, "unbinding": unbinding.Context,
+		} {
+			if (got != nil) != stays {
+				t.Errorf("%s: of a context of %d bytes, %d are left", name, size, len(got))
+			}
+		}
+		if len(i.Attributes.Context) != size {
+			t.Error("it was dropped from the record that was read")
+		}
+	}
+}

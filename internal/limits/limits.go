@@ -1,0 +1,100 @@
+// Package limits holds every bound on what the broker takes, keeps and passes
+// on, so that they can be added up: a test of package ledger makes the largest
+// record that they allow, and shows that a store takes it. It needs nothing,
+// and says nothing of what happens beyond a bound: that is its user's to say.
+package limits
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// What a request may hold, in bytes.
+const (
+	// Body is the largest body of a request; a larger one is 413 (INP-14).
+	Body = 256 << 10
+	// Depth is how deeply a body may be nested: what is stored of it must be
+	// read again inside a record (INP-15).
+	Depth = 1000
+	// Identifier is the longest id of an instance or a binding, and of any
+	// other text of a request that is kept: the sort key of a binding must hold
+	// it (INP-13). A longer one is 400, as is all below.
+	Identifier = 800
+	// Parameters is how much JSON a user's parameters may be, those that an
+	// update merges with what there was included.
+	Parameters = 64 << 10
+	// Context is the same for a platform's context.
+	Context = 32 << 10
+	// Identity is the longest header that says who asks (OID-02), and
+	// IdentityPlatform the longest name of a platform in it.
+	Identity         = 16 << 10
+	IdentityPlatform = 255
+	// RequestIdentity is the longest that is given back; a longer one is left
+	// out (RID-04).
+	RequestIdentity = 256
+	// Token is the longest operation token that a poll may name (PROV-25,
+	// LOP-17).
+	Token = 10_000
+)
+
+// What an offering may hold; a catalog with more is refused.
+const (
+	// CatalogText is the longest id, name and version, in characters (CAT-26).
+	// Ids and versions are of ASCII.
+	CatalogText = 255
+	// Settings is how many bytes of JSON the settings of a plan may be.
+	Settings = 16 << 10
+	// DashboardURL is the longest that an instance's dashboard may become, in
+	// bytes, its longest id put in.
+	DashboardURL = 8 << 10
+)
+
+// What a provider may answer, in bytes.
+const (
+	// Grant is how much JSON a binding may give, volume mounts and all else
+	// included. A bind whose grant is larger fails.
+	Grant = 64 << 10
+	// Description is the longest text that is shown of an operation. A longer
+	// one is clipped.
+	Description = 2 << 10
+)
+
+// What a record may hold.
+const (
+	// Leases is how many a record keeps; earlier ones are merged.
+	Leases = 8
+	// SealedOverhead is how much longer than its content what a vault seals may
+	// be, in bytes.
+	SealedOverhead = 512
+	// Record is the largest body of a record in bytes. An item of DynamoDB ends
+	// at 400 KiB, and its keys need some of it. What one program has written,
+	// the next must be able to finish: this rises only, and stays well above
+	// what the other limits add up to.
+	Record = 405_000
+)
+
+// What the tags of a cloud's things may hold: the least that AWS's services
+// take.
+const (
+	// Tags is how many tags a thing may have.
+	Tags = 50
+	// TagValue is the longest value of one, in characters.
+	TagValue = 256
+)
+
+// ellipsis ends what was clipped.
+const ellipsis = "…"
+
+// Clip gives text as valid UTF-8 of at most so many bytes, which must be three
+// or more: what is too long is cut between two characters, and says so.
+func Clip(text string, most int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
