@@ -33,6 +33,7 @@ var largest = map[string]string{
 	"Operation.Kind":                 string(lifecycle.Deprovision),
 	"Operation.Phase":                string(lifecycle.InProgress),
 	"Operation.Description":          strings.Repeat(anything, limits.Description),
+	"Operation.Unbound":              strings.Repeat(printable, limits.Identifier),
 	"Asker.IdentityPlatform":         strings.Repeat(printable, limits.IdentityPlatform),
 	"Asker.Request":                  strings.Repeat(printable, limits.RequestIdentity),
 	"Lease.Holder":                   strings.Repeat("h", lifecycle.OperationIDLength),
