@@ -93,8 +93,9 @@ is in one folder; what was running when it ended goes on at its next start.
 Settings from the environment:
 
   LONGSHORE_USERNAME, LONGSHORE_PASSWORD
-      what the platform logs in with; generated and kept in the folder unless
-      both are set
+      what the platform logs in with: the first credential of a new folder,
+      generated unless both are set. Later on the folder alone decides: leave
+      both unset, or set them to the login that platform default has
   LONGSHORE_DEMO_DELAY
       how long the demo's asynchronous steps take, such as 500ms; 3s unless set
   LONGSHORE_REAPER_DRY_RUN
@@ -153,11 +154,16 @@ func serve(ctx context.Context, settings app.Settings, getenv func(string) strin
 // welcome says where the broker is and how to try it. The password is printed
 // only if it was generated here: one that was set is known already.
 func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settings) {
-	url, c := "http://"+address, embedded.Credential
+	url, p := "http://"+address, embedded.Default
 	service, plan := embedded.Trial()
-	password, login := c.Password, c.Username+":"+c.Password
-	if s.Username != "" {
+	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
+	switch {
+	case !p.Removed.IsZero():
+		username, password, login = "(the first platform was removed: `longshore platform list`)", "-", "USER"
+	case s.Username != "":
 		password, login = "(from "+app.EnvPassword+")", `"$`+app.EnvUsername+`:$`+app.EnvPassword+`"`
+	case p.Chosen:
+		password, login = "(the one that was set)", p.Username
 	}
 	_, _ = fmt.Fprintf(out, `Longshore is ready.
 
@@ -176,5 +182,5 @@ Try it:
   curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[1]s/v2/service_instances/my-first/last_operation
 
 Stop it with Ctrl-C; what is running goes on at the next start.
-`, url, c.Username, password, s.Data, login, service, plan)
+`, url, username, password, s.Data, login, service, plan)
 }

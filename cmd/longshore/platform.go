@@ -17,8 +17,14 @@ import (
 	"github.com/longshore/longshore/internal/platforms"
 )
 
-// defaultOverlap leaves an operator a day to tell the platform.
-const defaultOverlap = 24 * time.Hour
+const (
+	// defaultOverlap leaves an operator a day to tell the platform.
+	defaultOverlap = 24 * time.Hour
+	// minOverlap is more than what passes until every process of the broker knows
+	// of a rotation: a shorter overlap would have ended when the new password is
+	// shown, and could not be kept where a process does not know of it yet.
+	minOverlap = 2 * time.Minute
+)
 
 // newPlatform makes the commands that manage who may use a broker, embedded or
 // deployed.
@@ -96,15 +102,21 @@ func newPlatformRotate() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rotate NAME", Short: "Give a platform a new password", Args: takes(1, 1, aName),
 		Long: `Give a platform a new password. It is shown once every process of the broker
-knows it, after about a minute; the old one stays valid for the overlap.`,
+knows it, after about a minute; the old one stays valid until the overlap ends,
+at a time that is printed.
+
+A broker over a folder that is started with LONGSHORE_PASSWORD needs the new one
+there: until the overlap ends it starts with the old one, and warns; then no
+more.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	open := flagsOfPlatforms(c)
-	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "`DURATION` for which the old password stays valid, such as 1h; 0s ends it at once")
+	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if overlap < 0 {
-			return &usageError{"--overlap is negative"}
+		if overlap != 0 && overlap < minOverlap {
+			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows the new password: give %s or more, or 0s to end the old one at once",
+				overlap, short(minOverlap))}
 		}
 		registrar, err := open()
 		if err != nil {
@@ -160,7 +172,7 @@ func listPlatforms(ctx context.Context, registrar app.Registrar, out io.Writer) 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS")
 	for _, p := range r.Platforms {
-		sees, passwords := "everything", "1"
+		sees, passwords, user := "everything", "1", p.Username
 		if len(p.Offerings) > 0 {
 			sees = strings.Join(p.Offerings, ", ")
 		}
@@ -170,9 +182,9 @@ func listPlatforms(ctx context.Context, registrar app.Registrar, out io.Writer) 
 			}
 		}
 		if !p.Removed.IsZero() {
-			passwords = "none: removed " + p.Removed.Format(time.RFC3339)
+			passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), "-"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.ID, p.Username, orDash(p.Path), sees, passwords)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.ID, user, orDash(p.Path), sees, passwords)
 	}
 	return w.Flush()
 }
@@ -213,20 +225,28 @@ func followedBy(path string) string {
 // shows it: whoever uses it then is never refused.
 func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, overlap time.Duration, now bool, out, diagnostics io.Writer) error {
 	password := app.NewPassword()
+	var until time.Time
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
-		return r.Rotate(name, password, time.Now(), overlap)
+		at := time.Now()
+		until = platforms.EndOfOverlap(at, overlap)
+		return r.Rotate(name, password, at, overlap)
 	})
 	if err != nil {
 		return err
 	}
-	if !now {
+	known := !now
+	if known {
 		if err := countDown(ctx, platforms.Spread, "until every part of the broker knows the new password", diagnostics); err != nil {
 			_, _ = fmt.Fprintln(diagnostics, "not waited for: it may be refused in the next minute")
+			known = false
 		}
 	}
-	old := "The old password is valid no more."
-	if overlap > 0 {
-		old = fmt.Sprintf("The old password is valid for %v more: tell the platform before that (cf update-service-broker).", short(overlap))
+	old := "The old password is refused."
+	switch {
+	case overlap > 0:
+		old = fmt.Sprintf("The old password is valid until %s: tell the platform before that (cf update-service-broker).", until.Format(time.RFC3339))
+	case !known:
+		old = "The old password is refused, in a minute at the latest."
 	}
 	_, err = fmt.Fprintf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
 	return err

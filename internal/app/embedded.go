@@ -65,8 +65,9 @@ const (
 
 // An Embedded is the whole broker in one process. Close it to stop.
 type Embedded struct {
-	Handler    http.Handler
-	Credential platforms.Credential
+	Handler http.Handler
+	// Default is the first platform, as it was at the start.
+	Default platforms.Platform
 
 	offered *catalog.Catalog
 	folder  *folder
@@ -94,12 +95,12 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 			e.folder.close()
 		}
 	}()
-	registry, err := e.folder.registry(s)
+	registry, err := e.folder.registry(s, log)
 	if err != nil {
 		return nil, err
 	}
-	e.Credential = registry.Platforms[0].Credential
-	known, err := platforms.NewKept(context.Background(), func(context.Context) (platforms.Registry, error) { return e.folder.registry(s) }, now, log)
+	e.Default = registry.Platforms[0]
+	known, err := platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, log)
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,16 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/store/bolt"
@@ -204,23 +205,16 @@ func readMarker(path string) (m marker, found bool, err error) {
 	return m, true, nil
 }
 
-// registry is the platforms that the folder keeps; the default one's
-// credential is the one that was set, or else generated the first time.
-func (f *folder) registry(s Settings) (platforms.Registry, error) {
-	r, err := folderRegistrar{f.dir}.Registry(context.Background())
+// registry is the platforms that the folder keeps. The environment gives the
+// first credential of a new folder; later on, the folder alone decides, and the
+// environment must name a login that it knows. Otherwise a rotation would be
+// undone by the next start, and what was leaked would stay valid for ever.
+func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, error) {
+	registrar := folderRegistrar{f.dir}
+	r, format, err := registrar.read()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r = initialRegistry()
-		if s.Username != "" {
-			break // it is not ours to keep
-		}
-		raw, err := r.Encode()
-		if err == nil {
-			err = writeJSON(f.path(fileCredentials), json.RawMessage(raw))
-		}
-		if err != nil {
-			return r, &FolderError{Dir: f.dir, What: "cannot keep the generated password", Remedy: "allow it to be written", Cause: err}
-		}
 	case errors.As(err, new(*fs.PathError)):
 		return r, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
 	case err != nil:
@@ -228,12 +222,70 @@ func (f *folder) registry(s Settings) (platforms.Registry, error) {
 			Dir: f.dir, What: "has a damaged " + fileCredentials,
 			Remedy: "restore it from a backup; without it, every platform but the first is unknown", Cause: err,
 		}
+	case format >= credentialsFormat:
+		return r, f.known(r, s, log)
+	}
+	// A new folder, or one of a program that let the environment decide at each
+	// start: here it does so for the last time.
+	if err := adopt(&r, s); err != nil {
+		return r, err
+	}
+	if err := f.known(r, s, log); err != nil {
+		return r, err
+	}
+	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
+		return r, &FolderError{Dir: f.dir, What: "cannot keep the platforms' credentials", Remedy: "allow it to be written", Cause: err}
 	}
 	if s.Username != "" {
-		r.Platforms[0].Credential = platforms.Credential{Username: s.Username, Password: s.Password}
-		r.Platforms[0].Previous = nil
+		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)
 	}
 	return r, nil
+}
+
+// adopt gives the default platform the environment's credential, if there is
+// one.
+func adopt(r *platforms.Registry, s Settings) error {
+	if s.Username == "" {
+		return nil
+	}
+	first := &r.Platforms[0]
+	if name, taken := r.UserOf(s.Username); taken && name != first.Name {
+		return &SettingError{
+			EnvUsername, fmt.Sprintf("is %q, which is the user name of platform %q too", s.Username, name),
+			"set another one and tell the platform of it, or unset both it and " + EnvPassword + " to have the first platform's login printed",
+		}
+	}
+	first.Credential = platforms.Credential{Username: s.Username, Password: s.Password}
+	first.Previous, first.Chosen = nil, true
+	return nil
+}
+
+// known refuses an environment that names a login which the folder does not
+// know, or no more.
+func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error {
+	if s.Username == "" {
+		return nil
+	}
+	first := r.Platforms[0]
+	remedy := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
+		"`longshore platform rotate %s --data %s` gives it a new password", EnvUsername, EnvPassword, first.Name, f.dir)
+	until, known := first.Until(s.Username, s.Password)
+	switch {
+	case !first.Removed.IsZero():
+		return &SettingError{EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
+			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir)}
+	case s.Username != first.Username:
+		return &SettingError{EnvUsername, fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username), remedy}
+	case !known:
+		return &SettingError{EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), remedy}
+	case until.IsZero():
+		return nil
+	case !now().Before(until):
+		return &SettingError{EnvPassword, fmt.Sprintf(
+			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), remedy}
+	}
+	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername, "valid_until", until)
+	return nil
 }
 
 // writeJSON writes a file that is there whole or not at all, mode 0600.

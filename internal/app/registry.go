@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -39,28 +40,70 @@ var errChanging = errors.New("somebody else is changing the platforms: run the c
 // over it reads it again by itself.
 type folderRegistrar struct{ dir string }
 
+// credentialsFormat is of files that alone decide who may log in. In one without
+// a format the environment decided at each start of the broker, so that the
+// default platform's password in it may be nobody's.
+const credentialsFormat = 2
+
 // FolderRegistrar keeps the registry of the embedded broker over a data folder,
 // which has been started in it once.
 func FolderRegistrar(dir string) (Registrar, error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
 	}
-	return folderRegistrar{dir}, nil
+	f := folderRegistrar{dir}
+	if _, format, err := f.read(); errors.Is(err, fs.ErrNotExist) || err == nil && format < credentialsFormat {
+		return nil, &FolderError{
+			Dir: dir, What: "has not yet been taken over by this version",
+			Remedy: "start the broker in it once, with the same environment as ever, which then is asked no more who may log in",
+		}
+	}
+	return f, nil
 }
 
 func (f folderRegistrar) path() string { return filepath.Join(f.dir, fileCredentials) }
 
 // Registry implements Registrar.
 func (f folderRegistrar) Registry(context.Context) (platforms.Registry, error) {
-	raw, err := os.ReadFile(f.path())
-	if err != nil {
-		return platforms.Registry{}, err
-	}
-	return platforms.Decode(raw)
+	r, _, err := f.read()
+	return r, err
 }
 
-// Change implements Registrar.
-func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
+// read gives the registry, and the format of its file; zero for none.
+func (f folderRegistrar) read() (r platforms.Registry, format int, err error) {
+	raw, err := os.ReadFile(f.path())
+	if err != nil {
+		return r, 0, err
+	}
+	var file struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(raw, &file) != nil {
+		return r, 0, platforms.ErrDocument
+	}
+	if file.Format > credentialsFormat {
+		return r, 0, fmt.Errorf("its format %d is of a newer version", file.Format)
+	}
+	r, err = platforms.Decode(raw)
+	return r, file.Format, err
+}
+
+// write is called under the lock.
+func (f folderRegistrar) write(r platforms.Registry) error {
+	raw, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	members["format"] = json.RawMessage(strconv.Itoa(credentialsFormat))
+	return writeJSON(f.path(), members)
+}
+
+// locked keeps others from changing the registry meanwhile.
+func (f folderRegistrar) locked(do func() error) error {
 	lock, err := lockFile(f.path() + ".lock")
 	if errors.Is(err, errLocked) {
 		return errChanging
@@ -69,22 +112,21 @@ func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Regis
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	r, err := f.Registry(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
-		// The broker was always given its credential; that one goes on.
-		r, err = initialRegistry(), nil
-	}
-	if err == nil {
-		r, err = change(r)
-	}
-	if err != nil {
-		return err
-	}
-	raw, err := r.Encode()
-	if err != nil {
-		return err
-	}
-	return writeJSON(f.path(), json.RawMessage(raw))
+	return do()
+}
+
+// Change implements Registrar.
+func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
+	return f.locked(func() error {
+		r, err := f.Registry(ctx)
+		if err == nil {
+			r, err = change(r)
+		}
+		if err != nil {
+			return err
+		}
+		return f.write(r)
+	})
 }
 
 // initialRegistry is the default platform alone, with a generated password.

@@ -93,10 +93,54 @@ func TestPlatforms(t *testing.T) {
 		"Last":         {[]string{"platform", "remove", "default", "--data", data}, 1, "last platform"},
 		"BadName":      {[]string{"platform", "add", "Bad_Name", "--data", data}, 1, "small letters"},
 		"BadPath":      {[]string{"platform", "add", "x", "--path", "x", "--data", data}, 1, "such as /cf-eu"},
-		"NegativeTime": {[]string{"platform", "rotate", "default", "--overlap", "-1h", "--data", data}, 2, "negative"},
+		"NegativeTime": {[]string{"platform", "rotate", "default", "--overlap", "-1h", "--data", data}, 2, "2m or more"},
 	} {
 		if out, status := longshore(t, tc.args...); status != tc.status || !strings.Contains(out, tc.want) {
 			t.Errorf("%s: status %d:\n%s\nwant %d, and %q", name, status, out, tc.status, tc.want)
 		}
+	}
+}
+
+// AUTH-08: with a login from the environment, as the README sets it up, rotate
+// is true of the broker that runs and of its next starts.
+func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	p := start(t, data, credentials()...)
+	rotate := func(pattern string, args ...string) string {
+		t.Helper()
+		out, status := longshore(t, append([]string{"platform", "rotate", "default", "--now", "--data", data}, args...)...)
+		found := regexp.MustCompile(`: (\S+)\n` + pattern).FindStringSubmatch(out)
+		if status != 0 || found == nil {
+			t.Fatalf("status %d, and nothing like %q:\n%s", status, pattern, out)
+		}
+		return found[1]
+	}
+	const spread = 90 * time.Second
+	next := rotate(`The old password is valid until \S+Z: `)
+	waitFor(t, spread, "the new password to be known", func() bool {
+		if login(t, p.url, username, password) != 200 {
+			t.Fatal("the old password is refused during the overlap")
+		}
+		return login(t, p.url, username, next) == 200
+	})
+	p.kill()
+	p = start(t, data, credentials()...)
+	if got := login(t, p.url, username, next); got != 200 || !strings.Contains(p.log.String(), "LONGSHORE_PASSWORD is the old password") {
+		t.Errorf("started with the old one, the new one is answered %d:\n%s", got, p.log)
+	}
+	last := rotate(`The old password is refused, in a minute`, "--overlap", "0s")
+	waitFor(t, spread, "the last password to be known", func() bool { return login(t, p.url, username, last) == 200 })
+	if got := login(t, p.url, username, next); got != 401 {
+		t.Errorf("without an overlap the one before is answered %d", got)
+	}
+	p.kill()
+	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	if code != 1 || !strings.Contains(out, "LONGSHORE_PASSWORD is not the password") || !strings.Contains(out, "unset both") || strings.Contains(out, "never-valid") {
+		t.Errorf("with another one set: exit status %d:\n%s", code, out)
+	}
+	p = start(t, data)
+	if got := login(t, p.url, username, last); got != 200 || strings.Contains(p.out.String(), password) {
+		t.Errorf("with none set the last one is answered %d:\n%s", got, p.out)
 	}
 }

@@ -104,17 +104,24 @@ func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	if now.Sub(k.read) >= keep && now.Sub(k.tried) >= again {
+	if due(k.read, now, keep) && due(k.tried, now, again) {
 		k.refresh()
 	}
 	if id, ok := k.current.authenticate(username, password, now); ok {
 		return id, true
 	}
-	if username == "" || password == "" || now.Sub(k.tried) < again {
+	if username == "" || password == "" || !due(k.tried, now, again) {
 		return Identity{}, false
 	}
 	k.refresh()
 	return k.current.authenticate(username, password, now)
+}
+
+// due reports whether so much time has passed. A clock that was set back has
+// lost the time: a password must not stay valid until it has caught up.
+func due(since, now time.Time, after time.Duration) bool {
+	passed := now.Sub(since)
+	return passed < 0 || passed >= after
 }
 
 func (k *Kept) refresh() {

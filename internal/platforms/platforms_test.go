@@ -138,3 +138,50 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 		t.Errorf("printed: %s", out.String())
 	}
 }
+
+// A clock that is set back, as after a laptop's sleep or by an administrator,
+// must not keep a password valid until it has caught up.
+func TestKeptFollowsAClockThatIsSetBack(t *testing.T) {
+	s := &source{credential: platforms.Credential{Username: "u", Password: "old"}}
+	k, c := newKept(t, s, io.Discard)
+	c.now = c.now.Add(-time.Hour)
+	s.credential.Password = "new"
+	if _, ok := k.Authenticate("u", "old"); ok {
+		t.Error("the old password is valid an hour longer")
+	}
+	if _, ok := k.Authenticate("u", "new"); !ok || s.reads != 2 {
+		t.Errorf("the new password is not known after %d readings", s.reads)
+	}
+}
+
+// A login is current, old until a time, or unknown; a removed platform has none.
+func TestUntilWhenALoginIsValid(t *testing.T) {
+	r := one(login("u", "first"))
+	for n, password := range []string{"second", "third"} {
+		var err error
+		if r, err = r.Rotate(platforms.Default, password, epoch, time.Duration(n+1)*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := r.Platforms[0]
+	for name, c := range map[string]struct {
+		username, password string
+		until              time.Time
+		known              bool
+	}{
+		"Current": {"u", "third", time.Time{}, true},
+		"Old":     {"u", "second", epoch.Add(2 * time.Hour), true},
+		"Older":   {"u", "first", epoch.Add(time.Hour), true},
+		"Never":   {"u", "fourth", time.Time{}, false},
+		"Other":   {"v", "third", time.Time{}, false},
+		"Empty":   {"u", "", time.Time{}, false},
+	} {
+		if until, known := p.Until(c.username, c.password); !until.Equal(c.until) || known != c.known {
+			t.Errorf("%s: %v, %v", name, until, known)
+		}
+	}
+	p.Removed = epoch
+	if _, known := p.Until("u", "third"); known {
+		t.Error("a removed platform has a login")
+	}
+}

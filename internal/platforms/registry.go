@@ -24,6 +24,9 @@ type Platform struct {
 	// empty for none.
 	Path string `json:"path,omitempty"`
 	Credential
+	// Chosen: the password was given by an operator, and not generated here. It
+	// is never printed.
+	Chosen bool `json:"chosen,omitempty"`
 	// Previous are passwords that a rotation has replaced.
 	Previous []Previous `json:"previous,omitempty"`
 	// Offerings are what it may see: names of offerings, or of one plan as
@@ -61,6 +64,24 @@ func (p Platform) matches(username, password string, now time.Time) bool {
 		}
 	}
 	return ok && p.Removed.IsZero()
+}
+
+// Until says how long a login of the platform is valid, and whether it is one
+// that it has, or had until its last rotation. The time is zero for the current
+// password, which has no end.
+func (p Platform) Until(username, password string) (until time.Time, known bool) {
+	if !p.Removed.IsZero() {
+		return time.Time{}, false
+	}
+	if p.Credential.matches(username, password) {
+		return time.Time{}, true
+	}
+	for _, old := range p.Previous {
+		if (Credential{p.Username, old.Password}).matches(username, password) && old.Until.After(until) {
+			until, known = old.Until, true
+		}
+	}
+	return until, known
 }
 
 // A Registry is the platforms, the default one first. It is kept as one
@@ -108,8 +129,13 @@ func (r Registry) check() error {
 		if p.Username == "" || p.Password == "" {
 			return ErrDocument
 		}
-		if p.ID == "" || p.Name == "" || ids[p.ID] || names[p.Name] || users[p.Username] {
-			return fmt.Errorf("platform %q has no id or name of its own, or shares its user name", p.Name)
+		if p.ID == "" || p.Name == "" || ids[p.ID] || names[p.Name] {
+			return fmt.Errorf("platform %q has no id or name of its own", p.Name)
+		}
+		if live := p.Removed.IsZero(); live && users[p.Username] {
+			return fmt.Errorf("platform %q has the user name of another one, %q", p.Name, p.Username)
+		} else if live {
+			users[p.Username] = true
 		}
 		if strings.Contains(p.Username, ":") { // RFC 7617
 			return fmt.Errorf("the user name of platform %q has a colon", p.Name)
@@ -117,7 +143,7 @@ func (r Registry) check() error {
 		if p.Path != "" && CheckPath(p.Path) != nil {
 			return fmt.Errorf("the path of platform %q is not valid", p.Name)
 		}
-		ids[p.ID], names[p.Name], users[p.Username] = true, true, true
+		ids[p.ID], names[p.Name] = true, true
 	}
 	return nil
 }
@@ -144,6 +170,16 @@ func (r Registry) find(name string) (int, error) {
 	return i, nil
 }
 
+// UserOf is the name of the platform that logs in by a user name.
+func (r Registry) UserOf(username string) (name string, found bool) {
+	for _, p := range r.Platforms {
+		if p.Username == username && p.Removed.IsZero() {
+			return p.Name, true
+		}
+	}
+	return "", false
+}
+
 func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
 
 // Add gives a new platform access. One that was removed comes back under its
@@ -158,16 +194,26 @@ func (r Registry) Add(p Platform, now time.Time) (Registry, error) {
 		}
 	}
 	r = r.clone()
-	if i, err := r.find(p.Name); err == nil {
-		if r.Platforms[i].Removed.IsZero() {
-			return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
-		}
+	i, err := r.find(p.Name)
+	if err == nil && r.Platforms[i].Removed.IsZero() {
+		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
+	}
+	if other, taken := r.UserOf(p.Username); taken {
+		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other)
+	}
+	if err == nil {
 		p.ID = r.Platforms[i].ID
 		r.Platforms[i] = p
 		return r, r.check()
 	}
 	r.Platforms = append(r.Platforms, p)
 	return r, r.check()
+}
+
+// EndOfOverlap is until when a password is valid that is rotated now: a whole
+// second, as it is printed.
+func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
+	return now.Add(overlap).UTC().Truncate(time.Second)
 }
 
 // Rotate gives a platform a new password, and leaves the old one valid for an
@@ -184,9 +230,9 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	}
 	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool { return !now.Before(old.Until) })
 	if overlap > 0 {
-		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: now.Add(overlap).UTC().Truncate(time.Second)})
+		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
 	}
-	p.Password = password
+	p.Password, p.Chosen = password, false
 	r.Platforms[i] = p
 	return r, r.check()
 }

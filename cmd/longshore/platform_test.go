@@ -1,0 +1,367 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/platforms"
+)
+
+// A started is an embedded broker that was started over a folder, and what it
+// logged at that.
+type started struct {
+	*testing.T
+	broker *app.Embedded
+	log    *strings.Builder
+}
+
+// startIn starts a broker with what the environment says who logs in, both
+// empty for nothing, and stops it with the test.
+func startIn(t *testing.T, dir, username, password string) (*started, error) {
+	t.Helper()
+	s := &started{t, nil, &strings.Builder{}}
+	var err error
+	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, slog.New(slog.NewTextHandler(s.log, nil)))
+	if err == nil {
+		t.Cleanup(s.stop)
+	}
+	return s, err
+}
+
+func mustStart(t *testing.T, dir, username, password string) *started {
+	t.Helper()
+	s, err := startIn(t, dir, username, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *started) stop() {
+	if s.broker != nil {
+		s.broker.Close()
+		s.broker = nil
+	}
+}
+
+// lets requires the status of a login: 200, or 401, or 404 for another path.
+func (s *started) lets(path, username, password string, want int) {
+	s.Helper()
+	r := httptest.NewRequest("GET", path+"/v2/catalog", nil)
+	r.SetBasicAuth(username, password)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	w := httptest.NewRecorder()
+	s.broker.Handler.ServeHTTP(w, r)
+	if w.Code != want {
+		s.Errorf("%s with the password %q is answered %d, want %d", username, password, w.Code, want)
+	}
+}
+
+// say calls a platform command on a folder, and gives what the pattern finds in
+// what it says.
+func say(t *testing.T, dir, pattern string, args ...string) string {
+	t.Helper()
+	status, out, diagnostics := called(t, nil, append(append([]string{"platform"}, args...), "--data", dir)...)
+	found := regexp.MustCompile(pattern).FindStringSubmatch(out)
+	if status != 0 || found == nil {
+		t.Fatalf("longshore platform %q: exit status %d, and nothing like %q:\n%s%s", args, status, pattern, out, diagnostics)
+	}
+	return found[len(found)-1]
+}
+
+func credentialsOf(dir string) string { return filepath.Join(dir, "credentials.json") }
+
+// edit changes members of the file of the platforms; one that is nil is removed.
+func edit(t *testing.T, dir string, change func(file map[string]any)) {
+	t.Helper()
+	raw, err := os.ReadFile(credentialsOf(dir))
+	file := map[string]any{}
+	if err := errors.Join(err, json.Unmarshal(raw, &file)); err != nil {
+		t.Fatal(err)
+	}
+	change(file)
+	raw, err = json.Marshal(file)
+	if err := errors.Join(err, os.WriteFile(credentialsOf(dir), raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const first, other = "the-first-password", "quite-another-password"
+
+// refuses requires that a start ends with a message about a setting that says
+// what to do, tells no password, and leaves the folder as it is.
+func refuses(t *testing.T, dir, username, password, setting string, wants ...string) {
+	t.Helper()
+	before, _ := os.ReadFile(credentialsOf(dir))
+	s, err := startIn(t, dir, username, password)
+	var wrong *app.SettingError
+	if !errors.As(err, &wrong) || wrong.Name != setting {
+		t.Fatalf("the start ended with %v", err)
+	}
+	has(t, err.Error(), append(wants, "unset both")...)
+	if strings.Contains(err.Error()+s.log.String(), first) || strings.Contains(err.Error()+s.log.String(), other) {
+		t.Errorf("a password is told: %v\n%s", err, s.log)
+	}
+	if after, _ := os.ReadFile(credentialsOf(dir)); string(after) != string(before) {
+		t.Errorf("the folder was changed:\n%s", after)
+	}
+}
+
+// AUTH-01: the environment gives a new folder its first credential; afterwards
+// it must agree with the folder.
+func TestEnvironmentGivesTheFirstCredentialAlone(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.lets("", "cf", first, 200)
+	s.stop()
+	for _, again := range [][2]string{{"cf", first}, {"", ""}} {
+		s = mustStart(t, dir, again[0], again[1])
+		s.lets("", "cf", first, 200)
+		s.lets("", "broker", first, 401)
+		s.stop()
+	}
+	refuses(t, dir, "cf", other, app.EnvPassword, "is not the password", "platform rotate default --data "+dir)
+	refuses(t, dir, "korifi", first, app.EnvUsername, `logs in as "cf"`, "platform rotate default")
+}
+
+// AUTH-08: what rotate prints is true of the broker, also where the environment
+// still names the old password.
+func TestRotateOfTheDefaultPlatform(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	said := say(t, dir, `(?s).*`, "rotate", "default", "--now", "--overlap", "2m")
+	next := regexp.MustCompile(`: (\S+)\n`).FindStringSubmatch(said)[1]
+	end, err := time.Parse(time.RFC3339, regexp.MustCompile(`valid until (\S+):`).FindStringSubmatch(said)[1])
+	if left := time.Until(end); err != nil || left < time.Minute || left > 2*time.Minute {
+		t.Errorf("the end of the old password: %v, %v", end, err)
+	}
+	has(t, say(t, dir, `(?s).*`, "list"), "cf", "an older one until "+end.Format(time.RFC3339))
+
+	// In the overlap a start with the old one goes on, and says so.
+	s = mustStart(t, dir, "cf", first)
+	s.lets("", "cf", first, 200)
+	s.lets("", "cf", next, 200)
+	has(t, s.log.String(), "level=WARN", app.EnvPassword, "old password", end.Format("2006-01-02T15:04:05"))
+	s.stop()
+
+	// The printed end has passed.
+	edit(t, dir, func(file map[string]any) {
+		old := file["previous"].([]any)[0].(map[string]any)
+		if old["until"] != end.Format(time.RFC3339) {
+			t.Errorf("it is kept until %v, not until the printed %v", old["until"], end)
+		}
+		old["until"] = time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
+	})
+	refuses(t, dir, "cf", first, app.EnvPassword, "ended at", "rotate default")
+	s = mustStart(t, dir, "cf", next)
+	s.lets("", "cf", first, 401)
+	s.lets("", "cf", next, 200)
+	s.stop()
+	mustStart(t, dir, "", "").lets("", "cf", next, 200)
+}
+
+// A rotation without an overlap ends the old password at once.
+func TestRotateWithoutAnOverlap(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	next := say(t, dir, `: (\S+)\nThe old password is refused, in a minute at the latest`, "rotate", "default", "--now", "--overlap", "0s")
+	refuses(t, dir, "cf", first, app.EnvPassword)
+	s = mustStart(t, dir, "", "")
+	s.lets("", "cf", first, 401)
+	s.lets("", "cf", next, 200)
+}
+
+// An overlap that is over when the new password is shown is refused, before
+// anything is changed.
+func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
+	if minOverlap <= platforms.Spread {
+		t.Fatalf("an overlap of %v is taken, and after it some processes do not know of it for %v", minOverlap, platforms.Spread-minOverlap)
+	}
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	for _, overlap := range []string{"1s", "65s", "1m59s", "-1h"} {
+		for _, now := range []bool{true, false} {
+			args := []string{"platform", "rotate", "default", "--data", dir, "--overlap", overlap}
+			if now {
+				args = append(args, "--now")
+			}
+			if status, out, diagnostics := called(t, nil, args...); status != 2 || out != "" || !strings.Contains(diagnostics, "give 2m or more, or 0s") {
+				t.Errorf("%v: exit status %d:\n%s%s", overlap, status, out, diagnostics)
+			}
+		}
+	}
+	mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
+}
+
+// What add, remove and list say is true of the broker.
+func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	user := say(t, dir, `user +(\S+)`, "add", "korifi", "--path", "/korifi", "--offering", "demo/async")
+	again := func(what string, path, user, password string, want int) {
+		t.Helper()
+		s := mustStart(t, dir, "cf", first)
+		s.lets(path, user, password, want)
+		s.lets("", "cf", first, 200)
+		s.stop()
+	}
+	if user != "korifi" {
+		t.Errorf("the user is %q", user)
+	}
+	next := say(t, dir, `: (\S+)\n`, "rotate", "korifi", "--now")
+	again("rotated", "/korifi", "korifi", next, 200)
+	list := say(t, dir, `(?s).*`, "list")
+	if !regexp.MustCompile(`(?m)^default +default +cf +- +everything +1$`).MatchString(list) || !regexp.MustCompile(`(?m)^korifi +p-\S+ +korifi +/korifi +demo/async +1, an older one until`).MatchString(list) {
+		t.Errorf("the list:\n%s", list)
+	}
+	say(t, dir, "Platform korifi is refused", "remove", "korifi")
+	again("removed", "/korifi", "korifi", next, 401)
+	if list := say(t, dir, `(?s).*`, "list"); !regexp.MustCompile(`(?m)^korifi +p-\S+ +- +/korifi +demo/async +none: removed`).MatchString(list) {
+		t.Errorf("the list shows a user who cannot log in:\n%s", list)
+	}
+	password := say(t, dir, `password +(\S+)`, "add", "korifi")
+	again("added again", "", "korifi", password, 200)
+
+	// The default platform goes: who still sets its login is told.
+	say(t, dir, "Platform default is refused", "remove", "default")
+	refuses(t, dir, "cf", first, app.EnvUsername, "was removed", "longshore platform add default")
+	s = mustStart(t, dir, "", "")
+	s.lets("", "cf", first, 401)
+	s.lets("", "korifi", password, 200)
+	s.stop()
+	user, password = say(t, dir, `user +(\S+)`, "add", "cf"), say(t, dir, `password +(\S+)`, "add", "default")
+	s = mustStart(t, dir, "default", password)
+	s.lets("", "default", password, 200)
+	if user != "cf" {
+		t.Errorf("the user name of a platform that was removed is not free again: %q", user)
+	}
+}
+
+// A platform that is named like the user of the environment is refused, and
+// nothing is blocked by it.
+func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	status, _, diagnostics := called(t, nil, "platform", "add", "cf", "--data", dir)
+	if status != 1 || !strings.Contains(diagnostics, `the user name "cf" is that of platform "default": choose another name`) {
+		t.Errorf("exit status %d: %s", status, diagnostics)
+	}
+	password := say(t, dir, `password +(\S+)`, "add", "cf-eu")
+	s = mustStart(t, dir, "cf", first)
+	s.lets("", "cf", first, 200)
+	s.lets("", "cf-eu", password, 200)
+}
+
+// Folders of programs that let the environment decide at each start: it decides
+// once more, and whoever logged in goes on to.
+func TestFoldersFromBeforeTheyDecided(t *testing.T) {
+	old := func(t *testing.T, username, password string, change func(file map[string]any)) (dir string) {
+		dir = t.TempDir()
+		s := mustStart(t, dir, username, password)
+		s.stop()
+		edit(t, dir, func(file map[string]any) {
+			delete(file, "format")
+			delete(file, "chosen")
+			change(file)
+		})
+		return dir
+	}
+	asItIs := func(map[string]any) {}
+	t.Run("AlwaysSet", func(t *testing.T) {
+		dir := old(t, "cf", first, asItIs)
+		if err := os.Remove(credentialsOf(dir)); err != nil {
+			t.Fatal(err)
+		}
+		status, _, diagnostics := called(t, nil, "platform", "rotate", "default", "--now", "--data", dir)
+		if status != 1 || !strings.Contains(diagnostics, "start the broker in it once") {
+			t.Errorf("a command comes before the start: %d %s", status, diagnostics)
+		}
+		s := mustStart(t, dir, "cf", first)
+		has(t, s.log.String(), "the data folder keeps the user name and the password that are set")
+		s.stop()
+		refuses(t, dir, "cf", other, app.EnvPassword)
+		mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
+	})
+	t.Run("SetOverAGeneratedOne", func(t *testing.T) {
+		dir := old(t, "broker", other, func(file map[string]any) {
+			file["previous"] = []any{map[string]any{"password": "nobody's", "until": time.Now().Add(time.Hour).UTC()}}
+			file["platforms"] = []any{map[string]any{"id": "p-1", "name": "korifi", "username": "korifi", "password": "korifis"}}
+		})
+		if status, _, diagnostics := called(t, nil, "platform", "list", "--data", dir); status != 1 || !strings.Contains(diagnostics, "start the broker in it once") {
+			t.Errorf("a command comes before the start: %d %s", status, diagnostics)
+		}
+		s := mustStart(t, dir, "cf", first)
+		s.lets("", "cf", first, 200)
+		s.lets("", "broker", other, 401) // as it was
+		s.lets("", "cf", "nobody's", 401)
+		s.lets("", "korifi", "korifis", 200)
+		s.stop()
+		refuses(t, dir, "broker", other, app.EnvUsername)
+		say(t, dir, `: (\S+)\n`, "rotate", "default", "--now", "--overlap", "0s")
+		refuses(t, dir, "cf", first, app.EnvPassword)
+	})
+	t.Run("NeverSet", func(t *testing.T) {
+		dir := old(t, "broker", other, asItIs)
+		s := mustStart(t, dir, "", "")
+		s.lets("", "broker", other, 200)
+		s.stop()
+		refuses(t, dir, "cf", first, app.EnvUsername)
+	})
+	// Such a folder could not be started, and its platforms not be changed.
+	t.Run("BlockedByAPlatformOfThatUser", func(t *testing.T) {
+		dir := old(t, "broker", other, func(file map[string]any) {
+			file["platforms"] = []any{map[string]any{"id": "p-1", "name": "cf", "username": "cf", "password": "its-own"}}
+		})
+		refuses(t, dir, "cf", first, app.EnvUsername, `user name of platform "cf"`, "set another one")
+		s := mustStart(t, dir, "cf-main", first)
+		s.lets("", "cf-main", first, 200)
+		s.lets("", "cf", "its-own", 200)
+		s.stop()
+		say(t, dir, "refused", "remove", "cf")
+	})
+	t.Run("OfANewerProgram", func(t *testing.T) {
+		dir := old(t, "cf", first, func(file map[string]any) { file["format"] = 3 })
+		if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
+			t.Errorf("it starts: %v", err)
+		}
+	})
+}
+
+// A password that was generated is shown, as nobody knows it; one that was set
+// is not.
+func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
+	dir := t.TempDir()
+	show := func(username, password string) string {
+		s := mustStart(t, dir, username, password)
+		defer s.stop()
+		var out strings.Builder
+		welcome(&out, "127.0.0.1:1", s.broker, app.Settings{Username: username, Password: password})
+		return out.String()
+	}
+	for _, env := range [][2]string{{"cf", first}, {"", ""}} {
+		said := show(env[0], env[1])
+		has(t, said, "user      cf")
+		if strings.Contains(said, first) {
+			t.Errorf("it tells the password:\n%s", said)
+		}
+	}
+	next := say(t, dir, `: (\S+)\n`, "rotate", "default", "--now")
+	has(t, show("", ""), "user      cf", "password  "+next, "cf:"+next)
+	say(t, dir, `user`, "add", "korifi")
+	say(t, dir, `refused`, "remove", "default")
+	has(t, show("", ""), "platform list")
+}
