@@ -103,7 +103,7 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 			FunctionName: &name, Environment: &types.Environment{Variables: variables}, Timeout: seconds,
 		})
 		if err == nil {
-			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx, &lambda.GetFunctionInput{FunctionName: &name}, time.Minute)
+			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx, &lambda.GetFunctionInput{FunctionName: &name}, 5*time.Minute)
 		}
 		if err != nil {
 			t.Fatalf("changing function %q: %v", function, err)

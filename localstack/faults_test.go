@@ -126,9 +126,9 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 		}
 	}))
 	t.Cleanup(front.Close)
-	undo := c.with(t, "provisioner", 4*time.Second, map[string]string{"AWS_ENDPOINT_URL_SSM": front.URL, "AWS_ENDPOINT_URL_DYNAMODB": front.URL})
+	undo := c.with(t, "provisioner", 10*time.Second, map[string]string{"AWS_ENDPOINT_URL_SSM": front.URL, "AWS_ENDPOINT_URL_DYNAMODB": front.URL})
 	operation := accepted(t, p, instance, 1)
-	eventually(t, "the provisioner has been killed, and the execution has ended", 90*time.Second, func() bool {
+	eventually(t, "the provisioner has been killed, and the execution has ended", 5*time.Minute, func() bool {
 		return c.execution(t, operation) == "FAILED"
 	})
 	if !made.Load() || withheld.Load() == 0 {
@@ -144,12 +144,12 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 // Somebody stops the execution by hand.
 func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 45)
-	eventually(t, "the execution has begun", time.Minute, func() bool { return c.execution(t, operation) == "RUNNING" })
+	eventually(t, "the execution has begun", 5*time.Minute, func() bool { return c.execution(t, operation) == "RUNNING" })
 	if _, err := c.sfn.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
 		t.Fatalf("stopping the execution: %v", err)
 	}
-	eventually(t, "the execution has ended", time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })
-	eventually(t, "a dead letter tells of it", time.Minute, func() bool {
+	eventually(t, "the execution has ended", 5*time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })
+	eventually(t, "a dead letter tells of it", 5*time.Minute, func() bool {
 		told, err := messages(t.Context(), c.sqs, c.letters)
 		if errors.Is(err, errOnlyTLS) {
 			t.Log(err)

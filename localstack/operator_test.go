@@ -169,7 +169,7 @@ func TestStraysAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	longshore(t, "reaper", "resume") // its inventory is due now
-	deadline := time.Now().Add(4 * time.Minute)
+	deadline := time.Now().Add(settleLimit)
 	for {
 		if _, err := things.Get(ctx, stray.Name); err != nil {
 			break

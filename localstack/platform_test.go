@@ -27,7 +27,7 @@ const (
 
 	// settleLimit is generous: an execution that fails at its start waits for
 	// the reaper's next minute.
-	settleLimit = 3 * time.Minute
+	settleLimit = 10 * time.Minute
 	pollEvery   = 250 * time.Millisecond
 	callLimit   = 35 * time.Second // the gateway's own is 29 s
 )

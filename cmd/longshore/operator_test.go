@@ -226,7 +226,7 @@ func TestOperatorsFollow(t *testing.T) {
 
 func TestReaperReport(t *testing.T) {
 	b := newBench(t)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(5 * time.Minute)
 	for !strings.Contains(b.operate(0, "reaper", "report"), "inventory: things") {
 		if time.Now().After(deadline) {
 			t.Fatal("no inventory is reported")

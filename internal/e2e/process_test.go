@@ -51,8 +51,8 @@ const (
 	service     = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
 	planSync    = "d574c774-74a4-427c-9694-41484f478244"
 	planAsync   = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
-	startLimit  = 20 * time.Second
-	settleLimit = 30 * time.Second
+	startLimit  = 2 * time.Minute
+	settleLimit = 5 * time.Minute
 )
 
 // output is what a process printed so far.
@@ -189,7 +189,7 @@ func (a answer) text(member string) string {
 }
 
 var client = &http.Client{
-	Timeout:       30 * time.Second,
+	Timeout:       2 * time.Minute,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport:     &http.Transport{DisableKeepAlives: true}, // the broker is killed under it
 }

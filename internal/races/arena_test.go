@@ -143,7 +143,7 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 	if f.store != nil {
 		s = f.store(s)
 	}
-	a := &arena{T: t, patience: 10 * time.Second, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
+	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
 	quiet := slog.New(slog.DiscardHandler)
 	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
 	if f.store != nil || f.steps != nil || f.records != nil || f.api != nil {

@@ -365,15 +365,16 @@ func TestContextEndsTheWaiting(t *testing.T) {
 	}
 	t.Run("Waiting", func(t *testing.T) {
 		s := newStand(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
 		plain := dynamo.New(s.sdk, s.table, dynamo.Options{Jitter: func() float64 { return 0.99 }}) // with its own timer
-		s.script("PutItem", repeated(refused(bad, "ThrottlingException", ""), most)...)
+		refusals := repeated(refused(bad, "ThrottlingException", ""), most)
+		refusals[2] = refusals[2].then(cancel)
+		s.script("PutItem", refusals...)
 		if err := plain.Commit(ctx, store.Put(fixture("p", "s"))); outcomeOf(err) != unknown {
 			t.Errorf("got error %v", err)
 		}
-		if n := s.count()["PutItem"]; n < 2 || n > 4 {
-			t.Errorf("%d tries within 100 ms, want some", n)
+		if n := s.count()["PutItem"]; n != 3 {
+			t.Errorf("%d tries, want none after the context ended in the third", n)
 		}
 	})
 	t.Run("InTheCall", func(t *testing.T) {
