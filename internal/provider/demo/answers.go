@@ -36,6 +36,12 @@ func (s step) done() provider.Status {
 
 func (s step) progress(c Change) provider.Status {
 	left := c.Ends.Sub(s.now)
+	if c.Kind == provider.KindDeprovision && s.noun == roleBinding {
+		// How many bindings there are is not known here. A time for each of them
+		// would begin anew again and again, and be longest in the end, for the
+		// instance.
+		return provider.Status{Description: "Deleting the bindings of the instance", After: after(left)}
+	}
 	percent := 0
 	if total := c.Ends.Sub(c.Began); total > 0 {
 		percent = int(100 * (1 - float64(left)/float64(total)))

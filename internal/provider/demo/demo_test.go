@@ -255,6 +255,48 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// The time that a deletion has left only shrinks, also while the bindings go one
+// by one, each with a delay of its own.
+func TestADeletionCountsDown(t *testing.T) {
+	s := newStand(t)
+	in := s.instance(`{"delay_seconds":25}`)
+	s.must(t, s.step(in, nil))
+	var bindings []provider.Binding
+	for _, id := range []string{"binding-1", "binding-2"} {
+		b := s.binding(in, id, `{"delay_seconds":7}`)
+		s.must(t, s.step(b.Instance, &b))
+		bindings = append(bindings, b)
+	}
+	in = s.as(in, provider.KindDeprovision)
+	var told []string
+	look := func(step func() (provider.Status, error)) {
+		for range 20 {
+			st, err := step()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.Done {
+				return
+			}
+			told = append(told, fmt.Sprintf("%d %% %s", st.Percent, st.Description))
+			s.clock.Advance(st.After)
+		}
+		t.Fatal("it never ends")
+	}
+	for _, b := range bindings {
+		b.Instance, b.Secret = in, nil
+		look(func() (provider.Status, error) { return s.Unbind(t.Context(), b) })
+	}
+	look(func() (provider.Status, error) { return s.Deprovision(t.Context(), in) })
+	want := []string{
+		"0 % Deleting the bindings of the instance", "0 % Deleting the bindings of the instance",
+		"0 % Deleting the instance, about 25 s left", "40 % Deleting the instance, about 15 s left", "80 % Deleting the instance, about 5 s left",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // Each operation has a delay of its own, and one that is repeated goes on.
 func TestEachOperationHasItsOwnDelay(t *testing.T) {
 	s := newStand(t)
