@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -18,10 +19,13 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/vault/kms"
 )
 
 // An operator sees an operation that takes its time, drives it again, ends
@@ -98,6 +102,65 @@ func TestRebuild(t *testing.T) {
 	}
 	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
 	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	if names := c.things(t, instance); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// What was sealed with a key that is lost is given up, and nothing else: the
+// records of an instance and of a binding hold what another key of KMS has
+// sealed.
+func TestRebuildWithALostKey(t *testing.T) {
+	t.Parallel()
+	p, c := newPlatform(t), newCloud(t)
+	instance, binding := id("rekeyed"), id("b")
+	path := instancePath(instance)
+	p.call(t, "PUT", path, provision(planSync), 201)
+	p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+	kept := id("kept")
+	p.call(t, "PUT", path+"/service_bindings/"+kept, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+
+	client := awskms.NewFromConfig(emulator.Config(t))
+	made, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := kms.New(client, *made.KeyMetadata.Arn)
+	records := ledger.New(c.records(), "000000000000", emulator.Config(t).Region, func() string { return id("test") })
+	key := lifecycle.Key{Platform: "default", Instance: instance, Binding: binding}
+	b, err := records.Binding(t.Context(), key, time.Now())
+	if err == nil {
+		b.Grant, err = lost.Seal(t.Context(), vault.Label{Key: key, Member: vault.Grant}, []byte(`{}`))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := records.Instance(t.Context(), key.InstanceKey(), time.Now())
+	if err == nil {
+		i.Attributes.Parameters, err = lost.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.Parameters}, []byte(`{}`))
+	}
+	if err == nil {
+		err = records.Commit(t.Context(), ledger.PutBinding(b), ledger.PutInstance(i))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.call(t, "GET", path+"/service_bindings/"+binding, "", 500)
+
+	out := longshore(t, "rebuild", "--yes")
+	if !strings.Contains(out, instance+"/"+binding) || strings.Contains(out, instance+"/"+kept) || !strings.Contains(out, "\n  "+instance+"\n") {
+		t.Errorf("what is lost is not what was said:\n%s", out)
+	}
+	p.call(t, "GET", path, "", 200)
+	for method, body := range map[string]string{"GET": "", "PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
+		if a := p.call(t, method, path+"/service_bindings/"+binding, body, 422); !strings.Contains(a.text("description"), "rotate it") {
+			t.Errorf("%s of a binding without its credentials: %s", method, a.raw)
+		}
+	}
+	p.call(t, "GET", path+"/service_bindings/"+kept, "", 200)
+	for _, of := range []string{path + "/service_bindings/" + binding, path + "/service_bindings/" + kept, path} {
+		p.call(t, "DELETE", of+"?"+hints(planSync), "", 200)
+	}
 	if names := c.things(t, instance); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}

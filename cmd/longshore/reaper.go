@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -126,13 +128,16 @@ func newRebuild() *cobra.Command {
 	p := place{anew: true}
 	yes := false
 	c := &cobra.Command{
-		Use: "rebuild --yes", Short: "Give a record to all that exists and has none, after records were lost", Args: takes(0, 0, ""),
+		Use: "rebuild --yes", Short: "Give a record to all that exists and has none, after records or the vault's key were lost", Args: takes(0, 0, ""),
 		Long: `Give a record to all that exists and has none, after records were lost. What
 cannot be derived is lost for good: parameters, credentials, where instances
-were ordered. Restore a backup instead, if there is one.`,
+were ordered. Records that exist stay; what is sealed in them and does not open
+with the vault's key is given up. Where no broker runs on it, a data folder whose
+key is lost gets a new one. Restore a backup instead, if there is one.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !yes {
-				return errors.New("everything that exists and has no record gets one, also what nobody wants any more: restore a backup instead, if there is one, or say --yes")
+				return errors.New("everything that exists and has no record gets one, also what nobody wants any more, and what the vault's key " +
+					"does not open is given up: restore a backup instead, if there is one, or say --yes")
 			}
 			return rebuild(c.Context(), p, c.OutOrStdout())
 		},
@@ -153,27 +158,24 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
 	}
-	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n", len(found.Instances), len(found.Rotate), found.Kept)
+	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n", len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
 		_, _ = fmt.Fprintln(out, "\nLost for good: the instances' parameters, and where they were ordered.")
 	}
-	if len(found.Rotate) > 0 {
-		_, _ = fmt.Fprintln(out, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:")
-	}
-	for _, name := range found.Rotate {
-		_, _ = fmt.Fprintf(out, "  %s\n", name)
-	}
-	if len(found.Gone) > 0 {
-		_, _ = fmt.Fprintln(out, "\nThese have a record and do not exist. Delete each as its platform does, unless it should exist:")
-	}
-	for _, id := range found.Gone {
-		_, _ = fmt.Fprintf(out, "  %s\n", id)
-	}
-	if len(found.Unknown) > 0 {
-		_, _ = fmt.Fprintln(out, "\nNot to be derived:")
-	}
-	for _, what := range found.Unknown {
-		_, _ = fmt.Fprintf(out, "  %s\n", what)
+	for _, list := range []struct {
+		names []string
+		what  string
+	}{
+		{found.Parameters, "Lost for good: the parameters of these, which the vault's key does not open:"},
+		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:"},
+		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
+		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
+		{found.Unknown, "Not to be derived:"},
+	} {
+		if len(list.names) > 0 {
+			names := slices.Sorted(slices.Values(list.names))
+			_, _ = fmt.Fprintf(out, "\n%s\n  %s\n", list.what, strings.Join(names, "\n  "))
+		}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
@@ -29,6 +30,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/vault/kms"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
@@ -45,10 +48,10 @@ type Console interface {
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
-func newConsole(records *ledger.Ledger, offered *catalog.Catalog, deployment string, holds map[string]provider.Inventory, start func(context.Context, workflow.Ref) error) *operator.Console {
+func newConsole(records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory, start func(context.Context, workflow.Ref) error) *operator.Console {
 	return operator.New(operator.Options{
 		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
-		Inventories: holds,
+		Vault: v, Inventories: holds,
 	})
 }
 
@@ -71,8 +74,8 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	}
 	machine := said[outputs.StateMachine]
 	parts := strings.Split(machine, ":")
-	if len(parts) < 6 || said[outputs.Table] == "" {
-		return nil, fmt.Errorf("stack %q does not say where its table and its state machine are: deploy it by this version", stack)
+	if len(parts) < 6 || said[outputs.Table] == "" || said[outputs.Key] == "" {
+		return nil, fmt.Errorf("stack %q does not say where its table, its key and its state machine are: deploy it by this version", stack)
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), parts[4], parts[3], newID)
@@ -84,7 +87,8 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConsole(records, offered, stack, holdings(things), engine.Start), nil
+	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
+	return newConsole(records, offered, sealing, stack, holdings(things), engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -95,8 +99,8 @@ const maxSocketPath = 100
 
 // FolderConsole is for the embedded broker over a data folder: the one that runs
 // is asked; if none does, the folder is opened. Close it in the end. With anew,
-// records that were lost are no error: what is left of them is set aside, and
-// new ones are begun. Offerings is the operator's own folder, as for serve.
+// records and a key that were lost are no error: what is left of them is set
+// aside, and new ones are begun. Offerings is the operator's own folder, as for serve.
 func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
@@ -118,7 +122,23 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 		f.close()
 		return nil, nil, err
 	}
-	return newConsole(ledger.New(f.records, account, region, newID), offered, embeddedDeployment, holdings(things), nil), f.close, nil
+	console := newConsole(ledger.New(f.records, account, region, newID), offered, f.vault, embeddedDeployment, holdings(things), nil)
+	return folderConsole{console, f}, f.close, nil
+}
+
+// A folderConsole is for a folder on which no broker runs.
+type folderConsole struct {
+	*operator.Console
+	folder *folder
+}
+
+// Rebuild implements Console.
+func (c folderConsole) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
+	out, err := c.Console.Rebuild(ctx)
+	if err == nil {
+		err = c.folder.rebuilt(ctx)
+	}
+	return out, err
 }
 
 // The verbs of the socket. Each takes an ask and gives a tell, as JSON.

@@ -139,7 +139,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, embeddedDeployment, holds, e.engine.Start), log)
+	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, embeddedDeployment, holds, e.engine.Start), log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
@@ -34,6 +36,7 @@ type folder struct {
 	lock    *os.File
 	records *bolt.Store
 	vault   *vault.Local
+	mark    marker
 }
 
 // marker says that the folder was set up to its end, and which records belong
@@ -41,6 +44,8 @@ type folder struct {
 type marker struct {
 	Format   int    `json:"format"`
 	Identity string `json:"identity"`
+	// Check proves the vault's key; nil in a folder of an earlier version.
+	Check []byte `json:"check,omitempty"`
 }
 
 const folderFormat = 1
@@ -63,7 +68,9 @@ func (e *FolderError) Error() string {
 func (e *FolderError) Unwrap() error { return e.Cause }
 
 // openFolder opens the data folder, or sets up an empty one. Records that are
-// lost end it, unless they are to be begun anew.
+// lost, and a key that is lost or another, end it, unless they are to be begun
+// anew. What was sealed with a lost key is then still in the records: rebuilt
+// ends that.
 func openFolder(dir string, anew bool) (_ *folder, err error) {
 	f := &folder{dir: dir}
 	fail := func(what, remedy string, cause error) error {
@@ -95,8 +102,11 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 		}
 		return f, nil
 	}
-	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
-		return nil, fail("is damaged: the vault's key cannot be read", restore, err)
+	f.mark = mark
+	f.vault, err = vault.ReadKeyFile(f.path(fileKey))
+	keyLost := errors.Is(err, fs.ErrNotExist) || errors.Is(err, vault.ErrKey)
+	if err != nil && !(anew && keyLost) {
+		return nil, fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
 	err = f.openRecords(mark)
 	if anew && (errors.Is(err, bolt.ErrMissing) || errors.Is(err, bolt.ErrDamaged) || errors.Is(err, errForeign)) {
@@ -105,11 +115,25 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	if err != nil {
 		return nil, fail("is damaged: the records cannot be read", restore, err)
 	}
+	if !keyLost {
+		err = f.prove()
+	}
+	if anew && (keyLost || errors.Is(err, errOtherKey)) {
+		err = f.replaceKey()
+	}
+	if err != nil {
+		return nil, fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
+	}
 	return f, nil
 }
 
 const restore = "restore the folder from a backup; without one, `longshore rebuild --yes` gives a record to what exists; " +
 	"to begin anew and forget every instance, name an empty folder with --data"
+
+const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes makes " +
+	"a new one and gives up what was sealed with it: the parameters and credentials that users were given"
+
+var errOtherKey = errors.New("it does not open what was sealed in the folder")
 
 var errForeign = errors.New("they belong to another folder")
 
@@ -130,14 +154,110 @@ func (f *folder) beginRecords() (err error) {
 		_ = f.records.Close()
 		f.records = nil
 	}
-	aside := f.path(fileRecords) + ".lost-" + now().Format("20060102T150405.000")
-	if err := os.Rename(f.path(fileRecords), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := f.setAside(fileRecords); err != nil {
 		return err
 	}
 	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
 		return err
 	}
-	return writeJSON(f.path(fileMarker), marker{Format: folderFormat, Identity: f.records.Identity()})
+	f.mark.Identity = f.records.Identity()
+	return writeJSON(f.path(fileMarker), f.mark)
+}
+
+// prove makes sure that the key is the one that was used before. A folder of an
+// earlier version has no check value: all that is sealed in its records has to
+// open, and then it gets one. Where some of it does not, an operator decides
+// which key was the wrong one: the cause of errOtherKey counts.
+func (f *folder) prove() error {
+	ctx := context.Background()
+	if f.mark.Check != nil {
+		if same, err := vault.IsCheck(ctx, f.vault, f.mark.Check); err != nil || same {
+			return err
+		}
+		return errOtherKey
+	}
+	sealed, opened, err := f.sealed(ctx)
+	if err != nil {
+		return err
+	}
+	if opened < sealed {
+		return fmt.Errorf("%w: it opens %d of %d sealed values", errOtherKey, opened, sealed)
+	}
+	return f.keepCheck(ctx)
+}
+
+// sealed counts what is sealed in the records, and what of it opens.
+func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
+	all, err := ledger.New(f.records, account, region, newID).Scan(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	var values []vault.Value
+	for _, i := range all.Instances {
+		values = append(values, vault.OfInstance(i)...)
+	}
+	for _, b := range all.Bindings {
+		values = append(values, vault.OfBinding(b)...)
+	}
+	for _, v := range values {
+		opens, err := vault.Opens(ctx, f.vault, v)
+		if err != nil {
+			return 0, 0, err
+		}
+		if opens {
+			opened++
+		}
+	}
+	return len(values), opened, nil
+}
+
+// keepCheck writes the marker with a check value of the key.
+func (f *folder) keepCheck(ctx context.Context) (err error) {
+	if f.mark.Check, err = vault.NewCheck(ctx, f.vault); err != nil {
+		return err
+	}
+	return writeJSON(f.path(fileMarker), f.mark)
+}
+
+// replaceKey sets the key aside and makes a new one, unless it opens some of
+// what is sealed: then it is one of several that were in use, and stays. The
+// check value is still the old one: whoever opens the folder is refused until
+// the rebuild has come to its end (rebuilt), and another rebuild begins again.
+func (f *folder) replaceKey() error {
+	if f.vault != nil {
+		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
+			return err
+		}
+	}
+	if err := f.setAside(fileKey); err != nil {
+		return err
+	}
+	if err := vault.CreateKeyFile(f.path(fileKey)); err != nil {
+		return err
+	}
+	var err error
+	f.vault, err = vault.ReadKeyFile(f.path(fileKey))
+	return err
+}
+
+// rebuilt ends the replacement of a key: nothing is left in the records that it
+// does not open.
+func (f *folder) rebuilt(ctx context.Context) error {
+	if f.mark.Check != nil {
+		if same, err := vault.IsCheck(ctx, f.vault, f.mark.Check); err != nil || same {
+			return err
+		}
+	}
+	return f.keepCheck(ctx)
+}
+
+// setAside keeps what is left of a file under another name.
+func (f *folder) setAside(name string) error {
+	err := os.Rename(f.path(name), f.path(name)+".lost-"+now().Format("20060102T150405.000"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // setUp makes what a new folder holds. It may be stopped at any point and
@@ -166,12 +286,16 @@ func (f *folder) setUp() error {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
 	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
-		return fail("is damaged: the vault's key cannot be read", restore, err)
+		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
 	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
 		return fail("cannot be set up", restore, err)
 	}
-	if err := writeJSON(f.path(fileMarker), marker{Format: folderFormat, Identity: f.records.Identity()}); err != nil {
+	f.mark = marker{Format: folderFormat, Identity: f.records.Identity()}
+	switch err := f.prove(); {
+	case errors.Is(err, errOtherKey):
+		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
+	case err != nil:
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
 	return nil

@@ -132,7 +132,18 @@ func TestDamagedDataFolder(t *testing.T) {
 		"RecordsOfAnother": func(dir string) error { return copyFile(records(other), records(dir)) },
 		"KeyDeleted":       func(dir string) error { return os.Remove(filepath.Join(dir, "vault.key")) },
 		"KeyCutShort":      func(dir string) error { return os.Truncate(filepath.Join(dir, "vault.key"), 7) },
-		"MarkerGarbage":    func(dir string) error { return write(filepath.Join(dir, "longshore.json"), []byte("{")) },
+		"KeyOfAnother": func(dir string) error {
+			return copyFile(filepath.Join(other, "vault.key"), filepath.Join(dir, "vault.key"))
+		},
+		"KeyWithOneBitChanged": func(dir string) error {
+			key, err := os.ReadFile(filepath.Join(dir, "vault.key"))
+			if err != nil {
+				return err
+			}
+			key[0] ^= 1
+			return write(filepath.Join(dir, "vault.key"), key)
+		},
+		"MarkerGarbage": func(dir string) error { return write(filepath.Join(dir, "longshore.json"), []byte("{")) },
 		"MarkerNewer": func(dir string) error {
 			return write(filepath.Join(dir, "longshore.json"), []byte(`{"format":99,"identity":"x"}`))
 		},

@@ -29,3 +29,100 @@ func TestLostCredentialsStayLost(t *testing.T) {
 		t.Errorf("read as %v", err)
 	}
 }
+
+// Lose drops what does not open, wherever a record stands; what runs and needs
+// it fails, and nothing else changes.
+func TestLose(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	gone := func(s lifecycle.Sealed) bool { return string(s) == "lost" }
+	start := lifecycle.Start{ID: "op", Now: now, Received: now, Timeout: time.Hour}
+	key := lifecycle.Key{Platform: "p", Instance: "i"}
+	provision := func(parameters string) lifecycle.Instance {
+		i, _, err := lifecycle.Instance{}.BeginProvision(start, key, "demo", lifecycle.Attributes{PlanID: "plan", OrganizationGUID: "o", Parameters: lifecycle.Sealed(parameters)})
+		return must(t, i, err)
+	}
+	ready := func(parameters string) lifecycle.Instance {
+		i, err := provision(parameters).Succeed(now)
+		return must(t, i, err)
+	}
+	update := func(parameters, target string) lifecycle.Instance {
+		i, _, err := ready(parameters).BeginUpdate(start, lifecycle.Attributes{PlanID: "plan-2", Parameters: lifecycle.Sealed(target)})
+		return must(t, i, err)
+	}
+	deprovision := func(parameters string) lifecycle.Instance {
+		i, _, err := ready(parameters).BeginDeprovision(start)
+		return must(t, i, err)
+	}
+	for name, c := range map[string]struct {
+		was        lifecycle.Instance
+		state      lifecycle.State
+		phase      lifecycle.Phase
+		parameters string
+		lost       bool // it is known that its parameters are
+	}{
+		"Ready":              {ready("lost"), lifecycle.Ready, lifecycle.Succeeded, "", true},
+		"Creating":           {provision("lost"), lifecycle.CreateFailed, lifecycle.Failed, "", true},
+		"CreatingOther":      {provision("kept"), lifecycle.Creating, lifecycle.InProgress, "kept", false},
+		"Updating":           {update("lost", "lost"), lifecycle.Ready, lifecycle.Failed, "", true},
+		"UpdatingFromLost":   {update("lost", "kept"), lifecycle.Updating, lifecycle.InProgress, "", true},
+		"UpdatingToLost":     {update("kept", "lost"), lifecycle.Ready, lifecycle.Failed, "kept", false},
+		"UpdatingNeverGiven": {update("", "lost"), lifecycle.Ready, lifecycle.Failed, "", false},
+		"Deleting":           {deprovision("lost"), lifecycle.Deleting, lifecycle.InProgress, "", true},
+	} {
+		i, err := c.was.Lose(gone, now)
+		if err != nil || i.State != c.state || i.Operation.Phase != c.phase || string(i.Attributes.Parameters) != c.parameters || i.LostParameters() != c.lost {
+			t.Errorf("%s: %q, %q, parameters %q, lost %v: %v", name, i.State, i.Operation.Phase, []byte(i.Attributes.Parameters), i.LostParameters(), err)
+		}
+		if i.Attributes.PlanID != "plan" || i.Attributes.OrganizationGUID != "o" || i.LostPlace() {
+			t.Errorf("%s: it lost more: %+v", name, i.Attributes)
+		}
+	}
+}
+
+func must[T any](t *testing.T, v T, err error) T {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestLoseOfABinding(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	gone := func(s lifecycle.Sealed) bool { return string(s) == "lost" }
+	start := lifecycle.Start{ID: "op", Now: now, Received: now, Timeout: time.Hour}
+	bind := func(parameters, secret string) lifecycle.Binding {
+		b, _, err := lifecycle.Binding{}.BeginBind(start, lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
+			lifecycle.Binding{AppGUID: "app", Parameters: lifecycle.Sealed(parameters), Secret: lifecycle.Sealed(secret)})
+		return must(t, b, err)
+	}
+	ready := func(secret, grant string) lifecycle.Binding {
+		b, err := bind("", secret).Succeed(now, lifecycle.Sealed(grant))
+		return must(t, b, err)
+	}
+	unbind, _, err := ready("lost", "lost").BeginUnbind(start)
+	must(t, unbind, err)
+	for name, c := range map[string]struct {
+		was   lifecycle.Binding
+		state lifecycle.State
+		phase lifecycle.Phase
+		reads lifecycle.Reason // -1 if it is read
+	}{
+		"Ready":              {ready("lost", "lost"), lifecycle.Ready, lifecycle.Succeeded, lifecycle.Unprocessable},
+		"GrantAlone":         {ready("kept", "lost"), lifecycle.Ready, lifecycle.Succeeded, lifecycle.Unprocessable},
+		"SecretAlone":        {ready("lost", "kept"), lifecycle.Ready, lifecycle.Succeeded, -1},
+		"Creating":           {bind("", "lost"), lifecycle.CreateFailed, lifecycle.Failed, lifecycle.NotFound},
+		"CreatingParameters": {bind("lost", "kept"), lifecycle.CreateFailed, lifecycle.Failed, lifecycle.NotFound},
+		"CreatingOther":      {bind("kept", "kept"), lifecycle.Creating, lifecycle.InProgress, lifecycle.NotFound},
+		"Deleting":           {unbind, lifecycle.Deleting, lifecycle.InProgress, lifecycle.ConcurrencyError},
+	} {
+		b, err := c.was.Lose(gone, now)
+		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) || gone(b.Parameters) {
+			t.Errorf("%s: %q, %q: %v", name, b.State, b.Operation.Phase, err)
+		}
+		var refusal *lifecycle.Refusal
+		if err := b.OnRead(); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
+			t.Errorf("%s: read as %v", name, err)
+		}
+	}
+}

@@ -1,8 +1,8 @@
 // Package operator is what an operator may see of the records, and do about
 // them: list and show, drive an operation again, end one by his word, read the
 // reaper's reports and lift its halt. It needs records and a way to start
-// executions. No parameter, credential or identity of a user is in what it
-// shows.
+// executions, and to rebuild them the vault. No parameter, credential or
+// identity of a user is in what it shows.
 package operator
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 	// ServiceOf finds the offering that a plan is of.
 	ServiceOf func(planID string) (serviceID string, found bool)
+	// Vault opens what is sealed in the records, to see whether it does.
+	Vault vault.Vault
 	// Inventories are what exists, by the providers' names.
 	Inventories map[string]provider.Inventory
 	Now         func() time.Time

@@ -16,9 +16,15 @@ import (
 // A Rebuilt is what was derived again, and what could not be.
 type Rebuilt struct {
 	Instances []string `json:"instances,omitempty"`
+	Bindings  []string `json:"bindings,omitempty"`
 	// Rotate are bindings whose credentials are lost: applications go on with
 	// what they have, and nobody can fetch it any more.
 	Rotate []string `json:"rotate,omitempty"`
+	// Parameters are instances whose parameters do not open any more.
+	Parameters []string `json:"parameters,omitempty"`
+	// Failed are instances and bindings of which an operation ran that could not
+	// go on without what does not open any more.
+	Failed []string `json:"failed,omitempty"`
 	// Kept counts what has a record already.
 	Kept int `json:"kept"`
 	// Gone are instances that have a record, and do not exist: they were deleted
@@ -43,9 +49,11 @@ type rebuilding struct {
 }
 
 // Rebuild gives a record to everything that exists and has none, as their tags
-// and plans say. What has a record is left as it is. It lists until two passes
-// in turn have seen the same and the last one found nothing to do. In the end
-// the table says whose it is: the reaper goes on.
+// and plans say. What has a record keeps it, but for what is sealed in it and
+// does not open: that was sealed with a key that is lost. It lists until two
+// passes in turn have seen the same and the last one found nothing to do. In the
+// end the table says whose it is: the reaper goes on. It may be stopped at any
+// point and run again.
 func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
 	before, err := c.Records.Scan(ctx)
@@ -55,6 +63,9 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	var unread []string
 	if err != nil { // what cannot be read is beside the rest
 		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
+	}
+	if err := r.lose(ctx, before); err != nil {
+		return r.out, err
 	}
 	var last map[string]bool
 	for range passes {
@@ -205,6 +216,7 @@ func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	}
 	r.derived[key] = true
 	if key.IsBinding() {
+		r.out.Bindings = append(r.out.Bindings, key.Instance+"/"+key.Binding)
 		r.out.Rotate = append(r.out.Rotate, key.Instance+"/"+key.Binding)
 	} else {
 		r.out.Instances = append(r.out.Instances, key.Instance)

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type site struct {
 	broker  *broker.Broker
 	console *operator.Console
 	ledger  *ledger.Ledger
+	stalled bool // what is begun does not go on
 }
 
 func newSite(t *testing.T, things *demotest.Memory) *site {
@@ -44,35 +46,51 @@ func newSite(t *testing.T, things *demotest.Memory) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.NewLocal(make([]byte, 32))
+	s := &site{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), offered: offered, things: things}
+	s.ledger = ledger.New(memory.New(), "account", "region", s.id)
+	s.sealsWith(local(t, 0))
+	return s
+}
+
+func local(t *testing.T, key byte) vault.Vault {
+	t.Helper()
+	v, err := vault.NewLocal(bytes.Repeat([]byte{key}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), offered: offered, things: things}
-	now, log := func() time.Time { return s.clock }, slog.New(slog.DiscardHandler)
-	id := func() string {
-		s.serial++
-		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
-	}
-	s.ledger = ledger.New(memory.New(), "account", "region", id)
-	p := demo.New(things, demo.Options{Now: now})
+	return v
+}
+
+func (s *site) id() string {
+	s.serial++
+	return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
+}
+
+// sealsWith has all that the site is made of use the vault.
+func (s *site) sealsWith(v vault.Vault) {
+	now, log, id, offered := func() time.Time { return s.clock }, slog.New(slog.DiscardHandler), s.id, s.offered
+	p := demo.New(s.things, demo.Options{Now: now})
 	s.worker = worker.New(worker.Options{
-		Records: s.ledger, Vault: key, Plans: offered, Providers: map[string]provider.Provider{"demo": p}, Now: now, NewID: id, Log: log,
+		Records: s.ledger, Vault: v, Plans: offered, Providers: map[string]provider.Provider{"demo": p}, Now: now, NewID: id, Log: log,
 		CallTimeout: time.Minute, HardTimeout: time.Minute,
 	})
 	s.broker = broker.New(broker.Options{
-		Records: s.ledger, Catalog: offered, Vault: key, Engine: s, Now: now, NewID: id, Log: log,
+		Records: s.ledger, Catalog: offered, Vault: v, Engine: s, Now: now, NewID: id, Log: log,
 		NewSecret:       func() []byte { return []byte("0123456789abcdef0123456789abcdef") },
 		SynchronousWait: time.Minute, OperationTimeout: time.Hour,
 	})
 	s.console = operator.New(operator.Options{
-		Records: s.ledger, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Deployment: "site",
+		Records: s.ledger, Vault: v, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Deployment: "site",
 		OperationTimeout: time.Hour, Inventories: map[string]provider.Inventory{"demo": p},
 	})
-	return s
 }
 
-func (s *site) Start(ctx context.Context, ref workflow.Ref) error { return s.Finish(ctx, ref) }
+func (s *site) Start(ctx context.Context, ref workflow.Ref) error {
+	if s.stalled {
+		return nil
+	}
+	return s.Finish(ctx, ref)
+}
 
 func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {
 	for range 100 {
@@ -105,8 +123,10 @@ func (s *site) plan(name string) (service, plan string) {
 func (s *site) provision(id, plan string) {
 	s.Helper()
 	service, planID := s.plan(plan)
+	c := s.caller()
+	c.AcceptsIncomplete = s.stalled
 	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
-		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
+		Caller: c, InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
 	}); err != nil {
 		s.Fatal(err)
 	}
@@ -189,7 +209,7 @@ func TestRebuild(t *testing.T) {
 	}
 	slices.Sort(found.Instances)
 	slices.Sort(found.Rotate)
-	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) || found.Kept != 0 || len(found.Unknown) != 2 {
+	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) || len(found.Bindings) != 2 || found.Kept != 0 || len(found.Unknown) != 2 {
 		t.Fatalf("%+v", found)
 	}
 	again, err := s.console.Rebuild(t.Context())
@@ -330,5 +350,168 @@ func TestRebuildEnds(t *testing.T) {
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
 	if _, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 {
 		t.Errorf("%d passes: %v", m.passes, err)
+	}
+}
+
+// lostKey is a site whose key was lost, with a record in each state that holds
+// something sealed. Of "new", all is sealed with the key that it has now.
+func lostKey(t *testing.T) *site {
+	t.Helper()
+	s := newSite(t, demotest.NewMemory())
+	s.provision("one", "rotatable")
+	s.provision("two", "sync")
+	if err := errors.Join(s.bind("one", "b", "rotatable", ""), s.bind("two", "c", "sync", "")); err != nil {
+		t.Fatal(err)
+	}
+	s.provision("binds", "async-bind")
+	s.stalled = true
+	s.provision("begun", "async")
+	q := broker.BindRequest{Caller: s.caller(), InstanceID: "binds", BindingID: "d", AppGUID: "app"}
+	q.ServiceID, q.PlanID = s.plan("async-bind")
+	q.AcceptsIncomplete = true
+	if _, err := s.broker.Bind(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	s.stalled = false
+	s.sealsWith(local(t, 1))
+	s.provision("new", "sync")
+	if err := s.bind("new", "n", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rebuilds requires that a rebuild gives up what the lost key had sealed, and
+// no more, and that everything then goes on.
+func (s *site) rebuilds(already operator.Rebuilt) {
+	s.Helper()
+	found, err := s.console.Rebuild(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for what, names := range map[string][3][]string{
+		"rotate":     {found.Rotate, already.Rotate, {"one/b", "two/c"}},
+		"parameters": {found.Parameters, already.Parameters, {"begun", "binds", "one", "two"}},
+		"failed":     {found.Failed, already.Failed, {"begun", "binds/d"}},
+	} {
+		if got := slices.Sorted(slices.Values(append(names[0], names[1]...))); !slices.Equal(got, names[2]) {
+			s.Errorf("%s: %q, want %q", what, got, names[2])
+		}
+	}
+	if len(found.Instances)+len(found.Bindings)+len(found.Gone)+len(found.Unknown) > 0 {
+		s.Errorf("%+v", found)
+	}
+	if again, err := s.console.Rebuild(s.Context()); err != nil || len(again.Rotate)+len(again.Parameters)+len(again.Failed) > 0 {
+		s.Errorf("rebuilt twice: %+v %v", again, err)
+	}
+	s.lost("one", "b", "rotatable")
+	s.lost("two", "c", "sync")
+	s.again("one", "rotatable")
+	view, err := s.broker.Instance(s.Context(), s.caller(), "new")
+	if err != nil || string(view.Parameters) != `{"a":1}` {
+		s.Errorf("what was sealed with the key in use: %s %v", view.Parameters, err)
+	}
+	if b, err := s.broker.Binding(s.Context(), s.caller(), "new", "n"); err != nil || len(b.Grant.Credentials) == 0 {
+		s.Errorf("what was sealed with the key in use: %v", err)
+	}
+	if err := errors.Join(s.bind("one", "next", "rotatable", "b"), s.bind("two", "e", "sync", "")); err != nil {
+		s.Errorf("rotating and binding: %v", err)
+	}
+	for _, id := range []string{"b", "next"} {
+		service, plan := s.plan("rotatable")
+		if _, err := s.broker.Unbind(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "one", BindingID: id, ServiceID: service, PlanID: plan}); err != nil {
+			s.Errorf("unbinding %s: %v", id, err)
+		}
+	}
+	service, plan := s.plan("sync")
+	if _, err := s.broker.Update(s.Context(), broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
+		s.Errorf("updating: %v", err)
+	}
+	for _, id := range []string{"one", "two", "binds", "begun", "new"} {
+		if _, err := s.broker.Deprovision(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
+			s.Errorf("deleting %s: %v", id, err)
+		}
+	}
+	if page, _, err := s.things.List(s.Context(), ""); err != nil || len(page) != 0 {
+		s.Errorf("%d things are left: %v", len(page), err)
+	}
+}
+
+// With the vault's key lost and another in its place, records keep all that is
+// not sealed; bindings are to be rotated; what runs and cannot go on has failed.
+func TestRebuildWithALostKey(t *testing.T) { lostKey(t).rebuilds(operator.Rebuilt{}) }
+
+// dying are records of which the nth commit does not come about, and none after.
+type dying struct {
+	operator.Records
+	left int
+}
+
+var errDied = errors.New("died")
+
+func (d *dying) Commit(ctx context.Context, changes ...ledger.Change) error {
+	if d.left--; d.left < 0 {
+		return errDied
+	}
+	return d.Records.Commit(ctx, changes...)
+}
+
+// A rebuild that dies anywhere is ended by the next one.
+func TestRebuildWithALostKeyGoesOn(t *testing.T) {
+	for n := 0; ; n++ {
+		s := lostKey(t)
+		whole := s.console.Records
+		s.console.Records = &dying{Records: whole, left: n}
+		first, err := s.console.Rebuild(t.Context())
+		if err == nil {
+			if n < 6 {
+				t.Fatalf("a rebuild took %d commits", n)
+			}
+			return
+		}
+		if !errors.Is(err, errDied) {
+			t.Fatal(err)
+		}
+		s.console.Records = whole
+		s.rebuilds(first)
+	}
+}
+
+// absent is a vault that cannot be asked for the nth value, and none after.
+type absent struct {
+	vault.Vault
+	left int
+}
+
+func (a *absent) Open(ctx context.Context, label vault.Label, sealed []byte) ([]byte, error) {
+	if a.left--; a.left < 0 {
+		return nil, errors.New("the key is disabled")
+	}
+	return a.Vault.Open(ctx, label, sealed)
+}
+
+// A vault out of reach says nothing of what opens: nothing is taken for lost.
+func TestRebuildNeedsTheVault(t *testing.T) {
+	for n := range 12 {
+		s := newSite(t, demotest.NewMemory())
+		s.provision("one", "sync")
+		s.provision("two", "sync")
+		if err := errors.Join(s.bind("one", "b", "sync", ""), s.bind("two", "c", "sync", "")); err != nil {
+			t.Fatal(err)
+		}
+		s.console.Vault = &absent{Vault: s.console.Vault, left: n}
+		found, err := s.console.Rebuild(t.Context())
+		if (err == nil) != (n >= 6) { // two parameters, two secrets, two grants
+			t.Errorf("with %d answers: %v", n, err)
+		}
+		if len(found.Rotate)+len(found.Parameters)+len(found.Failed) > 0 {
+			t.Errorf("with %d answers: %+v", n, found)
+		}
+		if view, err := s.broker.Instance(t.Context(), s.caller(), "one"); err != nil || view.Parameters == nil {
+			t.Errorf("with %d answers, its parameters: %s %v", n, view.Parameters, err)
+		}
+		if view, err := s.broker.Binding(t.Context(), s.caller(), "two", "c"); err != nil || len(view.Grant.Credentials) == 0 {
+			t.Errorf("with %d answers, its credentials: %v", n, err)
+		}
 	}
 }

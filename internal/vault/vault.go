@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -33,6 +34,9 @@ const (
 	Parameters Member = "parameters"
 	Secret     Member = "secret"
 	Grant      Member = "grant"
+	// check is of no record: whoever keeps sealed values keeps one that only
+	// proves the key.
+	check Member = "check"
 )
 
 // bytes is unambiguous: each part is preceded by its length.
@@ -59,6 +63,55 @@ type Vault interface {
 // was changed since.
 var ErrSealed = errors.New("sealed value does not open: it was sealed with another key, or was changed")
 
+// ErrKey: what should be a key cannot be one.
+var ErrKey = errors.New("not a vault's key")
+
+// NewCheck seals a check value: what IsCheck says of it tells whether a key is
+// the one that was used before.
+func NewCheck(ctx context.Context, v Vault) ([]byte, error) {
+	return v.Seal(ctx, Label{Member: check}, []byte("longshore"))
+}
+
+// IsCheck reports whether the vault's key is the one that sealed the check value.
+func IsCheck(ctx context.Context, v Vault, sealed []byte) (bool, error) {
+	return Opens(ctx, v, Value{Label{Member: check}, sealed})
+}
+
+// A Value is a sealed member of a record, and what it was sealed for.
+type Value struct {
+	Label  Label
+	Sealed lifecycle.Sealed
+}
+
+// OfInstance gives all that the record of an instance holds sealed, also of an
+// update that runs.
+func OfInstance(i lifecycle.Instance) []Value {
+	values := []Value{{Label{i.Key, Parameters}, i.Attributes.Parameters}}
+	if op := i.Operation; op != nil && op.Target != nil {
+		values = append(values, Value{Label{i.Key, Parameters}, op.Target.Parameters})
+	}
+	return present(values)
+}
+
+// OfBinding gives all that the record of a binding holds sealed.
+func OfBinding(b lifecycle.Binding) []Value {
+	return present([]Value{{Label{b.Key, Parameters}, b.Parameters}, {Label{b.Key, Secret}, b.Secret}, {Label{b.Key, Grant}, b.Grant}})
+}
+
+func present(values []Value) []Value {
+	return slices.DeleteFunc(values, func(v Value) bool { return v.Sealed == nil })
+}
+
+// Opens reports whether a value opens. False is final; an error says that it may
+// yet open.
+func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
+	_, err := v.Open(ctx, value.Label, value.Sealed)
+	if errors.Is(err, ErrSealed) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // A Local vault seals with AES-256-GCM under one key kept in a file.
 type Local struct{ aead cipher.AEAD }
 
@@ -68,10 +121,10 @@ const (
 	format = 1
 )
 
-// NewLocal makes a vault from a key of 32 bytes.
+// NewLocal makes a vault from a key of 32 bytes; any other is ErrKey.
 func NewLocal(key []byte) (*Local, error) {
 	if len(key) != keyLength {
-		return nil, fmt.Errorf("vault key has %d bytes, not %d", len(key), keyLength)
+		return nil, fmt.Errorf("%w: it has %d bytes, not %d", ErrKey, len(key), keyLength)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

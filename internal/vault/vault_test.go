@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/vault"
@@ -105,4 +107,74 @@ func TestKeyFiles(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind %v: %v", left, err)
 	}
+}
+
+// A check value tells the key that sealed it from all others.
+func TestCheckValues(t *testing.T) {
+	ctx, v := context.Background(), newVault(t)
+	check, err := vault.NewCheck(ctx, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := vault.IsCheck(ctx, v, check); err != nil || !same {
+		t.Errorf("its own key: %v %v", same, err)
+	}
+	for n := range 256 {
+		key := bytes.Repeat([]byte{7}, 32)
+		key[n/8] ^= 1 << (n % 8)
+		other, err := vault.NewLocal(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := vault.IsCheck(ctx, other, check); err != nil || same {
+			t.Errorf("a key with bit %d changed: %v %v", n, same, err)
+		}
+	}
+	if same, err := vault.IsCheck(ctx, unreachable{}, check); err == nil || same {
+		t.Errorf("a vault out of reach: %v %v", same, err)
+	}
+}
+
+// unreachable is a vault that cannot be asked now.
+type unreachable struct{ vault.Vault }
+
+func (unreachable) Open(context.Context, vault.Label, []byte) ([]byte, error) {
+	return nil, errors.New("out of reach")
+}
+
+// Whatever a record holds sealed is named: a key is not proved, nor given up,
+// without it.
+func TestSealedMembersAreNamed(t *testing.T) {
+	i := lifecycle.Instance{Course: lifecycle.Course{Operation: &lifecycle.Operation{Target: &lifecycle.Attributes{}}}}
+	var b lifecycle.Binding
+	for name, c := range map[string]struct {
+		record any
+		named  func() []vault.Value
+	}{
+		"Instance": {&i, func() []vault.Value { return vault.OfInstance(i) }},
+		"Binding":  {&b, func() []vault.Value { return vault.OfBinding(b) }},
+	} {
+		if n := len(c.named()); n != 0 {
+			t.Errorf("%s: %d values of one that holds nothing", name, n)
+		}
+		if filled := seal(reflect.ValueOf(c.record).Elem()); filled == 0 || len(c.named()) != filled {
+			t.Errorf("%s: %d sealed members, %d named", name, filled, len(c.named()))
+		}
+	}
+}
+
+// seal fills all members that are sealed, and counts them.
+func seal(v reflect.Value) (n int) {
+	switch {
+	case v.Type() == reflect.TypeFor[lifecycle.Sealed]():
+		v.SetBytes([]byte("sealed"))
+		return 1
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		return seal(v.Elem())
+	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]():
+		for f := range v.NumField() {
+			n += seal(v.Field(f))
+		}
+	}
+	return n
 }

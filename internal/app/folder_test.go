@@ -1,0 +1,337 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// filled is a data folder with instances and bindings, of which each holds
+// something sealed.
+func filled(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for _, id := range []string{"one", "two"} {
+		record(t, f, f.vault, id)
+	}
+	return dir
+}
+
+// record writes an instance and a binding of it, sealed with the vault.
+func record(t *testing.T, f *folder, v vault.Vault, id string) {
+	t.Helper()
+	at := time.Now().UTC()
+	seal := func(key lifecycle.Key, m vault.Member) lifecycle.Sealed {
+		sealed, err := v.Seal(t.Context(), vault.Label{Key: key, Member: m}, []byte(`{"pin":"4831"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
+	key := lifecycle.Key{Platform: "default", Instance: id}
+	i, _, err := lifecycle.Instance{}.BeginProvision(start, key, ProviderDemo, lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)})
+	if err == nil {
+		i, err = i.Succeed(at)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	key.Binding = "b"
+	b, _, err := lifecycle.Binding{}.BeginBind(start, key, lifecycle.Binding{Secret: seal(key, vault.Secret)})
+	if err == nil {
+		b, err = b.Succeed(at, seal(key, vault.Grant))
+	}
+	if err == nil {
+		err = ledger.New(f.records, account, region, newID).Commit(t.Context(), ledger.PutInstance(i), ledger.PutBinding(b))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes one bit of the folder's key.
+func flip(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, fileKey)
+	key, err := os.ReadFile(path)
+	if err == nil {
+		key[7] ^= 4
+		err = os.WriteFile(path, key, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forget makes the folder one of an earlier version, without a check value.
+func forget(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, fileMarker)
+	m, found, err := readMarker(path)
+	if err != nil || !found || m.Check == nil {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"format": 1, "identity": "`+m.Identity+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opens requires that the folder opens and all that is sealed in it, and gives
+// how much that is.
+func opens(t *testing.T, dir string) int {
+	t.Helper()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	sealed, opened, err := f.sealed(t.Context())
+	if err != nil || sealed != opened {
+		t.Errorf("%d of %d sealed values open: %v", opened, sealed, err)
+	}
+	if same, err := vault.IsCheck(t.Context(), f.vault, f.mark.Check); err != nil || !same {
+		t.Errorf("its check value: %v %v", same, err)
+	}
+	return sealed
+}
+
+// refused requires that the folder does not open, that this changes nothing,
+// and that it is said what to do.
+func refused(t *testing.T, dir string, says ...string) {
+	t.Helper()
+	before := contents(t, dir)
+	f, err := openFolder(dir, false)
+	var why *FolderError
+	if !errors.As(err, &why) {
+		if err == nil {
+			f.close()
+		}
+		t.Fatalf("opened with another key: %v", err)
+	}
+	for _, want := range append(says, "restore "+fileKey+" from a backup", "longshore rebuild --yes") {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("the folder was changed:\n%s\n%s", before, after)
+	}
+}
+
+// contents are a folder's files.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	all := map[string]string{}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		raw, readErr := os.ReadFile(filepath.Join(dir, e.Name()))
+		err = errors.Join(err, readErr)
+		all[e.Name()] = string(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%q", all)
+}
+
+// rebuilt rebuilds the folder.
+func rebuilt(t *testing.T, dir string) operator.Rebuilt {
+	t.Helper()
+	console, closing, err := FolderConsole(t.Context(), dir, "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	found, err := console.Rebuild(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A folder does not open with a key that is not its own, whatever its version;
+// with its own again it does, and nothing is lost.
+func TestAnotherKeyIsRefused(t *testing.T) {
+	for name, earlier := range map[string]bool{"Checked": false, "OfAnEarlierVersion": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			if earlier {
+				forget(t, dir)
+			}
+			flip(t, dir)
+			refused(t, dir)
+			flip(t, dir)
+			if n := opens(t, dir); n != 6 {
+				t.Errorf("%d sealed values are left of 6", n)
+			}
+			flip(t, dir)
+			refused(t, dir) // also one that was of an earlier version
+		})
+	}
+}
+
+// A folder of an earlier version in which nothing is sealed yet gets its check
+// value.
+func TestAnEmptyFolderOfAnEarlierVersion(t *testing.T) {
+	dir := t.TempDir()
+	opens(t, dir)
+	forget(t, dir)
+	opens(t, dir)
+	flip(t, dir)
+	refused(t, dir)
+}
+
+// Programs before the check value may have sealed with two keys in turn. The
+// operator is told how much the one opens; a rebuild gives up the rest alone.
+func TestTwoKeys(t *testing.T) {
+	dir := filled(t)
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, f, other, "three")
+	f.close()
+	forget(t, dir)
+	refused(t, dir, "6 of 9")
+	found := rebuilt(t, dir)
+	if len(found.Parameters) != 1 || len(found.Rotate) != 1 || found.Rotate[0] != "three/b" {
+		t.Errorf("%+v", found)
+	}
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// Where the check value alone is another's, a rebuild keeps the key and all.
+func TestAnotherCheckValue(t *testing.T) {
+	dir := filled(t)
+	other, _, err := readMarker(filepath.Join(filled(t), fileMarker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, _, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark.Check = other.Check
+	if err := writeJSON(filepath.Join(dir, fileMarker), mark); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir)
+	rebuilt(t, dir)
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// A key that cannot be read now is not lost: no rebuild replaces it.
+func TestAKeyThatCannotBeRead(t *testing.T) {
+	dir := filled(t)
+	key := filepath.Join(dir, fileKey)
+	if err := errors.Join(os.Rename(key, key+".kept"), os.Mkdir(key, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir)
+	if _, _, err := FolderConsole(t.Context(), dir, "", true); err == nil {
+		t.Error("a rebuild goes on without the key")
+	}
+	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
+		t.Fatal(err)
+	}
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// dying are records of which no commit comes about after the nth.
+type dying struct {
+	operator.Records
+	left int
+}
+
+func (d *dying) Commit(ctx context.Context, changes ...ledger.Change) error {
+	if d.left--; d.left < 0 {
+		return errors.New("died")
+	}
+	return d.Records.Commit(ctx, changes...)
+}
+
+// A rebuild that replaces a lost key may die after any of its effects: until
+// another one has ended it, no other command opens the folder.
+func TestReplacingAKeyDiesAnywhere(t *testing.T) {
+	part := func(do func(f *folder) error) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			f := &folder{dir: dir}
+			if err := do(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	deaths := map[string]func(t *testing.T, dir string){
+		"Before":      func(*testing.T, string) {},
+		"KeySetAside": part(func(f *folder) error { return f.setAside(fileKey) }),
+		"KeyMade": part(func(f *folder) error {
+			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.path(fileKey)))
+		}),
+		"Opened": func(t *testing.T, dir string) {
+			_, closing, err := FolderConsole(t.Context(), dir, "", true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing()
+		},
+	}
+	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
+		deaths[name] = func(t *testing.T, dir string) {
+			console, closing, err := FolderConsole(t.Context(), dir, "", true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closing()
+			dies := console.(folderConsole).Console
+			dies.Records = &dying{Records: dies.Records, left: n}
+			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
+				t.Fatalf("after %d commits: %v", n, err)
+			}
+		}
+	}
+	for name, die := range deaths {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			flip(t, dir)
+			die(t, dir)
+			refused(t, dir)
+			rebuilt(t, dir)
+			if n := opens(t, dir); n != 0 {
+				t.Errorf("%d sealed values are left", n)
+			}
+			aside, err := filepath.Glob(filepath.Join(dir, fileKey+".lost-*"))
+			if err != nil || len(aside) == 0 {
+				t.Errorf("the former key was not set aside: %v", err)
+			}
+		})
+	}
+}
