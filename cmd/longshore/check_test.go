@@ -70,7 +70,7 @@ func TestCheckExitStatus(t *testing.T) {
 		"BadExpression":  {[]string{good, "--only", "("}, 2, "regular expression"},
 		"BadParameters":  {[]string{good, "--parameters", "[1]"}, 2, "--parameters"},
 		"NoCases":        {[]string{good, "--only", "no such case"}, 2, "no case"},
-		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, "plan"},
+		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, "no plan that was chosen, but demo-other/default, demo-route/default,"},
 		"Dead":           {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
 		"WrongPassword":  {[]string{good, "--password", "wrong"}, 2, "401"},
 		"NoOutput":       {[]string{good, "--output", "/no/such/folder/report"}, 2, "/no/such/folder"},

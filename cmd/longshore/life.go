@@ -115,7 +115,7 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("the catalog has no plan %q of a service %q", l.trial.plan, l.trial.service)
+		return notOffered(offered, l.trial.service, l.trial.plan)
 	}
 	for _, needed := range []struct {
 		flag   string
@@ -127,6 +127,34 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 		}
 	}
 	return nil
+}
+
+// notOffered says what there is in place of what was named.
+func notOffered(offered cloudcontroller.Catalog, service, plan string) error {
+	var services, plans []string
+	known := service == ""
+	for _, s := range offered.Services {
+		services = append(services, s.Name)
+		if service != "" && service != s.ID && service != s.Name {
+			continue
+		}
+		known = true
+		for _, p := range s.Plans {
+			plans = append(plans, s.Name+"/"+p.Name)
+		}
+	}
+	switch {
+	case len(services) == 0:
+		return errors.New("the catalog has no services")
+	case !known:
+		return fmt.Errorf("the catalog has no service %q: it has %s", service, strings.Join(services, ", "))
+	case len(plans) == 0:
+		return errors.New("the catalog has no plans")
+	case service == "":
+		return fmt.Errorf("the catalog has no plan %q: it has %s", plan, strings.Join(plans, ", "))
+	default:
+		return fmt.Errorf("the service %q has no plan %q: it has %s", service, plan, strings.Join(plans, ", "))
+	}
 }
 
 // plant decides which steps the life has.

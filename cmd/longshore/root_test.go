@@ -174,3 +174,37 @@ func TestCompletionStartsNothing(t *testing.T) {
 		t.Errorf("it left %v, %v", entries, err)
 	}
 }
+
+// A broker's URL is asked for as it is: with a scheme, and without credentials,
+// which are in no message.
+func TestBrokerURLs(t *testing.T) {
+	for url, says := range map[string]string{
+		"broker.example.com":            "has no scheme: give https://broker.example.com",
+		"localhost:8080":                "has no scheme: give https://localhost:8080, or http://localhost:8080",
+		"127.0.0.1:8080/base":           "has no scheme",
+		"ftp://broker.example.com":      "neither http:// nor https://",
+		"https://":                      "has no host",
+		"https://:8080":                 "has no host",
+		"https://u:hunter2@example.com": "--username and LONGSHORE_PASSWORD",
+		"u:hunter2@example.com":         "--username and LONGSHORE_PASSWORD",
+		"http://u:hunter2@[::1":         "is none",
+		"http://example.com/?a=hunter2": "no query",
+		"http://example.com?":           "no query",
+		"":                              "is empty",
+	} {
+		for _, command := range []string{"check", "try"} {
+			status, out, diagnostics := called(t, environment, command, url)
+			if status != 2 || !strings.Contains(diagnostics, says) || !strings.Contains(diagnostics, "longshore "+command+" --help") {
+				t.Errorf("%s %q: exit status %d, and no %q:\n%s%s", command, url, status, says, out, diagnostics)
+			}
+			if strings.Contains(out+diagnostics, "hunter2") {
+				t.Errorf("%s %q tells the password:\n%s", command, url, diagnostics)
+			}
+		}
+	}
+	for _, url := range []string{"http://127.0.0.1:1", "https://broker.example.com/base/", "http://[::1]:8080", "HTTP://example.com"} {
+		if got, err := brokerURL(url); err != nil || got != url {
+			t.Errorf("%q is refused: %v", url, err)
+		}
+	}
+}

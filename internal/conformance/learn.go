@@ -131,7 +131,7 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	})
 	if len(k.plans) == 0 {
 		if r.Service != "" || r.Plan != "" {
-			return nil, fmt.Errorf("%w: its catalog does not have the plan that was chosen", ErrUnusable)
+			return nil, fmt.Errorf("%w: its catalog has no plan that was chosen, but %s", ErrUnusable, listed(read(a.body).plans))
 		}
 		return k, nil
 	}
@@ -484,4 +484,16 @@ func (p *plan) wrong(resource, action string) object {
 		}
 	}
 	return nil
+}
+
+// listed names plans for who has to choose one.
+func listed(plans []*plan) string {
+	var names []string
+	for _, p := range plans {
+		names = append(names, p.String())
+	}
+	if len(names) == 0 {
+		return "none at all"
+	}
+	return strings.Join(names, ", ")
 }
