@@ -6,8 +6,13 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// remembered bounds how many decoded records are kept.
-const remembered = 1024
+const (
+	// maxRemembered bounds the bytes of the records that are kept decoded: a
+	// record may be of 390 KB, and a function may have 256 MB for everything.
+	maxRemembered = 16 << 20
+	// decodedAlone is what a decoded record takes at most without its body.
+	decodedAlone = 2 << 10
+)
 
 // A memory keeps records as they were decoded, so that one that has not changed
 // since is not decoded again: a platform polls the same record many times. The
@@ -15,14 +20,16 @@ const remembered = 1024
 // stale: what is remembered is only used for the very version, by the very
 // writer, that the store gave. The lifecycle's records never change in place.
 type memory struct {
-	mu   sync.RWMutex
-	kept map[store.Key]decoded
+	mu    sync.RWMutex
+	kept  map[store.Key]decoded
+	bytes int // of all that is kept
 }
 
 type decoded struct {
 	version int64
 	writer  string
 	value   any
+	bytes   int
 }
 
 func (m *memory) recall(r store.Record) (any, bool) {
@@ -36,12 +43,14 @@ func (m *memory) recall(r store.Record) (any, bool) {
 }
 
 func (m *memory) keep(r store.Record, value any) {
+	size := decodedAlone + len(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.kept[r.Key]; m.kept == nil || !known && len(m.kept) >= remembered {
-		m.kept = make(map[store.Key]decoded)
+	m.bytes += size - m.kept[r.Key].bytes
+	if m.kept == nil || m.bytes > maxRemembered {
+		m.kept, m.bytes = make(map[store.Key]decoded), size
 	}
-	m.kept[r.Key] = decoded{r.Version, r.Writer, value}
+	m.kept[r.Key] = decoded{r.Version, r.Writer, value, size}
 }
 
 // readKept reads a record of a kind that is read again and again.

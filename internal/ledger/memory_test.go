@@ -1,7 +1,11 @@
 package ledger_test
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,4 +115,54 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(want, got) {
 		t.Errorf("%v: -want +got:\n%s", err, cmp.Diff(want, got))
 	}
+}
+
+// large is a store that has every instance, each with as large a context as a
+// record can hold, and keeps none of them in memory.
+type large struct{ store.Store }
+
+func (large) Get(_ context.Context, k store.Key) (store.Record, error) {
+	body := fmt.Appendf(nil, `{"platform":"p","instance":"i","state":"ready","attributes":{"context":{"a":"%s"}}}`, strings.Repeat("x", 240_000))
+	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
+}
+
+// What is remembered has a bound in bytes, not in records.
+func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	l := over(large{})
+	before, most := heap(), int64(0)
+	for n := range 400 { // 96 MB
+		if _, err := l.Instance(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
+			t.Fatal(err)
+		}
+		if n%20 == 0 {
+			most = max(most, heap()-before)
+		}
+	}
+	few := over(small{})
+	between := heap()
+	for n := range 20_000 {
+		if _, err := few.Instance(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("after 400 records of 240 KB: %d KB; after 20000 small ones: %d KB", most/1000, (heap()-between)/1000)
+	if bound := int64(20_000_000); most > bound || heap()-between > bound {
+		t.Errorf("%d and %d bytes are kept, at most %d are allowed", most, heap()-between, bound)
+	}
+	runtime.KeepAlive(l)
+	runtime.KeepAlive(few)
+}
+
+// small is a store that has every instance, each as small as can be.
+type small struct{ store.Store }
+
+func (small) Get(_ context.Context, k store.Key) (store.Record, error) {
+	body := []byte(`{"platform":"p","instance":"i","state":"ready","operation":{"id":"o"},"leases":[{}]}`)
+	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
 }
