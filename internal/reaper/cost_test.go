@@ -7,11 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+	"github.com/longshore/longshore/internal/workflow"
 )
 
 // metered counts what a store is asked and what it gives.
@@ -99,5 +105,79 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	}
 	if r, err := s.reaper(started).Sweep(t.Context()); err != nil || r != (reaper.Report{}) {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// newTable is a scene over DynamoDB, whose index has shards.
+func newTable(t *testing.T) (*scene, *metered) {
+	t.Helper()
+	client := dynamodb.NewFromConfig(emulator.Config(t))
+	m := &metered{Store: dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{})}
+	s := &scene{T: t, now: epoch}
+	s.records = &counted{Ledger: ledger.New(m, "account", "region", s.id)}
+	return s, m
+}
+
+// Where more is due than a sweep can deal with, sweep after sweep, everything
+// is dealt with in its turn.
+func TestSweepsThatAreCutOffComeToEverything(t *testing.T) {
+	s, _ := newTable(t)
+	const stuck, perSweep = 120, 10
+	for n := range stuck {
+		s.overdue(fmt.Sprint("stuck-", n))
+	}
+	driven := map[string]bool{}
+	// A minute later, what was driven again is as stuck as before.
+	for minute := range 4 * dynamo.Shards {
+		s.now = epoch.Add(time.Hour + time.Duration(minute)*time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := perSweep
+		if _, err := s.reaper(func(_ context.Context, ref workflow.Ref) error {
+			driven[ref.Token.Key.Instance] = true
+			if left--; left == 0 {
+				cancel()
+			}
+			return nil
+		}).Sweep(ctx); err == nil {
+			t.Fatal("the sweep has come to its end: the test proves nothing")
+		}
+		cancel()
+	}
+	if len(driven) != stuck {
+		t.Errorf("of %d operations, %d were ever driven again", stuck, len(driven))
+	}
+}
+
+// What only waits for the table to drop it costs no sweep anything.
+func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
+	s, m := newTable(t)
+	var changes []ledger.Change
+	for n := range 30 {
+		key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}
+		tombstone, err := lifecycle.Instance{}.Entomb(key, epoch, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
+		changes = append(changes, ledger.PutInstance(tombstone), ledger.PutPast(&past),
+			ledger.PutSighting(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
+	}
+	changes = append(changes, ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch}, "report"))
+	if err := s.records.Ledger.Commit(t.Context(), changes...); err != nil {
+		t.Fatal(err)
+	}
+	s.overdue("stuck")
+	s.now = epoch.AddDate(1, 0, 0)
+	if report, err := s.reaper(started).Sweep(t.Context()); err != nil || report.Failed != 1 || report.Dropped != 0 {
+		t.Errorf("%+v %v", report, err)
+	}
+	s.now = s.now.Add(time.Minute)
+	m.calls, m.records = 0, 0
+	if report, err := s.reaper(started).Sweep(t.Context()); err != nil || !report.Empty() {
+		t.Errorf("%+v %v", report, err)
+	}
+	t.Logf("beside 91 expired records: %d calls, %d records read", m.calls, m.records)
+	if m.calls != dynamo.Shards || m.records != 0 {
+		t.Errorf("a sweep made %d calls and read %d records, want a listing of each of %d shards", m.calls, m.records, dynamo.Shards)
 	}
 }

@@ -34,7 +34,9 @@ type Record struct {
 	// Account and Region are where the record's things live.
 	Account, Region string
 	// Due puts the record into the index of what is due; zero leaves it out.
-	// Kept in UTC to the millisecond; what is finer is cut off.
+	// Kept in UTC to the millisecond; what is finer is cut off. A store that by
+	// itself drops what has expired may leave out what is due no sooner than
+	// that: nobody has anything else to do with it.
 	Due time.Time
 	// Expires lets the store drop the record at any time after it; zero
 	// never. Kept in UTC to the second, likewise. A record that has expired but was not
@@ -120,8 +122,10 @@ type Store interface {
 
 	// Due reads the records whose Due is not zero and not after before. A
 	// page holds the earliest first where the store has one order (one shard);
-	// pages together hold every record that was due throughout. The index may
-	// lag behind a commit: whoever acts on a record reads it again.
+	// pages together hold every record that was due throughout. Where there are
+	// several shards, a listing begins with another at each minute of before,
+	// so that who never comes to its end still comes to each of them. The
+	// index may lag behind a commit: whoever acts on a record reads it again.
 	Due(ctx context.Context, before time.Time, cursor string) (Page, error)
 
 	// Commit applies all changes or none: ErrConflict if any record is not at

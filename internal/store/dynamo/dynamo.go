@@ -161,7 +161,7 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 }
 
 // Due implements store.Store. Each page is one Query of a shard of the index,
-// of up to 100 keys, and unless it is empty one BatchGetItem for its records.
+// of up to 100 keys, from another shard on at each minute of before, and unless it is empty one BatchGetItem for its records.
 // The records are as the table has them now, whatever the index says.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	page, err := s.due(ctx, before.UnixMilli(), cursor)
@@ -175,7 +175,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 const duePage = 100
 
 func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Page, error) {
-	shard, after, err := parseDueCursor(cursor, before)
+	first, shard, after, err := parseDueCursor(cursor, before)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -216,9 +216,9 @@ func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Pag
 	}
 	switch {
 	case len(out.LastEvaluatedKey) > 0:
-		page.Next, err = newDueCursor(shard, out.LastEvaluatedKey)
-	case shard+1 < Shards:
-		page.Next, err = newDueCursor(shard+1, nil)
+		page.Next, err = newDueCursor(first, shard, out.LastEvaluatedKey)
+	case (shard+1)%Shards != first:
+		page.Next, err = newDueCursor(first, (shard+1)%Shards, nil)
 	}
 	return page, err
 }

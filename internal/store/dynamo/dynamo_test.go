@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ func TestStore(t *testing.T) {
 		return &storetest.Harness{
 			Store: open(t),
 			Again: open,
+			Drops: true,
 			// The index lags on AWS, even if not on every emulator.
 			Pause: func(ctx context.Context) {
 				select {
@@ -122,6 +124,9 @@ func TestIndex(t *testing.T) {
 	resting := fixture("p", "resting")
 	resting.Due = time.Time{}
 	s.put(t, resting)
+	expiring := fixture("p", "expiring") // the table drops it
+	expiring.Due = expiring.Expires
+	s.put(t, expiring)
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &s.table, IndexName: aws.String(dynamo.IndexDue)})
 	if err != nil {
@@ -222,6 +227,53 @@ func TestCursors(t *testing.T) {
 				t.Errorf("%s: it was sent to DynamoDB: %v", test.reason, calls)
 			}
 		})
+	}
+}
+
+// A sweep that never comes to the end of a shard comes to all others all the same.
+func TestAFullShardStarvesNoOther(t *testing.T) {
+	s := newStand(t)
+	var full []store.Change
+	others := map[int]store.Key{}
+	for n := 0; len(full) < 250 || len(others) < dynamo.Shards-1; n++ {
+		r := fixture("p", fmt.Sprint(n))
+		r.Body = nil
+		if shard := dynamo.ShardOf(r.Key); shard == 0 {
+			full = append(full, store.Put(r))
+		} else if _, ok := others[shard]; !ok {
+			others[shard] = s.put(t, r).Key
+		}
+	}
+	for batch := range slices.Chunk(full, store.MaxChanges) {
+		if err := s.other.Commit(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Each minute there is time for two pages, and nothing is done about the
+	// records of shard 0.
+	read := map[store.Key]bool{}
+	for minute := range dynamo.Shards {
+		now, cursor := due.Add(time.Duration(minute)*time.Minute), ""
+		for range 2 {
+			page, err := s.Due(t.Context(), now, cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range page.Records {
+				read[r.Key] = true
+			}
+			if cursor = page.Next; cursor == "" {
+				t.Fatal("the listing has come to its end: the test proves nothing")
+			}
+		}
+	}
+	for shard, k := range others {
+		if !read[k] {
+			t.Errorf("in %d minutes nobody has come to shard %d", dynamo.Shards, shard)
+		}
+	}
+	if n := len(read) - len(others); n < 100 {
+		t.Errorf("of the full shard, %d records were read", n)
 	}
 }
 

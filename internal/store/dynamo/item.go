@@ -37,11 +37,15 @@ func encode(r store.Record) item {
 	if r.Schema != 0 {
 		i[AttributeSchema] = number(int64(r.Schema))
 	}
-	if due, ok := milliseconds(r.Due); ok {
-		i[AttributeDue], i[AttributeShard] = number(due), number(int64(shardOf(r.Key)))
+	expires, dropped := r.Expires.Unix(), false
+	if expires != (time.Time{}).Unix() {
+		i[AttributeExpires], dropped = number(expires), r.Due.Unix() >= expires
 	}
-	if expires := r.Expires.Unix(); expires != (time.Time{}).Unix() {
-		i[AttributeExpires] = number(expires)
+	if due, ok := milliseconds(r.Due); ok {
+		i[AttributeDue] = number(due)
+		if !dropped {
+			i[AttributeShard] = number(int64(shardOf(r.Key)))
+		}
 	}
 	if len(r.Body) > 0 {
 		i[AttributeBody] = &types.AttributeValueMemberB{Value: r.Body}
@@ -162,10 +166,19 @@ type cursor struct {
 }
 
 // A place is one of the index: the start of a shard, or if the cursor has a
-// key, that key at that time.
+// key, that key at that time. First is the shard that the listing began with.
 type place struct {
+	First int   `json:"f,omitempty"`
 	Shard int   `json:"s"`
 	Time  int64 `json:"t,omitempty"`
+}
+
+// firstShard is what a listing begins with: at each minute the next shard. A
+// sweep that is cut off before it has come to all of them, because the first is
+// too full, has come to each after as many minutes as there are shards.
+func firstShard(before int64) int {
+	minute := time.UnixMilli(before).Unix() / 60
+	return int((minute%Shards + Shards) % Shards)
 }
 
 func (c cursor) String() string {
@@ -194,8 +207,8 @@ func parseCursor(s string) (cursor, error) {
 }
 
 // newDueCursor is of the place after last, or of the start of the shard.
-func newDueCursor(shard int, last item) (string, error) {
-	c := cursor{Due: &place{Shard: shard}}
+func newDueCursor(first, shard int, last item) (string, error) {
+	c := cursor{Due: &place{First: first, Shard: shard}}
 	if last != nil {
 		in := reader{item: last}
 		k := in.key()
@@ -208,26 +221,27 @@ func newDueCursor(shard int, last item) (string, error) {
 	return c.String(), nil
 }
 
-// parseDueCursor gives the shard to read and the key that the page starts
-// after, nil for the shard's first.
-func parseDueCursor(s string, before int64) (shard int, after item, err error) {
+// parseDueCursor gives the shard that the listing began with, the one to read,
+// and the key that the page starts after, nil for the shard's first.
+func parseDueCursor(s string, before int64) (first, shard int, after item, err error) {
 	if s == "" {
-		return 0, nil, nil
+		first = firstShard(before)
+		return first, first, nil, nil
 	}
 	c, err := parseCursor(s)
 	if err != nil {
-		return 0, nil, err
+		return 0, 0, nil, err
 	}
-	if c.Due == nil || c.Due.Shard < 0 || c.Due.Shard >= Shards {
-		return 0, nil, badCursor(s)
+	if c.Due == nil || min(c.Due.First, c.Due.Shard) < 0 || max(c.Due.First, c.Due.Shard) >= Shards {
+		return 0, 0, nil, badCursor(s)
 	}
 	if c.key() == (store.Key{}) {
-		return c.Due.Shard, nil, nil
+		return c.Due.First, c.Due.Shard, nil, nil
 	}
 	if store.CheckKey(c.key()) != nil || c.Due.Time > before {
-		return 0, nil, badCursor(s)
+		return 0, 0, nil, badCursor(s)
 	}
 	after = itemKey(c.key())
 	after[AttributeShard], after[AttributeDue] = number(int64(c.Due.Shard)), number(c.Due.Time)
-	return c.Due.Shard, after, nil
+	return c.Due.First, c.Due.Shard, after, nil
 }

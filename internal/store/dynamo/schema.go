@@ -13,16 +13,18 @@ const (
 	AttributeAccount   = "account"
 	AttributeRegion    = "region"
 	AttributeBody      = "body"
-	// AttributeDue is a number of milliseconds since 1970. Records that have
-	// none are not in the index, nor have they a shard.
+	// AttributeDue is a number of milliseconds since 1970.
 	AttributeDue = "due"
-	// AttributeShard is a number from 0 to Shards-1.
+	// AttributeShard is a number from 0 to Shards-1. Records without one are
+	// not in the index: those that are never due, and those that are due only
+	// to be dropped, which the table does by itself.
 	AttributeShard = "shard"
-	// AttributeExpires is a number of seconds since 1970.
+	// AttributeExpires is a number of seconds since 1970, after which the table
+	// drops the record.
 	AttributeExpires = "expires"
 
-	// IndexDue is sparse: it holds the keys of the records that have a due
-	// time, by shard and by that time.
+	// IndexDue is sparse: it holds the keys of the records that have a shard,
+	// by that and by their due time.
 	IndexDue = "due"
 
 	// Shards spreads what is due over as many partitions of the index: each

@@ -17,6 +17,7 @@ var dueTests = map[string]func(*testing.T, *Harness){
 	"ManyPages": testDueManyPages,
 	"Large":     testDueLarge,
 	"Changing":  testDueChanging,
+	"Expiring":  testDueExpiring,
 }
 
 func dueAt(k store.Key, at time.Time) store.Record {
@@ -50,6 +51,33 @@ func testDueZero(t *testing.T, h *Harness) {
 	put(t, h.Store, resting(key("partition", "never")))
 	epoch := put(t, h.Store, dueAt(key("partition", "epoch"), time.Unix(0, 0).UTC()))
 	isDue(t, h, "a zero due time is none, but 1970 is one", due, epoch)
+}
+
+// testDueExpiring is about what is due only to be dropped: somebody has to, and
+// nobody twice.
+func testDueExpiring(t *testing.T, h *Harness) {
+	expiring := func(sort string, at time.Time) store.Record {
+		r := dueAt(key("partition", sort), at)
+		r.Expires = time.Date(2998, time.January, 1, 0, 0, 0, 0, time.UTC)
+		return r
+	}
+	when := expiring("", due).Expires
+	sooner := put(t, h.Store, expiring("sooner", when.Add(-time.Millisecond)))
+	same := put(t, h.Store, expiring("same", when))
+	later := put(t, h.Store, expiring("later", when.Add(time.Hour)))
+	isStored(t, h.Store, "it is kept as it is", sooner, same, later)
+	want := []store.Record{sooner}
+	if !h.Drops {
+		want = append(want, same, later)
+	}
+	isDue(t, h, "only what somebody else has to drop is due when it has expired", when.Add(time.Hour), want...)
+
+	same.Due = due
+	same = put(t, h.Store, same)
+	isDue(t, h, "it is due again when there is something to do before", due, same)
+	same.Due = when
+	same = put(t, h.Store, same)
+	isDue(t, h, "and not when that is done", due)
 }
 
 func testDueMoved(t *testing.T, h *Harness) {

@@ -152,6 +152,8 @@ func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (stor
 		switch {
 		case r.Due.IsZero() && !m.is("ListsZeroDue"), r.Due.After(before):
 			continue
+		case (m.lags || m.is("LeavesOutWhatExpires")) && !r.Expires.IsZero() && !r.Due.Before(r.Expires):
+			continue
 		case m.is("TakesEpochForZero") && r.Due.Unix() == 0:
 			continue
 		case m.is("DueOnlyBefore") && r.Due.Equal(before):

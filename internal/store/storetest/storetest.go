@@ -37,6 +37,9 @@ type Harness struct {
 	// Ordered says that the index of what is due is one order, not one for
 	// each shard: every page of Due then holds the earliest first.
 	Ordered bool
+	// Drops says that the store drops by itself what has expired, and does not
+	// list it as due.
+	Drops bool
 	// Pause waits for a moment before an index that lags is read again, and
 	// returns early if the context ends. Nil says that the index never lags:
 	// whatever is not right at the first look is a failure.

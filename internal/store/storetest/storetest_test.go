@@ -38,6 +38,7 @@ func TestLaggingMemory(t *testing.T) {
 		return &storetest.Harness{
 			Store: m,
 			Again: func(*testing.T) store.Store { return m.reopened() },
+			Drops: true,
 			Pause: func(context.Context) { m.settle() },
 		}
 	})
@@ -83,6 +84,7 @@ func TestMutants(t *testing.T) {
 		"ListsZeroDue":         {"what is never due is due", "Due/Zero"},
 		"TakesEpochForZero":    {"1970 is taken for no time", "Due/Zero"},
 		"ListsStaleDue":        {"what was due stays due", "Due/Moved"},
+		"LeavesOutWhatExpires": {"nobody drops what has expired", "Due/Expiring"},
 		"DuePlaceIsTheTime":    {"pages go on at the next time, past records of the same", "Due/SameTime"},
 	}
 	for name, test := range tests {
