@@ -38,7 +38,9 @@ type Provider interface {
 
 	// Deprovision removes the instance, whatever its incarnation, and all that
 	// was made for it except its bindings, which are unbound before. Done
-	// means observed to be absent. "Was never there" is success.
+	// means observed to be absent. "Was never there" is success. In has no
+	// parameters: a deletion must work when they cannot be decrypted. What is
+	// needed of them is recorded with what is made.
 	Deprovision(ctx context.Context, in Instance) (Status, error)
 
 	// Bind makes the binding's own principal. Done carries the Grant, the same
@@ -46,7 +48,8 @@ type Provider interface {
 	Bind(ctx context.Context, b Binding) (Status, error)
 
 	// Unbind removes the principal, whatever its incarnation, and all that was
-	// made for the binding. Done means observed to be absent.
+	// made for the binding. Done means observed to be absent. Neither b nor its
+	// instance has parameters, nor b a secret, as in Deprovision.
 	Unbind(ctx context.Context, b Binding) (Status, error)
 }
 
@@ -104,8 +107,8 @@ type Instance struct {
 	ServiceID   string
 	PlanID      string
 	Operation   Operation
-	// Parameters are the user's, a JSON object, nil if none; numbers keep
-	// their digits.
+	// Parameters are the user's, a JSON object; numbers keep their digits. Nil
+	// if there are none, and in a deletion.
 	Parameters json.RawMessage
 	// Settings is what the operator fixed in the plan; nil when the plan has
 	// left the catalog.
@@ -116,10 +119,10 @@ type Instance struct {
 type Binding struct {
 	Instance    Instance // its Operation is the binding's operation
 	ID          string
-	Incarnation string // the operation that created the binding
-	AppGUID     string // empty for a service key
-	Route       string // the route to forward, if one is bound
-	Parameters  json.RawMessage
+	Incarnation string          // the operation that created the binding
+	AppGUID     string          // empty for a service key
+	Route       string          // the route to forward, if one is bound
+	Parameters  json.RawMessage // as the instance's
 	// Secret is 32 random bytes, chosen and stored before the first step and
 	// the same in each: derive generated passwords from it, so that a repeated
 	// Bind gives the same credentials. Nil when unbinding.

@@ -34,7 +34,7 @@ type world struct {
 	clock   time.Time
 	records store.Store
 	things  demo.Things
-	vault   *vault.Local
+	vault   vault.Vault
 	offered *catalog.Catalog
 	serial  int
 	since   time.Time // leases taken before do not count

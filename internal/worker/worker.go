@@ -249,22 +249,26 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 }
 
 // instanceFor is what the provider is told of an instance: for an update, what
-// it is to become.
+// it is to become. For a deletion nothing sealed is opened, here and below: it
+// must work when the key is lost, or the record damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Instance, op *lifecycle.Operation) (provider.Instance, error) {
 	a := i.Attributes
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a = *op.Target
 	}
-	parameters, err := w.open(ctx, i.Key, vault.Parameters, a.Parameters)
-	return provider.Instance{
+	in := provider.Instance{
 		Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
-		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op),
-		Parameters: parameters, Settings: w.settings(a.ServiceID, a.PlanID),
-	}, err
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
+	}
+	if op.Kind.Deletes() {
+		return in, nil
+	}
+	var err error
+	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
+	return in, err
 }
 
-// bindingFor is what the provider is told of a binding. The secret is left out
-// of deletions.
+// bindingFor is what the provider is told of a binding.
 func (w *Worker) bindingFor(ctx context.Context, i lifecycle.Instance, b lifecycle.Binding, op *lifecycle.Operation) (provider.Binding, error) {
 	in, err := w.instanceFor(ctx, i, op)
 	if err != nil {
@@ -275,16 +279,15 @@ func (w *Worker) bindingFor(ctx context.Context, i lifecycle.Instance, b lifecyc
 	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.ServiceID, b.PlanID
 	in.Settings = w.settings(b.ServiceID, b.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
-	parameters, err := w.open(ctx, b.Key, vault.Parameters, b.Parameters)
-	if err != nil {
+	out := provider.Binding{
+		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
+	}
+	if op.Kind.Deletes() {
+		return out, nil
+	}
+	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Parameters); err != nil {
 		return provider.Binding{}, err
 	}
-	out := provider.Binding{
-		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation,
-		AppGUID: b.AppGUID, Route: b.Route, Parameters: parameters,
-	}
-	if op.Kind == lifecycle.Bind {
-		out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
-	}
+	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
 	return out, err
 }

@@ -13,7 +13,8 @@
 //
 //   - delay_seconds: how long the operation takes, also a synchronous one. The
 //     parameters of an instance count for its deprovision, those of a binding
-//     for its unbind;
+//     for its unbind: the thing remembers what they ask of its deletion, which
+//     is given no parameters;
 //   - fail: true fails the operation that the parameter is given to; the name
 //     of a kind fails the operations of that kind.
 //
@@ -88,7 +89,7 @@ func (p *Provider) instanceStep(in provider.Instance) (step, error) {
 	var err error
 	s.wishes, err = p.wishesOf(in.Operation, in.Parameters, in.Settings)
 	tags := provider.TagsOf(in)
-	s.wanted = Thing{Name: instanceName(in), Tags: tags, Created: s.now, Plan: in.PlanID}
+	s.wanted = Thing{Name: instanceName(in), Tags: tags, Created: s.now, Plan: in.PlanID, Removal: removalOf(in.Parameters)}
 	return s, err
 }
 
@@ -97,7 +98,10 @@ func (p *Provider) bindingStep(b provider.Binding) (step, error) {
 	var err error
 	s.wishes, err = p.wishesOf(s.op, b.Parameters, b.Instance.Settings)
 	tags := provider.BindingTagsOf(b)
-	s.wanted = Thing{Name: provider.Name(namePrefix, roleBinding, tags), Tags: tags, Created: s.now, Plan: b.Instance.PlanID}
+	s.wanted = Thing{
+		Name: provider.Name(namePrefix, roleBinding, tags), Tags: tags, Created: s.now, Plan: b.Instance.PlanID,
+		Removal: removalOf(b.Parameters),
+	}
 	return s, err
 }
 
@@ -143,7 +147,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 			return s.waiting(t), nil
 		}
 		c := s.change()
-		c.Plan = s.wanted.Plan
+		c.Plan, c.Removal = s.wanted.Plan, s.wanted.Removal
 		t = t.begun(s.now, c)
 		err = p.things.Replace(ctx, t)
 		if errors.Is(err, ErrChanged) {
@@ -163,10 +167,8 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 	if err := ctx.Err(); err != nil {
 		return provider.Status{}, err
 	}
-	// Parameters that cannot be understood must not stand in the way of a
-	// deletion: those that can be count.
-	s, _ := p.instanceStep(in)
-	return p.remove(ctx, s)
+	s, _ := p.instanceStep(in) // what the plan asks is read again where the thing is known
+	return p.remove(ctx, s, in.Settings)
 }
 
 // Bind makes the binding's thing, which is a user with a password.
@@ -215,7 +217,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 		return provider.Status{}, err
 	}
 	s, _ := p.bindingStep(b) // as in Deprovision
-	return p.remove(ctx, s)
+	return p.remove(ctx, s, b.Instance.Settings)
 }
 
 // List reads one page of everything that the demo holds.
@@ -321,7 +323,7 @@ func (p *Provider) look(ctx context.Context, s step, t Thing) (provider.Status, 
 }
 
 // remove deletes the thing of the wanted ids, whatever its incarnation.
-func (p *Provider) remove(ctx context.Context, s step) (provider.Status, error) {
+func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) (provider.Status, error) {
 	for range maxTries {
 		t, err := p.things.Get(ctx, s.wanted.Name)
 		if errors.Is(err, ErrNotFound) {
@@ -336,6 +338,7 @@ func (p *Provider) remove(ctx context.Context, s step) (provider.Status, error) 
 		if past, ok := t.past(s.op.ID); ok && past.Failed {
 			return provider.Status{}, s.asked()
 		}
+		s.wishes = p.removalWishes(s.op, t.Removal, settings)
 		if c := t.Change; c == nil || c.Operation != s.op.ID {
 			c := s.change()
 			c.Fails = c.Fails && !t.DeletionFailed

@@ -150,25 +150,32 @@ func (s *stand) must(t *testing.T, step providertest.Step) provider.Status {
 }
 
 // prepared makes what an operation of the kind needs, without delays, and
-// gives the arguments of that operation with these parameters and settings.
+// gives the arguments of that operation with these parameters and settings. A
+// deletion is given no parameters: they are those of what it deletes.
 func (s *stand) prepared(t *testing.T, kind provider.Kind, parameters string, settings map[string]any) (provider.Instance, *provider.Binding) {
 	t.Helper()
 	const quick = `{"delay_seconds":0}`
 	in := s.instance(quick)
 	b := s.binding(in, "binding-1", quick)
-	if kind != provider.KindProvision {
-		s.must(t, s.step(in, nil))
+	if kind == provider.KindDeprovision {
+		in.Parameters = json.RawMessage(parameters)
 	}
-	if kind == provider.KindUnbind {
-		s.must(t, s.step(b.Instance, &b))
+	if kind != provider.KindProvision {
+		providertest.Drive(t, s.clock, s.step(in, nil)) // it may be asked to fail
 	}
 	if kind == provider.KindBind || kind == provider.KindUnbind {
 		b.Parameters = json.RawMessage(parameters)
-	} else {
+	}
+	if kind == provider.KindUnbind {
+		providertest.Drive(t, s.clock, s.step(b.Instance, &b))
+	}
+	if in.Settings = settings; kind == provider.KindProvision || kind == provider.KindUpdate {
 		in.Parameters = json.RawMessage(parameters)
 	}
-	in.Settings = settings
 	switch kind {
+	case provider.KindDeprovision, provider.KindUnbind:
+		in.Parameters, b.Parameters, b.Instance.Parameters, b.Secret = nil, nil, nil, nil
+		return s.as(in, kind), &b
 	case provider.KindProvision:
 		return in, nil
 	case provider.KindBind:
@@ -515,7 +522,7 @@ func TestDeletionFailsOnce(t *testing.T) {
 				if kind == provider.KindDeprovision {
 					// Many operations later it is still remembered.
 					up := first
-					up.Settings = nil
+					up.Settings, up.Parameters = nil, json.RawMessage(parameters)
 					for range 20 {
 						s.must(t, s.step(s.as(up, provider.KindUpdate), nil))
 					}
@@ -959,5 +966,41 @@ func TestContentionIsPassing(t *testing.T) {
 	_, err := p.Update(t.Context(), s.as(in, provider.KindUpdate))
 	if _, failure := errors.AsType[*provider.Failure](err); failure || err == nil {
 		t.Errorf("error %v, want a plain one", err)
+	}
+}
+
+// What a deletion is like is asked of the creation, or of the last update that
+// succeeded: a deletion itself is given no parameters, since it must work when
+// they cannot be decrypted.
+func TestThingsRememberWhatIsAskedOfTheirDeletion(t *testing.T) {
+	steps := map[string]struct {
+		reason string
+		update string
+		want   time.Duration
+	}{
+		"Never":   {"the creation asked", "", 30 * time.Second},
+		"Updated": {"an update asks otherwise", `{"delay_seconds":9}`, 9 * time.Second},
+		"Dropped": {"or no more", `{}`, delay},
+		"Failed":  {"one that failed asks nothing", `{"delay_seconds":9,"fail":"update"}`, 30 * time.Second},
+	}
+	for name, c := range steps {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			in := s.instance(`{"delay_seconds":30}`)
+			s.must(t, s.step(in, nil))
+			if c.update != "" {
+				up := s.as(in, provider.KindUpdate)
+				up.Parameters = json.RawMessage(c.update)
+				providertest.Drive(t, s.clock, s.step(up, nil))
+			}
+			s.reopen(t)
+			gone := s.as(in, provider.KindDeprovision)
+			gone.Parameters = nil
+			began := s.clock.Now()
+			s.must(t, s.step(gone, nil))
+			if took := s.clock.Now().Sub(began); took != c.want {
+				t.Errorf("%s: the deletion took %v, want %v", c.reason, took, c.want)
+			}
+		})
 	}
 }

@@ -66,6 +66,8 @@ type Thing struct {
 	Ready time.Time `json:"ready,omitzero"`
 	// Plan says what an instance is.
 	Plan string `json:"plan"`
+	// Removal is what the parameters ask of its deletion, which is given none.
+	Removal Removal `json:"removal,omitzero"`
 	// Verifier recognises the password of a binding.
 	Verifier *Verifier `json:"verifier,omitempty"`
 	// Expires ends the password by itself; zero never.
@@ -91,8 +93,17 @@ type Change struct {
 	Began     time.Time     `json:"began"`
 	Ends      time.Time     `json:"ends"`
 	Fails     bool          `json:"fails,omitempty"`
-	// Plan is what an update will make of the instance.
-	Plan string `json:"plan,omitempty"`
+	// Plan and Removal are what an update will make of the instance.
+	Plan    string  `json:"plan,omitempty"`
+	Removal Removal `json:"removal,omitzero"`
+}
+
+// A Removal says how the deletion of a thing is to go.
+type Removal struct {
+	// Delay is how long it takes, in nanoseconds; nil leaves that to the plan.
+	Delay *time.Duration `json:"delay,omitempty"`
+	// Fails is the kind of deletion that fails, the first time; empty for none.
+	Fails provider.Kind `json:"fails,omitempty"`
 }
 
 // A Past is an operation that has ended.
@@ -121,7 +132,7 @@ func (t Thing) settled(now time.Time) Thing {
 		return t
 	}
 	if c.Kind == provider.KindUpdate && !c.Fails {
-		t.Plan = c.Plan
+		t.Plan, t.Removal = c.Plan, c.Removal
 	}
 	t.Change = nil
 	t.Past = append(slices.Clone(t.Past), Past{Operation: c.Operation, Kind: c.Kind, Failed: c.Fails})

@@ -83,7 +83,7 @@ func (s *scene) update(r request) request {
 func (s *scene) deprovision(r request) request {
 	in := r.instance
 	in.Operation = s.operation(provider.KindDeprovision)
-	in.Settings = s.Settings
+	in.Settings, in.Parameters = s.Settings, nil
 	return request{instance: in}
 }
 
@@ -109,7 +109,7 @@ func (s *scene) unbind(r request) request {
 	b := *r.binding
 	b.Instance.Operation = s.operation(provider.KindUnbind)
 	b.Instance.Settings = s.Settings
-	b.Secret = nil
+	b.Secret, b.Parameters, b.Instance.Parameters = nil, nil, nil
 	return request{instance: b.Instance, binding: &b}
 }
 

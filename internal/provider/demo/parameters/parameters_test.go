@@ -78,10 +78,11 @@ func whole(name string) demo.Thing {
 		Verifier: &demo.Verifier{Salt: "salt", Sum: "sum"},
 		Change: &demo.Change{
 			Operation: "op-2", Kind: provider.KindUpdate, Began: created, Ends: created.Add(time.Minute), Fails: true,
-			Plan: "plan-2",
+			Plan: "plan-2", Removal: demo.Removal{Delay: new(8 * time.Second), Fails: provider.KindDeprovision},
 		},
 		Past:           []demo.Past{{Operation: "op-1", Kind: provider.KindDeprovision, Failed: true}},
 		DeletionFailed: true,
+		Removal:        demo.Removal{Delay: new(7 * time.Second), Fails: provider.KindUnbind},
 	}
 }
 
