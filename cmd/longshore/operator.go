@@ -280,7 +280,9 @@ func newRetry() *cobra.Command {
 	c := &cobra.Command{
 		Use: "retry TOKEN", Short: "Drive an operation again, or delete what failed", Args: takes(1, 1, tokens),
 		Long: `Drive an operation that runs again, by another execution: safe at any time. Of
-what failed, it begins the deletion.`,
+what failed to be created or deleted, it begins the deletion; the platform goes
+on being told that the creation failed, until it deletes it itself. To try to
+create it again, there is recreate.`,
 		RunE:              func(c *cobra.Command, args []string) error { return retry(c.Context(), p, args[0], c.OutOrStdout()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -301,7 +303,40 @@ func retry(ctx context.Context, p place, token string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "Driven again, as attempt %d.\n\n", row.Operation.Attempt)
+	if row.Operation.Token == token {
+		_, _ = fmt.Fprintf(out, "Driven again, as attempt %d.\n\n", row.Operation.Attempt)
+	} else {
+		_, _ = fmt.Fprint(out, "What it left is being removed.\n\n")
+	}
+	return show(out, row)
+}
+
+func newRecreate() *cobra.Command {
+	var p place
+	c := &cobra.Command{
+		Use: "recreate TOKEN", Short: "Try again to create what failed to be created", Args: takes(1, 1, tokens),
+		Long: `Try once more to create an instance or a binding that failed to be created, as
+it was asked for, when what was in the way has been put right. The platform
+finds it when it repeats its request; one that has given it up is to delete it.`,
+		RunE:              func(c *cobra.Command, args []string) error { return recreate(c.Context(), p, args[0], c.OutOrStdout()) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	return c
+}
+
+// recreate begins a creation that failed once more.
+func recreate(ctx context.Context, p place, token string, out io.Writer) error {
+	console, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	row, err := console.Recreate(ctx, token)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprint(out, "It is being created again.\n\n")
 	return show(out, row)
 }
 

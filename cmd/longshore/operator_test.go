@@ -158,8 +158,12 @@ func TestOperatorsAct(t *testing.T) {
 	}
 	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
 	// What failed is deleted when it is driven again.
-	has(t, b.operate(0, "retry", token), "deprovision")
-	has(t, b.operate(1, "retry", token), "not the latest one")
+	has(t, b.operate(0, "recreate", token), "It is being created again", "provision, ")
+	has(t, b.operate(1, "recreate", token), "was not deleted by its platform")
+	again := b.provision("slow-1", "async", 3600, 202)
+	has(t, b.operate(0, "settle", again, "--failed", "Not this week either.", "--yes"), "It has failed")
+	has(t, b.operate(0, "retry", again), "What it left is being removed", "deprovision")
+	has(t, b.operate(1, "retry", again), "not the latest one")
 	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations` lists")
 }
 

@@ -41,6 +41,7 @@ import (
 type Console interface {
 	List(ctx context.Context, q operator.Query) ([]operator.Row, error)
 	Retry(ctx context.Context, token string) (operator.Row, error)
+	Recreate(ctx context.Context, token string) (operator.Row, error)
 	Settle(ctx context.Context, token, message string) (operator.Row, error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	Inventory(ctx context.Context) (ledger.Inventory, error)
@@ -190,6 +191,10 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 			row, err := c.Retry(ctx, a.Token)
 			return tell{Rows: []operator.Row{row}}, err
 		},
+		"recreate": func(ctx context.Context, a ask) (tell, error) {
+			row, err := c.Recreate(ctx, a.Token)
+			return tell{Rows: []operator.Row{row}}, err
+		},
 		"settle": func(ctx context.Context, a ask) (tell, error) {
 			row, err := c.Settle(ctx, a.Token, a.Message)
 			return tell{Rows: []operator.Row{row}}, err
@@ -292,6 +297,12 @@ func (r remote) List(ctx context.Context, q operator.Query) ([]operator.Row, err
 // Retry implements Console.
 func (r remote) Retry(ctx context.Context, token string) (operator.Row, error) {
 	t, err := r.ask(ctx, "retry", ask{Token: token})
+	return t.row(), err
+}
+
+// Recreate implements Console.
+func (r remote) Recreate(ctx context.Context, token string) (operator.Row, error) {
+	t, err := r.ask(ctx, "recreate", ask{Token: token})
 	return t.row(), err
 }
 

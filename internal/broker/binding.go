@@ -50,11 +50,18 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		if err != nil {
 			return BindResult{}, err
 		}
+		if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
+			i, err := b.Records.Instance(ctx, q.key().InstanceKey(), b.Now())
+			if err != nil {
+				return BindResult{}, err
+			}
+			r = r.Of(i)
+		}
 		same, err := b.sameBinding(ctx, r, q)
 		if err != nil {
 			return BindResult{}, err
 		}
-		answer, err := r.OnBind(same, q.Received, b.Now())
+		answer, err := r.OnBind(same, asynchronously(q.Caller), q.Received, b.Now())
 		if err != nil {
 			if unknown := b.unknownPlan(q); !same && r.ServiceID != "" && unknown != nil {
 				return BindResult{}, unknown // CLI-07: 400 comes before 409
@@ -65,6 +72,8 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		case lifecycle.Exists:
 			grant, err := b.grant(ctx, r)
 			return BindResult{Result{Effect: Done}, grant}, err
+		case lifecycle.Stays:
+			return BindResult{Result: b.stays(r.Course)}, nil
 		case lifecycle.Join:
 			later, err := joins(r.Operation, asynchronously(q.Caller))
 			if err != nil {
@@ -261,9 +270,10 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Gran
 // finishBind answers now or later, as finishProvision does.
 func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Binding, later bool, success Effect) (BindResult, error) {
 	result, err := b.follow(ctx, r.Course, later, success)
+	if errors.Is(err, errTooSlow) && asynchronously(q.Caller) {
+		result, err = b.follow(ctx, r.Course, true, success)
+	}
 	switch {
-	case errors.Is(err, errTooSlow) && asynchronously(q.Caller):
-		return BindResult{Result: b.accepted(r.Course)}, nil
 	case errors.Is(err, errTooSlow):
 		if err := b.undo(ctx, q.Caller, r.Course.Token()); err != nil {
 			b.Log.ErrorContext(ctx, "a bind that took too long could not be turned into a deletion", "error", err)

@@ -190,7 +190,14 @@ func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
 func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, success Effect) (Result, error) {
 	logs.AddOperation(ctx, c.Token())
 	if later {
-		return b.accepted(c), nil
+		promised, err := b.promise(ctx, c)
+		if err != nil {
+			return Result{}, err
+		}
+		if promised.Runs(c.Token()) {
+			return b.accepted(promised), nil
+		}
+		return b.ended(ctx, c.Token(), success) // in between
 	}
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	wait, cancel := context.WithTimeout(ctx, b.SynchronousWait)
@@ -198,7 +205,44 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, suc
 	if err := b.Engine.Finish(wait, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
 	}
-	op, err := b.operation(ctx, ref.Token)
+	return b.ended(ctx, ref.Token, success)
+}
+
+// promise makes sure that a creation is recorded as asynchronous before its
+// token is given away: if it fails, that token goes on saying so (PROV-30).
+func (b *Broker) promise(ctx context.Context, c lifecycle.Course) (lifecycle.Course, error) {
+	if _, changes := c.Promised(); !changes {
+		return c, nil
+	}
+	return decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
+		return b.change(ctx, c.Token(), lifecycle.Course.Promised)
+	})
+}
+
+// change writes what becomes of the course of a record, while the token's
+// operation runs there, and gives the course as it is then.
+func (b *Broker) change(ctx context.Context, t lifecycle.Token, to func(lifecycle.Course) (lifecycle.Course, bool)) (lifecycle.Course, error) {
+	if t.Key.IsBinding() {
+		r, err := b.Records.Binding(ctx, t.Key, b.Now())
+		next, changes := to(r.Course)
+		if err != nil || !changes || !r.Runs(t) {
+			return r.Course, err
+		}
+		r.Course = next
+		return next, b.Records.Commit(ctx, ledger.PutBinding(r))
+	}
+	r, err := b.Records.Instance(ctx, t.Key, b.Now())
+	next, changes := to(r.Course)
+	if err != nil || !changes || !r.Runs(t) {
+		return r.Course, err
+	}
+	r.Course = next
+	return next, b.Records.Commit(ctx, ledger.PutInstance(r))
+}
+
+// ended answers for an operation that should have settled.
+func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (Result, error) {
+	op, err := b.operation(ctx, t)
 	if err != nil {
 		return Result{}, err
 	}
@@ -226,6 +270,16 @@ func tooSlow(what string) *lifecycle.Refusal {
 
 func (b *Broker) accepted(c lifecycle.Course) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
+}
+
+// stays answers a request for what has failed: with the token that says so, until
+// the platform deletes it (PROV-30). Whoever begins anew at each repetition makes
+// and fails real things without end for a platform that repeats before it polls.
+func (b *Broker) stays(c lifecycle.Course) Result {
+	return Result{
+		Effect: Accepted, RetryAfter: b.MinRetryAfter,
+		Token: lifecycle.Token{Operation: c.FailedCreation().ID, Key: c.Key},
+	}
 }
 
 // retryAfter is when to poll (FAC-16): when the operation is likely to be over,
@@ -276,6 +330,9 @@ var errNoOperation = lifecycle.Refuse(lifecycle.NotFound, "There is no operation
 func (b *Broker) operationIn(ctx context.Context, c lifecycle.Course, t lifecycle.Token) (lifecycle.Operation, error) {
 	if c.Operation != nil && c.Operation.ID == t.Operation {
 		return *c.Operation, nil
+	}
+	if failed := c.FailedCreation(); failed != nil && failed.ID == t.Operation {
+		return *failed, nil
 	}
 	past, err := b.Records.PastOperation(ctx, t.Operation, b.Now())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -38,7 +39,26 @@ type desk struct {
 	settles bool // Finish settles the operation well
 	// finishing, if there is one, is what Finish does instead.
 	finishing func()
+	// during happens while a request waits, once.
+	during func(lifecycle.Token)
 }
+
+// either is an offering whose instances and bindings may be answered now or later.
+var either = catalog.Source{Name: "either", FS: fstest.MapFS{"either.yaml": {Data: []byte(`
+id: 31e9f4e2-9d0c-4a55-8d0d-6d9a1f1f7d01
+name: either
+description: Now or later
+provider: demo
+bindable: true
+instances_retrievable: true
+bindings_retrievable: true
+plans:
+- id: 1f3b8d52-1fd0-4a1b-93c5-0a3a4a0b6c02
+  name: default
+  description: Now or later
+  asynchronous: allowed
+  asynchronous_binding: allowed
+`)}}}
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
@@ -47,7 +67,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS}, either)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +79,11 @@ func newDesk(t *testing.T) *desk {
 	for _, o := range offered.Offerings() {
 		d.ids[o.Name] = o.ID
 		for _, p := range o.Plans {
-			if o.Name == "demo" {
+			switch o.Name {
+			case "demo":
 				d.ids[p.Name] = p.ID
+			case "either":
+				d.ids["of either"] = p.ID
 			}
 		}
 	}
@@ -97,6 +120,10 @@ func (d *desk) Start(context.Context, workflow.Ref) error {
 
 // Finish implements workflow.Engine.
 func (d *desk) Finish(_ context.Context, ref workflow.Ref) error {
+	if during := d.during; during != nil {
+		d.during = nil
+		during(ref.Token)
+	}
 	switch {
 	case d.finishing != nil:
 		d.finishing()

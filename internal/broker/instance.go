@@ -45,7 +45,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnProvision(same, q.Received, b.Now())
+		answer, err := i.OnProvision(same, q.AcceptsIncomplete, q.Received, b.Now())
 		if err != nil {
 			if _, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
 				return Result{}, unknown // CLI-07: 400 comes before 409
@@ -55,6 +55,10 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		switch answer {
 		case lifecycle.Exists:
 			return Result{Effect: Done, DashboardURL: i.Attributes.DashboardURL}, nil
+		case lifecycle.Stays:
+			r := b.stays(i.Course)
+			r.DashboardURL = i.Attributes.DashboardURL // PROV-34
+			return r, nil
 		case lifecycle.Join:
 			later, err := joins(i.Operation, q.AcceptsIncomplete)
 			if err != nil {
@@ -123,7 +127,7 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance, later bool, success Effect) (Result, error) {
 	r, err := b.follow(ctx, i.Course, later, success)
 	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.accepted(i.Course), nil
+		r, err = b.follow(ctx, i.Course, true, success)
 	}
 	if err == nil {
 		r.DashboardURL = i.Attributes.DashboardURL

@@ -34,6 +34,9 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 		return Poll{}, lifecycle.Refuse(lifecycle.NotFound, "There is no %s with this id.", what)
 	}
 	op, recognised := *c.Operation, false
+	if failed := c.FailedCreation(); failed != nil {
+		op = *failed // what the broker has done about it since is nobody's request
+	}
 	if t, err := lifecycle.ParseToken(token); err == nil && t.Key == key {
 		switch found, err := b.operationIn(ctx, c, t); {
 		case err == nil:

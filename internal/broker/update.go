@@ -206,7 +206,7 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Instance, q Update
 func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Instance, later bool) (Result, error) {
 	r, err := b.follow(ctx, i.Course, later, Done)
 	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.accepted(i.Course), nil
+		r, err = b.follow(ctx, i.Course, true, Done)
 	}
 	if target := i.Operation.Target; err == nil && target != nil && target.DashboardURL != i.Attributes.DashboardURL {
 		r.DashboardURL = target.DashboardURL

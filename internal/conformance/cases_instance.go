@@ -139,7 +139,7 @@ func provisionCases() []Case {
 			steps: []step{{anew(provisionBody), refused(concurrencyError)}}},
 		{ID: "PROV-30", Title: "another request after a failed provision conflicts", given: provisionFailed,
 			steps: []step{{anew(provisionBody.with("space_guid", "$space2").with("context.space_guid", "$space2")), status(409)}}},
-		{ID: "PROV-30/again", Level: Recommended, Title: "an identical request after a failed provision begins again", given: provisionFailed,
+		{ID: "PROV-30/again", Level: Recommended, Title: "an identical request after a failed provision begins again, or is told of the failure", given: provisionFailed,
 			steps: []step{{anew(provisionBody), made}}},
 		{ID: "PROV-32", Title: "every request is answered within a minute", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "PROV-35", Title: "an instance can be bound as soon as it was answered 201", given: ready, needs: []need{synchronous, bindSync},

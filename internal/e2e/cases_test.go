@@ -231,7 +231,7 @@ func httpCases() []httpCase {
 		{rule: "PROV-28", given: deleted, method: "PUT", path: "I", body: sync1, status: 201},
 		{rule: "PROV-29", given: deleting, method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"delay_seconds":2}}`, status: 422, has: conflictError("ConcurrencyError")},
 		{rule: "PROV-29", given: deleting, method: "PUT", path: "I" + async, body: sync1, status: 409},
-		{rule: "PROV-30", given: provisionedBad, method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202, has: []string{"operation"}},
+		{rule: "PROV-30", given: provisionedBad, method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202, has: []string{`operation="$operation"`}},
 		{rule: "PROV-30", given: provisionedBad, method: "PUT", path: "I" + async, body: sync1, status: 409},
 		{rule: "PROV-33 a provider's failure", method: "PUT", path: "I", body: strings.Replace(sync1, `"a":1`, `"fail":true`, 1), status: 500, has: []string{"description"}, then: &then{path: "I/last_operation", status: 200, has: []string{`state="failed"`}}},
 

@@ -11,7 +11,7 @@ import (
 
 // What a request comes to: the name of an answer, or the status of a refusal.
 const (
-	begin, join, exists, missing = "begin", "join", "exists", "missing"
+	begin, join, stays, exists, missing = "begin", "join", "stays", "exists", "missing"
 
 	ok = "ok"
 	// ce is 422 with the code of a concurrency error, cannot is 422 without
@@ -22,7 +22,7 @@ const (
 func outcome(t *testing.T, a lifecycle.Answer, err error) string {
 	t.Helper()
 	if err == nil {
-		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Exists: exists, lifecycle.Missing: missing}
+		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Stays: stays, lifecycle.Exists: exists, lifecycle.Missing: missing}
 		if known[a] == "" {
 			t.Errorf("answer %d is none", a)
 		}
@@ -84,7 +84,7 @@ func TestInstanceAnswers(t *testing.T) {
 		"ProvisionFailed": {
 			reason: "PROV-30, DEPR-12, GETI-07, BIND-17",
 			paths:  []path{{create, failed}, {create, failed, create, failed}},
-			want:   row{begin, conflict, cannot, cannot, begin, notFound, cannot, ok},
+			want:   row{stays, conflict, cannot, cannot, begin, notFound, cannot, ok},
 		},
 		"Updating": {
 			reason: "CONC-01, UPD-21, UPD-22, DEPR-09, GETI-04, BIND-17, CONC-08",
@@ -139,7 +139,7 @@ func TestInstanceAnswers(t *testing.T) {
 				covered[i.State] = true
 				before := deepCopy(i)
 				put := func(same bool) string {
-					a, err := i.OnProvision(same, at(60), at(60))
+					a, err := i.OnProvision(same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
 				patch := func(same bool) string {
@@ -179,7 +179,7 @@ func TestBindingAnswers(t *testing.T) {
 		"NeverExisted": {"UNB-02, GETB-02", []path{{}}, row{begin, begin, missing, notFound}},
 		"Binding":      {"BIND-23, UNB-08, GETB-02", []path{{create}, {entombs, create}, {create, failed, create}}, row{join, conflict, begin, notFound}},
 		"Bound":        {"BIND-02, BIND-03, UNB-01, GETB-01", []path{{create, succeed}, {create, gone, create, succeed}}, row{exists, conflict, begin, ok}},
-		"BindFailed":   {"UNB-11, GETB-02", []path{{create, failed}}, row{begin, conflict, begin, notFound}},
+		"BindFailed":   {"UNB-11, GETB-02", []path{{create, failed}}, row{stays, conflict, begin, notFound}},
 		"Unbinding":    {"UNB-06, GETB-03", []path{{create, remove}, {create, succeed, remove}, {create, remove, failed, remove}}, row{ce, conflict, join, ce}},
 		"UnbindFailed": {"UNB-03", []path{{create, remove, failed}, {create, succeed, remove, failed}}, row{cannot, conflict, begin, ok}},
 		"Unbound": {
@@ -196,7 +196,7 @@ func TestBindingAnswers(t *testing.T) {
 				covered[b.State] = true
 				before := deepCopy(b)
 				put := func(same bool) string {
-					a, err := b.OnBind(same, at(60), at(60))
+					a, err := b.OnBind(same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
 				deleted, err := b.OnUnbind(at(60), at(60))
@@ -275,11 +275,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 				want     string
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
-					a, err := p.instance.OnProvision(same, put.received, at(8))
+					a, err := p.instance.OnProvision(same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the instance, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
-					a, err = p.binding.OnBind(same, put.received, at(8))
+					a, err = p.binding.OnBind(same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the binding, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
@@ -293,7 +293,7 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 // clients know (ERR-04).
 func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
-	_, put := updating.OnProvision(true, at(60), at(60))
+	_, put := updating.OnProvision(true, true, at(60), at(60))
 	_, patch := updating.OnUpdate(false, at(60), at(60))
 	_, deletion := updating.OnDeprovision(at(60), at(60))
 	for what, err := range map[string]error{

@@ -31,24 +31,25 @@ type Binding struct {
 }
 
 // OnBind answers a PUT of a binding (checklist section 14.2). Same says
-// whether the request equals the recorded one.
-func (b Binding) OnBind(same bool, received, now time.Time) (Answer, error) {
-	switch b.State {
-	case Absent:
+// whether the request equals the recorded one, permitted that the client
+// understands a 202.
+func (b Binding) OnBind(same, permitted bool, received, now time.Time) (Answer, error) {
+	switch seen := b.Seen(); {
+	case seen == Absent:
 		return Begin, nil
+	case seen == Ready && b.lost(): // and with it what the request would be compared to
+		return 0, refuseLost()
+	case seen != Deleted && !same:
+		return 0, Refuse(Conflict, "A service binding with this id exists with other attributes; use another id.")
+	case permitted && b.FailedCreation() != nil:
+		return Stays, nil
+	}
+	switch b.State {
 	case Deleted:
 		if b.overtaken(received, now) {
 			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service binding."}
 		}
 		return Begin, nil
-	}
-	if b.State == Ready && b.lost() { // and with it what the request would be compared to
-		return 0, refuseLost()
-	}
-	if !same {
-		return 0, Refuse(Conflict, "A service binding with this id exists with other attributes; use another id.")
-	}
-	switch b.State {
 	case Creating:
 		return Join, nil
 	case CreateFailed:
@@ -82,13 +83,22 @@ func (b Binding) OnUnbind(received, now time.Time) (Answer, error) {
 	}
 }
 
+// Of is the binding as it stands with its instance: what failed on one that is
+// gone is forgotten with it.
+func (b Binding) Of(i Instance) Binding {
+	if i.State == Absent || i.State == Deleted || i.Incarnation != b.InstanceIncarnation {
+		b.Failed = nil
+	}
+	return b
+}
+
 // OnSucceed answers whether another binding of the instance may succeed this
 // one, which goes on being valid beside it (ROT-03, ROT-04, ROT-06).
 func (b Binding) OnSucceed(instance string) error {
-	switch {
-	case b.State == Ready && b.InstanceIncarnation == instance:
+	switch seen := b.Seen(); {
+	case seen == Ready && b.InstanceIncarnation == instance:
 		return nil
-	case b.State == Creating, b.State == Deleting:
+	case seen == Creating, seen == Deleting:
 		return RefuseConcurrent()
 	default: // Absent, CreateFailed, DeleteFailed, Deleted; what an earlier instance had
 		return Refuse(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
@@ -99,7 +109,7 @@ func (b Binding) OnSucceed(instance string) error {
 // removed it does not say that there is none: platforms that go by a GET would
 // forget it, and its removal may yet fail.
 func (b Binding) OnRead() error {
-	switch b.State {
+	switch b.Seen() {
 	case Ready, DeleteFailed:
 		if b.lost() {
 			return refuseLost()
@@ -154,10 +164,10 @@ func (b Binding) Entomb(key Key, now, received time.Time) (Binding, error) {
 		return b, err
 	}
 	b.Course = b.clone()
-	b.Key = key
+	b.Key, b.Failed = key, nil
 	b.deleteReceived(received, now)
 	b.entomb(now)
-	return b, nil
+	return b.stripped(), nil
 }
 
 // Succeed settles the current operation well; grant is what a bind gave.
@@ -198,7 +208,7 @@ func (b Binding) Remove(now, asked time.Time) (Binding, error) {
 		return b, err
 	}
 	b.Course = b.clone()
-	b.State = state
+	b.State, b.Failed = state, nil
 	b.deleteReceived(asked, now)
 	if b.InProgress() {
 		phase, description := Succeeded, ""
@@ -213,10 +223,13 @@ func (b Binding) Remove(now, asked time.Time) (Binding, error) {
 	return b.stripped(), nil
 }
 
-// stripped is a tombstone that keeps no secret and no user's data.
+// stripped is a tombstone that keeps no secret and no user's data, but what it
+// takes to recognise the request that failed.
 func (b Binding) stripped() Binding {
-	b.Parameters, b.Secret, b.Grant, b.Context = nil, nil, nil, nil
-	b.AppGUID, b.Route, b.Predecessor = "", "", ""
+	b.Secret, b.Grant, b.Context = nil, nil, nil
+	if b.Failed == nil {
+		b.Parameters, b.AppGUID, b.Route, b.Predecessor = nil, "", "", ""
+	}
 	return b
 }
 

@@ -17,6 +17,10 @@ type Course struct {
 	State     State      `json:"state"`
 	Operation *Operation `json:"operation,omitempty"`
 	Leases    []Lease    `json:"leases,omitempty"`
+	// Failed is a creation that failed asynchronously, and that another operation
+	// has taken the place of which the broker began by itself: to the platform,
+	// what it asked for has failed, until it deletes it (PROV-30).
+	Failed *FailedOperation `json:"failed,omitempty"`
 	// Wary says that a call of an overtaken operation may have been on its
 	// way when its lease ran out: one look does not prove an absence.
 	Wary bool `json:"wary,omitempty"`
@@ -87,6 +91,46 @@ func (c Course) Forgotten(now time.Time) bool {
 	return c.State == Deleted && !c.Expires.IsZero() && !now.Before(c.Expires)
 }
 
+// FailedCreation is the creation that failed and that the platform was told of
+// by its token: repeating it is answered with that token until the platform has
+// deleted what failed (PROV-30). Nil if there is none.
+func (c Course) FailedCreation() *Operation {
+	if op := c.Operation; c.State == CreateFailed && op.asynchronous() {
+		return op
+	}
+	return c.remembered().operation()
+}
+
+// remembered is Failed where it counts. Otherwise a program that does not know
+// it has let it stand, and begun something else.
+func (c Course) remembered() *FailedOperation {
+	if op := c.Operation; op == nil || !op.Own || !op.Kind.Deletes() {
+		return nil
+	}
+	return c.Failed
+}
+
+// Seen is the state as the platform sees it: what failed to be created stays so,
+// whatever the broker itself does about it.
+func (c Course) Seen() State {
+	if c.remembered() != nil {
+		return CreateFailed
+	}
+	return c.State
+}
+
+// Promised records that a request was answered with the token of a creation that
+// another one waits for: what fails then fails asynchronously. It reports whether
+// that changes anything.
+func (c Course) Promised() (Course, bool) {
+	if !c.InProgress() || !c.Operation.Kind.Creates() || c.Operation.asynchronous() {
+		return c, false
+	}
+	c = c.clone()
+	c.Operation.Promised = true
+	return c, true
+}
+
 // clone copies what methods change, so that no method changes its receiver's
 // operation or leases.
 func (c Course) clone() Course {
@@ -101,6 +145,7 @@ func (c Course) clone() Course {
 // begin makes op the current operation and gives back the one it replaces.
 func (c *Course) begin(s Start, kind Kind) *PastOperation {
 	past, started := c.past(s.Now), after(s.Now, c.last())
+	c.Failed = c.failedBefore(s, kind)
 	c.Operation = s.operation(kind)
 	c.Operation.Started = started
 	c.AbsentSince = time.Time{}
@@ -116,6 +161,19 @@ func (c *Course) begin(s Start, kind Kind) *PastOperation {
 		c.createReceived(s.Received, s.Now)
 	}
 	return past
+}
+
+// failedBefore is the failed creation that is to be remembered beside an
+// operation that begins: only one of the broker's own deletions leaves it so.
+func (c Course) failedBefore(s Start, kind Kind) *FailedOperation {
+	if !s.Own || !kind.Deletes() {
+		return nil
+	}
+	op := c.Operation
+	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.asynchronous() {
+		return c.remembered()
+	}
+	return &FailedOperation{ID: op.ID, Kind: op.Kind, Percent: op.Percent, Description: op.Description, Started: op.Started, Settled: op.Settled}
 }
 
 // past is the operation as it is remembered once another takes its place: one

@@ -57,16 +57,24 @@ type Answer int
 const (
 	Begin   Answer = iota + 1 // begin a new operation
 	Join                      // the same operation runs already
+	Stays                     // it has failed, and stays so until it is deleted
 	Exists                    // it is so already
 	Missing                   // nothing to delete
 )
 
 // OnProvision answers a PUT (checklist section 14.1). Same says whether the
 // attributes equal the current ones; it means nothing where there are none.
-func (i Instance) OnProvision(same bool, received, now time.Time) (Answer, error) {
-	switch i.State {
-	case Absent:
+// Permitted says that the client understands a 202.
+func (i Instance) OnProvision(same, permitted bool, received, now time.Time) (Answer, error) {
+	switch seen := i.Seen(); {
+	case seen == Absent:
 		return Begin, nil
+	case seen != Deleted && !same:
+		return 0, Refuse(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
+	case permitted && i.FailedCreation() != nil:
+		return Stays, nil
+	}
+	switch i.State {
 	case Deleted:
 		// A PUT that was sent before the deletion and arrives after it: the
 		// platform believes the instance gone (ORB-03).
@@ -74,11 +82,6 @@ func (i Instance) OnProvision(same bool, received, now time.Time) (Answer, error
 			return 0, &Refusal{Reason: ConcurrencyError, Message: "A later request deleted this service instance."}
 		}
 		return Begin, nil
-	}
-	if !same {
-		return 0, Refuse(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
-	}
-	switch i.State {
 	case Creating:
 		return Join, nil
 	case CreateFailed:
@@ -98,7 +101,7 @@ func (i Instance) OnProvision(same bool, received, now time.Time) (Answer, error
 // OnUpdate answers a PATCH. Same says whether a running update leads to the
 // attributes that the request asks for.
 func (i Instance) OnUpdate(same bool, received, now time.Time) (Answer, error) {
-	switch i.State {
+	switch i.Seen() {
 	case Absent, Deleted:
 		return 0, refuseNoInstance()
 	case Ready:
@@ -143,7 +146,7 @@ func (i Instance) OnDeprovision(received, now time.Time) (Answer, error) {
 
 // OnRead answers a GET.
 func (i Instance) OnRead() error {
-	switch i.State {
+	switch i.Seen() {
 	case Ready, DeleteFailed:
 		return nil
 	case Updating, Deleting:
@@ -156,7 +159,7 @@ func (i Instance) OnRead() error {
 // OnBind says whether a new binding may begin. A request from before a deletion
 // meant the instance that had this id then.
 func (i Instance) OnBind(received, now time.Time) error {
-	switch i.State {
+	switch i.Seen() {
 	case Absent, Deleted:
 		return refuseNoInstance()
 	case Ready:
@@ -196,7 +199,7 @@ func refuseEarlierInstance() *Refusal {
 }
 
 func refuseHalfMade() *Refusal {
-	return Refuse(Unprocessable, "The service instance could not be created; delete it, or provision it again.")
+	return Refuse(Unprocessable, "The service instance could not be created; delete it.")
 }
 
 func refuseHalfDeleted() *Refusal {
@@ -269,10 +272,20 @@ func (i Instance) Entomb(key Key, now, received time.Time) (Instance, error) {
 		return i, err
 	}
 	i.Course = i.clone()
-	i.Key = key
+	i.Key, i.Failed = key, nil
 	i.deleteReceived(received, now)
 	i.entomb(now)
-	return i, nil
+	return i.stripped(), nil
+}
+
+// stripped is a tombstone that keeps no user's data, but what it takes to look
+// again, and to recognise the request that failed.
+func (i Instance) stripped() Instance {
+	i.Unusable = false
+	if i.Failed == nil {
+		i.Attributes = Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
+	}
+	return i
 }
 
 // SetContext replaces the platform's context: no work, no operation (UPD-15).
@@ -295,8 +308,7 @@ func (i Instance) Succeed(now time.Time) (Instance, error) {
 		i.Attributes, i.Operation.Target = *i.Operation.Target, nil
 		i.Unusable, i.Updated = false, i.Operation.Settled
 	case Deprovision:
-		// A tombstone keeps no user's data, but what it takes to look again.
-		i.Attributes, i.Unusable = Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, false
+		i = i.stripped()
 	}
 	return i, nil
 }

@@ -20,6 +20,9 @@ const (
 // Deletes reports whether the operation removes what it works on.
 func (k Kind) Deletes() bool { return k == Deprovision || k == Unbind }
 
+// Creates reports whether the operation makes what it works on.
+func (k Kind) Creates() bool { return k == Provision || k == Bind }
+
 // Phase is how far an operation is. Its values are the wire's (LOP-01).
 type Phase string
 
@@ -75,6 +78,8 @@ type Operation struct {
 	Faults int `json:"faults,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
+	// Promised says that another request was given the operation's token.
+	Promised bool `json:"promised,omitempty"`
 	// Own says that the broker began it by itself: no platform polls it.
 	Own bool `json:"own,omitempty"`
 	// Expected is how long it was likely to take when it began; zero if that
@@ -96,6 +101,28 @@ type Operation struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Unknown are its members that only a newer program knows.
 	Unknown Unknown `json:"-"`
+}
+
+// asynchronous reports whether a platform was given the operation's token, and
+// so learns from it how it ends.
+func (op *Operation) asynchronous() bool { return !op.Synchronous || op.Promised }
+
+// A FailedOperation is what a platform is told of an operation that has failed.
+type FailedOperation struct {
+	ID          string    `json:"id"`
+	Kind        Kind      `json:"kind"`
+	Percent     int       `json:"percent,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Started     time.Time `json:"started"`
+	Settled     time.Time `json:"settled"`
+}
+
+// operation is the same as an operation; nil of nil.
+func (f *FailedOperation) operation() *Operation {
+	if f == nil {
+		return nil
+	}
+	return &Operation{ID: f.ID, Kind: f.Kind, Phase: Failed, Percent: f.Percent, Description: f.Description, Started: f.Started, Settled: f.Settled}
 }
 
 // An Asker is who asked for an operation.

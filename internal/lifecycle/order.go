@@ -71,12 +71,14 @@ func (c *Course) deleteReceived(at, now time.Time) {
 
 // AskedAgain records that the deletion which runs was asked for once more, and
 // reports whether that changes anything. What was sent between the two requests
-// is as overtaken as what was sent before the first (ORB-03).
+// is as overtaken as what was sent before the first (ORB-03), and what failed
+// before is forgotten (PROV-30).
 func (c Course) AskedAgain(received, now time.Time) (Course, bool) {
-	before := c.DeleteReceived
+	before := c
 	c = c.clone()
 	c.deleteReceived(received, now)
-	return c, !c.DeleteReceived.Equal(before)
+	c.Failed = nil
+	return c, before.Failed != nil || !c.DeleteReceived.Equal(before.DeleteReceived)
 }
 
 // earlier: no request arrives after it is decided, whatever its time says.

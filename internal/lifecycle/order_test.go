@@ -132,13 +132,13 @@ func TestTheOrderOfRequests(t *testing.T) {
 			received, now := tc.when.received, tc.when.now
 			answered := func(a lifecycle.Answer, err error) string { return outcome(t, a, err) }
 			got := row{
-				Put:    answered(tc.is.instance.OnProvision(true, received, now)),
+				Put:    answered(tc.is.instance.OnProvision(true, true, received, now)),
 				Delete: answered(tc.is.instance.OnDeprovision(received, now)),
 				Patch:  answered(tc.is.instance.OnUpdate(false, received, now)),
 				Bind:   allowed(t, tc.is.instance.OnBind(received, now)),
 			}
 			same(t, tc.reason, tc.want, got)
-			if b := answered(tc.is.binding.OnBind(true, received, now)); b != tc.want.Put {
+			if b := answered(tc.is.binding.OnBind(true, true, received, now)); b != tc.want.Put {
 				t.Errorf("%s: a PUT of the binding: %s, want %s", tc.reason, b, tc.want.Put)
 			}
 			if b := answered(tc.is.binding.OnUnbind(received, now)); b != tc.want.Delete {
@@ -156,7 +156,7 @@ func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := b.OnBind(true, at(15), at(40)); outcome(t, a, err) != ce {
+	if a, err := b.OnBind(true, true, at(15), at(40)); outcome(t, a, err) != ce {
 		t.Errorf("a late bind: %v %v", a, err)
 	}
 	b, _, err = b.BeginBind(start("again", at(30)), bindingKey, bound("small"))

@@ -551,7 +551,7 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // A new field of a record must be thought of in a tombstone: this lists those
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
-	stays := map[string]bool{
+	keeps := map[string]bool{
 		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true, "Leases": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
 		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
@@ -563,7 +563,7 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 				switch f := v.Type().Field(n); {
 				case f.Name == "Course", f.Name == "Attributes":
 					walk(v.Field(n))
-				case !stays[f.Name] && !v.Field(n).IsZero():
+				case !keeps[f.Name] && !v.Field(n).IsZero():
 					fields = append(fields, f.Name)
 				}
 			}

@@ -152,6 +152,9 @@ func (c *Console) row(course lifecycle.Course, serviceID, planID string) Row {
 	case course.State == lifecycle.Deleted:
 		r.Note = "is remembered until " + course.Expires.UTC().Format(time.RFC3339)
 	}
+	if course.State != lifecycle.CreateFailed && course.FailedCreation() != nil {
+		r.Note += "; until the platform deletes it, it is told that the creation failed"
+	}
 	return r
 }
 
@@ -252,49 +255,63 @@ func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, i 
 	} else {
 		i, err = c.Records.Instance(ctx, t.Key, c.Now())
 	}
-	if err == nil && (i.Operation == nil || i.Operation.ID != t.Operation) {
-		err = refuse("the operation is not the latest one of what it is of: nothing was done")
-	}
 	return t, i, b, err
 }
 
+// latest refuses a token that is not of the record's latest operation.
+func latest(t lifecycle.Token, c lifecycle.Course) error {
+	if c.Operation == nil || c.Operation.ID != t.Operation {
+		return refuse("the operation is not the latest one of what it is of: nothing was done")
+	}
+	return nil
+}
+
+// start is what an operation begins with that an operator asks for.
+func (c *Console) start(timeout time.Duration) lifecycle.Start {
+	return lifecycle.Start{ID: c.NewID(), Now: c.Now(), Timeout: timeout, Own: true}
+}
+
 // Retry drives an operation that runs again, under a new attempt; of one that
-// has failed to create or to delete, it begins the deletion.
+// has failed to create or to delete, it begins the deletion. The platform goes on
+// being told that the creation has failed, until it deletes it (PROV-30).
 func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
 	return decide(func() (Row, error) { return c.retry(ctx, token) })
 }
 
 func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	t, i, b, err := c.find(ctx, token)
+	if err == nil {
+		err = latest(t, i.Course)
+	}
 	if err != nil {
 		return Row{}, err
 	}
-	now := c.Now()
 	course := i.Course
-	start := lifecycle.Start{ID: c.NewID(), Now: now, Timeout: c.OperationTimeout, Own: true}
 	var past *lifecycle.PastOperation
 	failed := course.State == lifecycle.CreateFailed || course.State == lifecycle.DeleteFailed
 	switch {
 	case course.InProgress():
-		course = course.Redriven(now)
+		course = course.Redriven(c.Now())
 		i.Course, b.Course = course, course
 	case failed && t.Key.IsBinding():
-		b, past, err = b.BeginUnbind(start)
-		course = b.Course
+		b, past, err = b.BeginUnbind(c.start(c.OperationTimeout))
 	case failed:
-		i, past, err = i.BeginDeprovision(start)
-		course = i.Course
+		i, past, err = i.BeginDeprovision(c.start(c.OperationTimeout))
 	default:
 		err = refuse("it is %q: only what runs can be driven again, and what failed to be created or deleted can be deleted", course.State)
 	}
 	if err != nil {
 		return Row{}, err
 	}
-	record, row := ledger.PutInstance(i), c.instance(i)
 	if t.Key.IsBinding() {
-		record, row = ledger.PutBinding(b), c.binding(b)
+		return c.drive(ctx, b.Course, c.binding(b), ledger.PutBinding(b), ledger.PutPast(past))
 	}
-	if err := c.Records.Commit(ctx, record, ledger.PutPast(past)); err != nil {
+	return c.drive(ctx, i.Course, c.instance(i), ledger.PutInstance(i), ledger.PutPast(past))
+}
+
+// drive commits what an operator asked for, and starts it.
+func (c *Console) drive(ctx context.Context, course lifecycle.Course, row Row, changes ...ledger.Change) (Row, error) {
+	if err := c.Records.Commit(ctx, changes...); err != nil {
 		return Row{}, err
 	}
 	if c.Start == nil {
@@ -315,6 +332,9 @@ func (c *Console) Settle(ctx context.Context, token, message string) (Row, error
 
 func (c *Console) settle(ctx context.Context, token, message string) (Row, error) {
 	t, i, b, err := c.find(ctx, token)
+	if err == nil {
+		err = latest(t, i.Course)
+	}
 	if err != nil {
 		return Row{}, err
 	}

@@ -43,6 +43,11 @@ func TestFaultsAreNoticed(t *testing.T) {
 				i.State = lifecycle.Absent
 			}
 		}, nil)}},
+		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+			if g.verb == provision && i.State == lifecycle.CreateFailed {
+				i.State = lifecycle.Absent
+			}
+		}, nil)}},
 		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings, fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Binding) {
 			if g.verb == bind && b.State == lifecycle.Ready {
 				b.State = lifecycle.Absent

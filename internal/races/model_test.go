@@ -67,6 +67,7 @@ type operation struct {
 	phase   phase
 	deletes bool
 	waited  bool // the request that began it waits for it, or no request did
+	given   bool // another request was given its token all the same
 }
 
 // A resource is what instances and bindings have in common.

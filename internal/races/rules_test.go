@@ -152,11 +152,34 @@ func (s *state) begin(q request, a answer, success broker.Effect) bool {
 func (s state) join(current uint8, q request, a answer) []state {
 	switch {
 	case q.permitted:
+		if op := &s.operations[current]; op.waited && !op.deletes {
+			op.given = true
+		}
 		return s.provided(q.part == whole && a.effect == broker.Accepted && a.operation == current)
 	case s.operations[current].waited:
 		return s.provided(q.part == arrival && (a.effect == 0 || a.effect == broker.Done) && a.operation == current)
 	}
 	return s.refused(a, lifecycle.AsyncRequired)
+}
+
+// told reports whether an operation that has failed goes on saying so (PROV-30):
+// not one that only told whoever waited for it.
+func (s state) told(current uint8) bool {
+	op := s.operations[current]
+	return op.phase == failed && (!op.waited || op.given)
+}
+
+// again is a creation that repeats one which has failed (PROV-30): the answers
+// that begin nothing.
+func (s state) again(current uint8, q request, a answer) []state {
+	switch {
+	case !q.permitted:
+		return nil
+	case s.told(current):
+		return s.provided(q.part == whole && a.effect == broker.Accepted && a.operation == current)
+	}
+	// It joined the operation, which failed before its token could be given away.
+	return s.refused(a, lifecycle.OperationFailed)
 }
 
 // arrived is when the request counts as arrived: not after it was decided.
@@ -235,6 +258,11 @@ func (s state) departSlow(q request, a answer) []state {
 
 func (s state) provision(in instance, q request, a answer) []state {
 	same := in.parameters == q.parameters
+	if in.stage == createFailed && same {
+		if after := s.again(in.current, q, a); after != nil || s.told(in.current) && q.permitted {
+			return after
+		}
+	}
 	if in.stage.gone() || in.stage == createFailed && same {
 		begun := func(s state) []state {
 			if !s.begin(q, a, broker.Created) {
@@ -361,6 +389,10 @@ func (s state) bind(in instance, r binding, q request, a answer) []state {
 			return s.refused(a, lifecycle.Unprocessable)
 		case deleting:
 			return s.refused(a, lifecycle.ConcurrencyError)
+		case createFailed:
+			if after := s.again(r.current, q, a); after != nil || s.told(r.current) && q.permitted {
+				return after
+			}
 		}
 	}
 	begun := func(s state) []state { return s.beginBind(in, r, q, a) }

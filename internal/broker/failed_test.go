@@ -1,0 +1,381 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// fail ends an operation badly, as a worker would.
+func (d *desk) fail(token lifecycle.Token) {
+	d.Helper()
+	ctx, failure := context.Background(), lifecycle.Failure{Message: "no room"}
+	var change ledger.Change
+	if token.Key.IsBinding() {
+		b, err := d.records.Binding(ctx, token.Key, d.now())
+		if err == nil {
+			b, err = b.Fail(d.now(), failure)
+		}
+		if err != nil {
+			d.Fatal(err)
+		}
+		change = ledger.PutBinding(b)
+	} else {
+		i, err := d.records.Instance(ctx, token.Key, d.now())
+		if err == nil {
+			i, err = i.Fail(d.now(), failure)
+		}
+		if err != nil {
+			d.Fatal(err)
+		}
+		change = ledger.PutInstance(i)
+	}
+	if err := d.records.Commit(ctx, change); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// reclaim begins a deletion of the broker's own, as the reaper does.
+func (d *desk) reclaim(key lifecycle.Key) lifecycle.Token {
+	d.Helper()
+	ctx := context.Background()
+	s := lifecycle.Start{ID: d.id(), Now: d.now(), Timeout: time.Hour, Own: true}
+	var past *lifecycle.PastOperation
+	var change ledger.Change
+	if key.IsBinding() {
+		b, err := d.records.Binding(ctx, key, d.now())
+		if err == nil {
+			b, past, err = b.BeginUnbind(s)
+		}
+		if err != nil {
+			d.Fatal(err)
+		}
+		change = ledger.PutBinding(b)
+	} else {
+		i, err := d.records.Instance(ctx, key, d.now())
+		if err == nil {
+			i, past, err = i.BeginDeprovision(s)
+		}
+		if err != nil {
+			d.Fatal(err)
+		}
+		change = ledger.PutInstance(i)
+	}
+	if err := d.records.Commit(ctx, change, ledger.PutPast(past)); err != nil {
+		d.Fatal(err)
+	}
+	return lifecycle.Token{Operation: s.ID, Key: key}
+}
+
+// A kind is how an instance or a binding is asked for.
+type kind struct {
+	key         lifecycle.Key
+	before      func(d *desk) // what must be there
+	put, remove func(d *desk, c broker.Caller) (broker.Result, error)
+	other       func(d *desk, c broker.Caller) (broker.Result, error) // the same id, and not the same
+}
+
+var kinds = map[string]kind{
+	"Instance": {
+		lifecycle.Key{Platform: "p", Instance: "i"},
+		func(*desk) {},
+		func(d *desk, c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, `{"a":1}`) },
+		func(d *desk, c broker.Caller) (broker.Result, error) { return d.delete(c) },
+		func(d *desk, c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, `{"a":2}`) },
+	},
+	"Binding": {
+		lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
+		func(d *desk) {
+			if _, err := d.put("async-bind", d.caller(17, false), ""); err != nil {
+				d.Fatal(err)
+			}
+		},
+		func(d *desk, c broker.Caller) (broker.Result, error) {
+			r, err := d.bind("i", "b", "async-bind", c)
+			return r.Result, err
+		},
+		func(d *desk, c broker.Caller) (broker.Result, error) {
+			return d.Unbind(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+		},
+		func(d *desk, c broker.Caller) (broker.Result, error) {
+			r, err := d.Bind(context.Background(), broker.BindRequest{
+				Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"], AppGUID: "another",
+			})
+			return r.Result, err
+		},
+	},
+}
+
+// stays requires that the creation reads as failed, however it is asked for.
+func (d *desk) stays(when string, k kind, token lifecycle.Token) {
+	d.Helper()
+	started := d.started
+	for range 3 {
+		if r, err := k.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Accepted || r.Token != token || r.RetryAfter <= 0 {
+			d.Errorf("PROV-30: %s, the same request is answered %+v %v, want the token %v", when, r, err, token)
+		}
+	}
+	if d.started != started {
+		d.Errorf("PROV-30: %s, a repetition started something", when)
+	}
+	if _, err := k.other(d, d.caller(17, true)); reason(err) != lifecycle.Conflict {
+		d.Errorf("PROV-08: %s, another request is answered %v", when, err)
+	}
+	for _, t := range []string{token.String(), ""} {
+		if p, err := d.LastOperation(context.Background(), k.key, t); err != nil || p.Token != token || p.Operation.Phase != lifecycle.Failed || p.Operation.Description != "no room" {
+			d.Errorf("LOP-15: %s, a poll of %q: %+v %v", when, t, p, err)
+		}
+	}
+	if p, err := d.Operation(context.Background(), d.caller(17, true), token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || p.Operation.Cancelled {
+		d.Errorf("FAC-15: %s, the status: %+v %v", when, p, err)
+	}
+}
+
+// PROV-30: what failed asynchronously stays failed, under its token, until the
+// platform deletes it: also while the broker removes what is left of it, and as
+// long as it remembers that.
+func TestAFailedCreationKeepsItsToken(t *testing.T) {
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			k.before(d)
+			first, err := k.put(d, d.caller(17, true))
+			if err != nil || first.Effect != broker.Accepted {
+				t.Fatalf("%+v %v", first, err)
+			}
+			d.fail(first.Token)
+			d.stays("at once", k, first.Token)
+			d.fail(d.reclaim(k.key))
+			d.stays("when the broker could not remove it", k, first.Token)
+			removal := d.reclaim(k.key)
+			d.stays("while the broker removes it", k, first.Token)
+			// The past operation is forgotten before the tombstone is.
+			d.clock = d.clock.Add(lifecycle.Retention + time.Hour)
+			d.settle(removal)
+			d.stays("when the broker has removed it", k, first.Token)
+			if _, err := k.remove(d, d.caller(17, true)); reason(err) != lifecycle.Gone {
+				t.Errorf("DEPR-12: %v", err)
+			}
+			d.begins("after a DELETE", k, first.Token)
+		})
+	}
+}
+
+// begins requires that the id is free, and that something new begins with it.
+func (d *desk) begins(when string, k kind, before lifecycle.Token) {
+	d.Helper()
+	if r, err := k.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Accepted || r.Token == before {
+		d.Errorf("PROV-30: %s, the request is answered %+v %v", when, r, err)
+	}
+}
+
+// PROV-30: a tombstone that expires, and a platform's DELETE at any time, free
+// the id.
+func TestWhatEndsAFailedCreation(t *testing.T) {
+	ends := map[string]func(d *desk, k kind){
+		"ADeletion": func(d *desk, k kind) {
+			r, err := k.remove(d, d.caller(17, true))
+			if err != nil {
+				d.Fatal(err)
+			}
+			d.settle(r.Token)
+		},
+		"ADeletionThatJoinsTheBrokersOwn": func(d *desk, k kind) {
+			own := d.reclaim(k.key)
+			if r, err := k.remove(d, d.caller(17, true)); err != nil || r.Token != own {
+				d.Fatalf("%+v %v", r, err)
+			}
+			if _, err := k.put(d, d.caller(17, true)); reason(err) != lifecycle.ConcurrencyError {
+				d.Errorf("PROV-29: %v", err)
+			}
+			d.settle(own)
+		},
+		"Time": func(d *desk, k kind) {
+			d.settle(d.reclaim(k.key))
+			d.clock = d.clock.Add(lifecycle.Retention)
+		},
+	}
+	for name, k := range kinds {
+		for how, end := range ends {
+			t.Run(name+how, func(t *testing.T) {
+				d := newDesk(t)
+				k.before(d)
+				first, err := k.put(d, d.caller(17, true))
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.fail(first.Token)
+				end(d, k)
+				d.begins("after "+how, k, first.Token)
+			})
+		}
+	}
+}
+
+// PROV-30: a repetition that does not permit a 202 begins again: of a binding,
+// also one of a client from before version 2.14.
+func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
+	provision := func(d *desk, c broker.Caller) (broker.Result, error) {
+		return d.Provision(t.Context(), broker.ProvisionRequest{
+			Caller: c, InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids["of either"], OrganizationGUID: "o", SpaceGUID: "s",
+		})
+	}
+	bind := func(d *desk, c broker.Caller) (broker.Result, error) {
+		r, err := d.Bind(t.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids["of either"]})
+		return r.Result, err
+	}
+	tests := map[string]struct {
+		put       func(*desk, broker.Caller) (broker.Result, error)
+		api       int
+		permitted bool
+	}{
+		"Instance":     {provision, 17, false},
+		"Binding":      {bind, 17, false},
+		"BindingOfOld": {bind, 13, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			if name != "Instance" {
+				if _, err := provision(d, d.caller(17, false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first, err := tc.put(d, d.caller(17, true))
+			if err != nil || first.Effect != broker.Accepted {
+				t.Fatalf("%+v %v", first, err)
+			}
+			d.fail(first.Token)
+			if r, err := tc.put(d, d.caller(tc.api, tc.permitted)); err != nil || r.Effect != broker.Created {
+				t.Errorf("%+v %v", r, err)
+			}
+			if r, err := tc.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Done {
+				t.Errorf("what was made then: %+v %v", r, err)
+			}
+		})
+	}
+}
+
+// PROV-30: what failed synchronously was told in the answer, and its repetition
+// begins again.
+func TestASynchronousFailureIsTold(t *testing.T) {
+	d := newDesk(t)
+	d.settles, d.during = false, d.fail
+	if _, err := d.put("async", d.caller(17, false), ""); reason(err) != lifecycle.OperationFailed {
+		t.Fatal(err)
+	}
+	d.settles = true
+	if r, err := d.put("async", d.caller(17, true), ""); err != nil || r.Effect != broker.Accepted || d.started != 1 {
+		t.Errorf("%+v %v, %d started", r, err, d.started)
+	}
+}
+
+// PROV-30: a synchronous operation whose token is given to anybody is committed
+// as asynchronous first: its failure is then told by that token.
+func TestATokenOfASynchronousOperationIsAPromise(t *testing.T) {
+	tests := map[string]func(d *desk) lifecycle.Token{
+		"AfterTheWait": func(d *desk) lifecycle.Token {
+			d.settles = false
+			r, err := d.put("sync", d.caller(17, true), "")
+			if err != nil || r.Effect != broker.Accepted {
+				d.Fatalf("%+v %v", r, err)
+			}
+			d.fail(r.Token)
+			return r.Token
+		},
+		"ToAnotherRequest": func(d *desk) (given lifecycle.Token) {
+			d.settles = false
+			d.during = func(t lifecycle.Token) {
+				r, err := d.put("sync", d.caller(17, true), "")
+				if err != nil || r.Effect != broker.Accepted || r.Token != t {
+					d.Errorf("%+v %v", r, err)
+				}
+				given = r.Token
+				d.fail(t)
+			}
+			if _, err := d.put("sync", d.caller(17, false), ""); reason(err) != lifecycle.OperationFailed {
+				d.Error(err)
+			}
+			return given
+		},
+	}
+	for name, make := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			token := make(d)
+			if r, err := d.put("sync", d.caller(17, true), ""); err != nil || r.Effect != broker.Accepted || r.Token != token {
+				t.Errorf("%+v %v, want %v", r, err, token)
+			}
+		})
+	}
+}
+
+// reading does something after the n-th reading of an instance, from then.
+type reading struct {
+	broker.Records
+	n  int
+	do func()
+}
+
+func (r *reading) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
+	i, err := r.Records.Instance(ctx, key, now)
+	if r.n--; r.n == 0 {
+		r.do()
+	}
+	return i, err
+}
+
+// An operation that ends while its token is about to be given away is answered
+// by its end.
+func TestAPromiseThatComesTooLate(t *testing.T) {
+	ends := map[string]struct {
+		end  func(d *desk, t lifecycle.Token)
+		want lifecycle.Reason // -1 for created
+	}{
+		"Well":  {(*desk).settle, -1},
+		"Badly": {(*desk).fail, lifecycle.OperationFailed},
+	}
+	for name, tc := range ends {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.settles = false
+			o := d.Options
+			var token lifecycle.Token
+			d.during = func(t lifecycle.Token) { token = t }
+			// It is read to decide, to answer, and to promise.
+			o.Records = &reading{d.records, 3, func() { tc.end(d, token) }}
+			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
+				Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+			})
+			if reason(err) != tc.want || err == nil && r.Effect != broker.Created {
+				t.Errorf("%+v %v", r, err)
+			}
+		})
+	}
+}
+
+// What failed on an instance that is gone is forgotten with it: the id of a
+// binding is free on the next one.
+func TestAFailedBindGoesWithItsInstance(t *testing.T) {
+	d, k := newDesk(t), kinds["Binding"]
+	k.before(d)
+	first, err := k.put(d, d.caller(17, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fail(first.Token)
+	d.settle(d.reclaim(k.key))
+	d.stays("on the instance", k, first.Token)
+	if _, err := d.delete(d.caller(17, false)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.put(d, d.caller(17, true)); reason(err) != lifecycle.NotFound {
+		t.Errorf("BIND-06: %v", err)
+	}
+	k.before(d)
+	d.begins("on the next instance", k, first.Token)
+}

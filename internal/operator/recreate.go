@@ -1,0 +1,94 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// Recreate tries once more to create what failed to be created, as it was asked
+// for: by a new operation, which is what a repetition of the platform's request is
+// answered with from then on. The token of the one that failed goes on saying so.
+func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
+	return decide(func() (Row, error) { return c.recreate(ctx, token) })
+}
+
+func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
+	t, i, b, err := c.find(ctx, token)
+	if err != nil {
+		return Row{}, err
+	}
+	failed := i.FailedCreation()
+	if failed == nil && i.State == lifecycle.CreateFailed {
+		failed = i.Operation // told in its answer
+	}
+	switch {
+	case failed == nil:
+		return Row{}, refuse("it is %q: only what failed to be created, and was not deleted by its platform, can be created again", i.State)
+	case failed.ID != t.Operation:
+		return Row{}, refuse("the operation is not the latest creation of what it is of: nothing was done")
+	case i.State == lifecycle.Deleting:
+		return Row{}, refuse("what it left is being removed: wait until that is done")
+	case i.State == lifecycle.DeleteFailed:
+		return Row{}, refuse("what it left could not be removed: `longshore retry` tries that again")
+	case t.Key.IsBinding():
+		return c.rebind(ctx, b)
+	}
+	return c.reprovision(ctx, i)
+}
+
+func (c *Console) reprovision(ctx context.Context, i lifecycle.Instance) (Row, error) {
+	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
+	if err != nil {
+		return Row{}, err
+	}
+	i, past, err := i.BeginProvision(c.start(timeout), i.Key, i.Provider, i.Attributes)
+	if err != nil {
+		return Row{}, err
+	}
+	return c.drive(ctx, i.Course, c.instance(i), ledger.PutInstance(i), ledger.PutPast(past))
+}
+
+// rebind binds again, under the condition that its instance still allows it.
+// What the broker has removed has no secret any more to make credentials of.
+func (c *Console) rebind(ctx context.Context, b lifecycle.Binding) (Row, error) {
+	if b.State != lifecycle.CreateFailed {
+		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
+	}
+	timeout, err := c.timeout(b.ServiceID, b.PlanID)
+	if err != nil {
+		return Row{}, err
+	}
+	i, err := c.Records.Instance(ctx, b.Key.InstanceKey(), c.Now())
+	if err != nil {
+		return Row{}, err
+	}
+	var refusal *lifecycle.Refusal
+	if standing := i.OnBind(c.Now(), c.Now()); errors.As(standing, &refusal) {
+		return Row{}, refuse("its instance does not allow it: %s", refusal.Message)
+	}
+	if i.Incarnation != b.InstanceIncarnation {
+		return Row{}, refuse("its instance is another by now: delete the binding")
+	}
+	b, past, err := b.BeginBind(c.start(timeout), b.Key, b)
+	if err != nil {
+		return Row{}, err
+	}
+	return c.drive(ctx, b.Course, c.binding(b), ledger.PutBinding(b), ledger.CheckInstance(i), ledger.PutPast(past))
+}
+
+// timeout is how long a creation of a plan may take. One that has left the catalog
+// makes nothing any more.
+func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
+	_, plan, ok := c.Catalog(serviceID, planID)
+	switch {
+	case !ok:
+		return 0, refuse("its plan is not in the catalog any more: nothing was done")
+	case plan.MaximumPollingDuration > 0:
+		return time.Duration(plan.MaximumPollingDuration) * time.Second, nil
+	}
+	return c.OperationTimeout, nil
+}

@@ -1,0 +1,166 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/worker"
+)
+
+// full is a provider that makes nothing while it has no room.
+type full struct {
+	provider.Provider
+	noRoom bool
+}
+
+func (f *full) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if f.noRoom {
+		return provider.Status{}, provider.Failf("no room")
+	}
+	return f.Provider.Provision(ctx, in)
+}
+
+func (f *full) Bind(ctx context.Context, in provider.Binding) (provider.Status, error) {
+	if f.noRoom {
+		return provider.Status{}, provider.Failf("no room")
+	}
+	return f.Provider.Bind(ctx, in)
+}
+
+// failing is a site where something has failed asynchronously: an instance "i",
+// or, on one, a binding "b".
+func failing(t *testing.T, binding bool) (s *site, f *full, token lifecycle.Token) {
+	t.Helper()
+	s = newSite(t, demotest.NewMemory())
+	o := s.worker.Options
+	f = &full{Provider: o.Providers["demo"]}
+	o.Providers = map[string]provider.Provider{"demo": f}
+	s.worker = worker.New(o)
+	if binding {
+		s.ask(false, true)
+	}
+	f.noRoom = true
+	r, err := s.ask(binding, true)
+	if err != nil || r.Effect != broker.Accepted {
+		t.Fatalf("%+v %v", r, err)
+	}
+	return s, f, r.Token
+}
+
+// ask sends the same PUT at each call.
+func (s *site) ask(binding, permitted bool) (broker.Result, error) {
+	service, plan := s.plan("async-bind")
+	c := s.caller()
+	c.AcceptsIncomplete = permitted
+	if binding {
+		r, err := s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: service, PlanID: plan})
+		return r.Result, err
+	}
+	return s.broker.Provision(s.Context(), broker.ProvisionRequest{
+		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
+	})
+}
+
+func refused(err error) bool {
+	var refusal *operator.Refusal
+	return errors.As(err, &refusal)
+}
+
+// An operator has what failed created once more: the platform's next repetition
+// finds it.
+func TestRecreate(t *testing.T) {
+	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
+		t.Run(name, func(t *testing.T) {
+			s, f, failed := failing(t, binding)
+			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
+				t.Fatalf("PROV-30: %+v %v", again, err)
+			}
+			row, err := s.console.Recreate(t.Context(), failed.String())
+			if err != nil || row.Operation.Token == failed.String() {
+				t.Fatalf("%+v %v", row, err)
+			}
+			// There is still no room: it has failed again, under its own token.
+			if again, err := s.ask(binding, true); err != nil || again.Effect != broker.Accepted || again.Token.String() != row.Operation.Token {
+				t.Errorf("%+v %v", again, err)
+			}
+			if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
+				t.Errorf("an older failure was tried again: %v", err)
+			}
+			f.noRoom = false
+			if row, err = s.console.Recreate(t.Context(), row.Operation.Token); err != nil {
+				t.Fatal(err)
+			}
+			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
+				t.Errorf("the platform's repetition: %+v %v", done, err)
+			}
+			if p, err := s.broker.Operation(t.Context(), s.caller(), failed.String()); err != nil || p.Operation.Phase != lifecycle.Failed {
+				t.Errorf("LOP-19: the first one: %+v %v", p, err)
+			}
+			if _, err := s.console.Recreate(t.Context(), row.Operation.Token); !refused(err) {
+				t.Errorf("what is there was created again: %v", err)
+			}
+		})
+	}
+}
+
+// Retry of a failed creation removes what is left of it, and says so; the
+// platform goes on being told that it failed (PROV-30).
+func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
+	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
+		t.Run(name, func(t *testing.T) {
+			s, f, failed := failing(t, binding)
+			row, err := s.console.Retry(t.Context(), failed.String())
+			if err != nil || row.State != string(lifecycle.Deleting) {
+				t.Fatalf("%+v %v", row, err)
+			}
+			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
+				t.Errorf("PROV-30: %+v %v", again, err)
+			}
+			what := operator.Instances
+			if binding {
+				what = operator.Bindings
+			}
+			rows, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)})
+			if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
+				t.Errorf("%+v %v", rows, err)
+			}
+			f.noRoom = false
+			_, err = s.console.Recreate(t.Context(), failed.String())
+			if binding { // its secret has gone
+				if !refused(err) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
+				t.Errorf("the platform's repetition: %+v %v", done, err)
+			}
+		})
+	}
+}
+
+// A bind is not tried again on an instance that is gone, or on another.
+func TestRecreateChecksTheInstance(t *testing.T) {
+	s, f, failed := failing(t, true)
+	f.noRoom = false
+	service, plan := s.plan("async-bind")
+	if _, err := s.console.Recreate(t.Context(), "nonsense"); !refused(err) {
+		t.Error(err)
+	}
+	if _, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
+		t.Errorf("a binding of what is gone was made: %v", err)
+	}
+}
