@@ -49,7 +49,7 @@ type Console interface {
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
-func newConsole(records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory, start func(context.Context, workflow.Ref) error) *operator.Console {
+func newConsole(records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory, now func() time.Time, start func(context.Context, workflow.Ref) error) *operator.Console {
 	return operator.New(operator.Options{
 		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
 		Vault: v, Inventories: holds,
@@ -89,7 +89,7 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, stack, holdings(things), engine.Start), nil
+	return newConsole(records, offered, sealing, stack, holdings(things), now, engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -123,7 +123,7 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 		f.close()
 		return nil, nil, err
 	}
-	console := newConsole(ledger.New(f.records, account, region, newID), offered, f.vault, embeddedDeployment, holdings(things), nil)
+	console := newConsole(ledger.New(f.records, account, region, newID), offered, f.vault, embeddedDeployment, holdings(things), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }
 

@@ -132,7 +132,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
 	server, err := osb.New(osb.Options{
-		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, bounds, d.Log, d.Metrics),
+		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, now, bounds, d.Log, d.Metrics),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
 	if err != nil {

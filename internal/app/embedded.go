@@ -95,6 +95,10 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 			e.folder.close()
 		}
 	}()
+	now := e.folder.clock.Now
+	if behind := e.folder.behind; behind > time.Second {
+		log.Warn("the clock is behind the last change in the data folder; times go on from there", "behind", behind.Round(time.Second).String())
+	}
 	registry, err := e.folder.registry(s, log)
 	if err != nil {
 		return nil, err
@@ -116,8 +120,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		Providers: map[string]provider.Provider{ProviderDemo: made},
 		Now:       now, NewID: newID, Log: log,
 		CallTimeout: callTimeout, HardTimeout: hardTimeout,
-		// The folder is this process's alone: whoever took a lease before is dead.
-		LeasesSince: now(),
+		Alone: true, // the folder is this process's
 	})
 	e.engine = inprocess.New(steps.Step, inprocess.Options{Log: log})
 	defer func() {
@@ -130,7 +133,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		Inventory: inventory(records, embeddedDeployment, s.ReaperDryRun, holds),
 	})
 	e.Handler, err = osb.New(osb.Options{
-		Broker:    newBroker(records, offered, e.folder.vault, e.engine, s.RetryAfter, log, nil),
+		Broker:    newBroker(records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
 	})
 	if err != nil {
@@ -139,14 +142,14 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, embeddedDeployment, holds, e.engine.Start), log)
+	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, embeddedDeployment, holds, now, e.engine.Start), log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
 	return e, nil
 }
 
-func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, r RetryAfter, log *slog.Logger, m *metrics.Metrics) *broker.Broker {
+func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time, r RetryAfter, log *slog.Logger, m *metrics.Metrics) *broker.Broker {
 	return broker.New(broker.Options{
 		Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,

@@ -37,6 +37,9 @@ type folder struct {
 	records *bolt.Store
 	vault   *vault.Local
 	mark    marker
+	clock   *clock
+	// behind is how far the machine's clock was behind the last commit.
+	behind time.Duration
 }
 
 // marker says that the folder was set up to its end, and which records belong
@@ -72,7 +75,7 @@ func (e *FolderError) Unwrap() error { return e.Cause }
 // anew. What was sealed with a lost key is then still in the records: rebuilt
 // ends that.
 func openFolder(dir string, anew bool) (_ *folder, err error) {
-	f := &folder{dir: dir}
+	f := &folder{dir: dir, clock: newClock()}
 	fail := func(what, remedy string, cause error) error {
 		return &FolderError{Dir: dir, What: what, Remedy: remedy, Cause: cause}
 	}
@@ -138,12 +141,13 @@ var errOtherKey = errors.New("it does not open what was sealed in the folder")
 var errForeign = errors.New("they belong to another folder")
 
 func (f *folder) openRecords(mark marker) (err error) {
-	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist()); err != nil {
+	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist(), bolt.Clock(f.clock.Now)); err != nil {
 		return err
 	}
 	if f.records.Identity() != mark.Identity {
 		return errForeign
 	}
+	f.behind = f.clock.notBefore(f.records.LastCommit())
 	return nil
 }
 
@@ -157,7 +161,7 @@ func (f *folder) beginRecords() (err error) {
 	if err := f.setAside(fileRecords); err != nil {
 		return err
 	}
-	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
+	if f.records, err = bolt.Open(f.path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return err
 	}
 	f.mark.Identity = f.records.Identity()
@@ -288,7 +292,7 @@ func (f *folder) setUp() error {
 	if f.vault, err = vault.ReadKeyFile(f.path(fileKey)); err != nil {
 		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
-	if f.records, err = bolt.Open(f.path(fileRecords)); err != nil {
+	if f.records, err = bolt.Open(f.path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return fail("cannot be set up", restore, err)
 	}
 	f.mark = marker{Format: folderFormat, Identity: f.records.Identity()}

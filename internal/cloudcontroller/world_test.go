@@ -28,6 +28,7 @@ import (
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
 	"github.com/longshore/longshore/offerings"
 )
@@ -101,16 +102,19 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	if f.steps != nil {
 		ofSteps = f.steps(records)
 	}
-	var since time.Time
-	if f.leaseless {
-		since = now().AddDate(100, 0, 0)
-	}
-	steps := worker.New(worker.Options{
+	o := worker.Options{
 		Records: ledger.New(ofSteps, "account", "region", rand.Text), Vault: key, Plans: offered(), Now: now, NewID: rand.Text, Log: quiet,
 		Providers:   map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}), slow: slow}},
-		CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout, LeasesSince: since,
-	})
-	engine := inprocess.New(steps.Step, inprocess.Options{Log: quiet})
+		CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout,
+	}
+	step := worker.New(o).Step
+	if f.leaseless {
+		o.Alone = true
+		step = func(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+			return worker.New(o).Step(ctx, ref)
+		}
+	}
+	engine := inprocess.New(step, inprocess.Options{Log: quiet})
 	t.Cleanup(engine.Close)
 	var kept broker.Records = ledger.New(records, "account", "region", rand.Text)
 	if f.records != nil {

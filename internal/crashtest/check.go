@@ -143,7 +143,7 @@ func (w *world) judge() (orphans int) {
 		believed := w.has[key]
 		// A lease that ran out is what a process left that died; it only makes a
 		// later deletion look twice.
-		if c.InProgress() || !c.Busy("", w.clock, time.Time{}).IsZero() {
+		if c.InProgress() || !c.Busy("", w.clock, nil).IsZero() {
 			w.fail("%+v is not at rest: %q, operation %+v, leases %v", key, c.State, c.Operation, c.Leases)
 		}
 		if believed != (c.State == lifecycle.Ready) {

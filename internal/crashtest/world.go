@@ -79,7 +79,6 @@ type world struct {
 	without *Safeguard
 
 	clock   time.Time
-	since   time.Time // older leases belong to processes that are known to be dead
 	records *memory.Store
 	cloud   provider.Provider
 	holds   provider.Inventory
@@ -138,7 +137,7 @@ func (w *world) begin() {
 	w.worker = worker.New(worker.Options{
 		Records: w.workersRecords(), Vault: crashingVault{w.key, w}, Plans: w.offered, Now: w.now, NewID: id, Log: log,
 		Providers:   map[string]provider.Provider{w.subject.Name: w.provider()},
-		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, LeasesSince: w.since,
+		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone,
 	})
 	w.reaper = reaper.New(reaper.Options{
 		Records: w.ledger, Start: engine{w}.Start, Now: w.now, NewID: id, OperationTimeout: 24 * time.Hour, Log: log,
@@ -200,7 +199,6 @@ func (w *world) crash() {
 	}
 	w.still, w.visits = nil, nil
 	w.clock = w.clock.Add(time.Second)
-	w.since = w.clock
 	w.begin()
 	refs, err := w.reaper.Unsettled(context.Background())
 	if err != nil {
@@ -305,8 +303,18 @@ func (w *world) wake(n int) {
 	w.attend(t)
 }
 
-// land lets arrive what is due to.
+// land lets arrive what is due to. Whoever is alone ends its own calls when their
+// time is up: nobody else does.
 func (w *world) land() {
+	w.still = slices.DeleteFunc(w.still, func(t *task) bool {
+		over := w.alone && w.clock.After(t.until)
+		if over {
+			w.tell("%s is over: its time is up", t.name)
+			t.resume <- false
+			<-t.ended
+		}
+		return over
+	})
 	for n := 0; n < len(w.late); {
 		l := w.late[n]
 		if l.at.After(w.clock) {

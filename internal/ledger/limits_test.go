@@ -39,7 +39,7 @@ var largest = map[string]string{
 	"FailedOperation.Description":    strings.Repeat(anything, limits.Description),
 	"Asker.IdentityPlatform":         strings.Repeat(printable, limits.IdentityPlatform),
 	"Asker.Request":                  strings.Repeat(printable, limits.RequestIdentity),
-	"Lease.Holder":                   strings.Repeat("h", lifecycle.OperationIDLength),
+	"Lease.Holder":                   strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
 	"Lease.Operation":                strings.Repeat("o", lifecycle.OperationIDLength),
 	"Attributes.ServiceID":           strings.Repeat(printable, limits.CatalogText),
 	"Attributes.PlanID":              strings.Repeat(printable, limits.CatalogText),
@@ -205,7 +205,7 @@ func TestTheLargestEarlierRecordCanBeDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.Course = next.Leased(largest["Lease.Holder"], epoch, epoch.Add(time.Hour), time.Time{})
+	next.Course = next.Leased(largest["Lease.Holder"], epoch, epoch.Add(time.Hour), nil)
 	if err := l.Commit(ctx, ledger.PutBinding(next), ledger.PutPast(past)); err != nil {
 		t.Errorf("it cannot be deleted: %v", err)
 	}

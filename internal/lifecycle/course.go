@@ -279,17 +279,51 @@ func (c Course) Redriven(now time.Time) Course {
 	return c
 }
 
-// counts reports whether a lease may still mean something: those taken before
-// since belong to a process that is known to be dead.
-func (l Lease) counts(since time.Time) bool { return !l.Taken.Before(since) }
+// A Life is what is known of the step that took a lease.
+type Life int
+
+// The lives.
+const (
+	MayLive Life = iota // until its lease runs out
+	Alive               // its lease counts, whatever the time
+	Dead                // its lease means nothing, whatever the time
+)
+
+// A Witness tells of a lease's holder whether it lives. A process that has its
+// records for itself knows that of its own steps, and that all others are dead;
+// nil is one that does not.
+type Witness func(holder string) Life
+
+func (w Witness) of(l Lease) Life {
+	if w == nil || l.Holder == nobody {
+		return MayLive
+	}
+	return w(l.Holder)
+}
+
+// runs reports whether the step may be calling the cloud.
+func (l Lease) runs(now time.Time, w Witness) bool {
+	life := w.of(l)
+	return life == Alive || life == MayLive && l.Until.After(now)
+}
+
+// lost reports whether the step has ended without giving its lease up.
+func (l Lease) lost(now time.Time, w Witness) bool {
+	return w.of(l) == MayLive && !l.Until.After(now)
+}
 
 // Busy gives the time until which a step of another operation than this one
-// may be calling the cloud, or zero. Leases taken before since do not count.
-func (c Course) Busy(operation string, now, since time.Time) time.Time {
+// may be calling the cloud, or zero. How long one goes on that lives although its
+// lease has run out, because the machine slept, is not known: look again soon.
+func (c Course) Busy(operation string, now time.Time, w Witness) time.Time {
 	var until time.Time
 	for _, l := range c.Leases {
-		if l.Operation != operation && l.counts(since) && l.Until.After(now) && l.Until.After(until) {
-			until = l.Until
+		switch {
+		case l.Operation == operation || !l.runs(now, w):
+		case l.Until.After(now):
+			until = later(until, l.Until)
+		default:
+			until = later(until, now.Add(time.Second))
 		}
 	}
 	return until
@@ -297,22 +331,18 @@ func (c Course) Busy(operation string, now, since time.Time) time.Time {
 
 // Unsure reports whether a call of another operation than this one may have
 // been lost on its way: its lease ran out without being given up.
-func (c Course) Unsure(operation string, now, since time.Time) bool {
-	return c.Wary || slices.ContainsFunc(c.Leases, func(l Lease) bool {
-		return l.Operation != operation && l.counts(since) && !l.Until.After(now)
-	})
+func (c Course) Unsure(operation string, now time.Time, w Witness) bool {
+	return c.Wary || slices.ContainsFunc(c.Leases, func(l Lease) bool { return l.Operation != operation && l.lost(now, w) })
 }
 
 // Leased lets a step of the current operation call the cloud until the time.
 // Leases that no longer count are dropped, and what they leave unsure is kept:
 // a lost call of the operation itself, too, unless it deletes. Its own later
 // steps need not know, but a deletion that overtakes them must.
-func (c Course) Leased(holder string, now, until, since time.Time) Course {
+func (c Course) Leased(holder string, now, until time.Time, w Witness) Course {
 	c = c.clone()
-	c.Wary = c.Unsure(c.Operation.ID, now, since) || !c.Operation.Kind.Deletes() && c.Unsure("", now, since)
-	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool {
-		return !l.counts(since) || !l.Until.After(now)
-	})
+	c.Wary = c.Unsure(c.Operation.ID, now, w) || !c.Operation.Kind.Deletes() && c.Unsure("", now, w)
+	c.Leases = slices.DeleteFunc(c.Leases, func(l Lease) bool { return !l.runs(now, w) })
 	c.Leases = merged(append(c.Leases, Lease{Holder: holder, Operation: c.Operation.ID, Taken: now, Until: until}))
 	if c.Due.Before(until) {
 		c.Due = until
@@ -362,8 +392,8 @@ func (c Course) Holds(holder string) bool {
 // AbsenceSeen records that a deletion saw nothing left, and reports whether
 // that proves it: at once, unless a call of an overtaken operation may still
 // land; then only a second look, some time after the first, does.
-func (c Course) AbsenceSeen(operation string, now, since time.Time) (Course, bool) {
-	if !c.Unsure(operation, now, since) {
+func (c Course) AbsenceSeen(operation string, now time.Time, w Witness) (Course, bool) {
+	if !c.Unsure(operation, now, w) {
 		return c, true
 	}
 	c = c.clone()

@@ -22,8 +22,17 @@ func lease(holder, operation string, taken, until int) lifecycle.Lease {
 	return lifecycle.Lease{Holder: holder, Operation: operation, Taken: sec(taken), Until: sec(until)}
 }
 
+// witness knows what the map says; nothing if there is none.
+func witness(lives map[string]lifecycle.Life) lifecycle.Witness {
+	if lives == nil {
+		return nil
+	}
+	return func(holder string) lifecycle.Life { return lives[holder] }
+}
+
 // What leases of earlier steps mean to an operation named "mine".
 func TestLeasesOfOthers(t *testing.T) {
+	dead, alive, ended := map[string]lifecycle.Life{"a": lifecycle.Dead}, map[string]lifecycle.Life{"a": lifecycle.Alive}, map[string]lifecycle.Life{}
 	type want struct {
 		Busy   int // seconds after the epoch; 0 if nobody is
 		Unsure bool
@@ -33,7 +42,7 @@ func TestLeasesOfOthers(t *testing.T) {
 		reason string
 		leases []lifecycle.Lease
 		wary   bool
-		since  int
+		lives  map[string]lifecycle.Life // nil is a process that does not know
 		want   want
 	}{
 		"None":       {reason: "nobody calls the cloud"},
@@ -47,18 +56,23 @@ func TestLeasesOfOthers(t *testing.T) {
 		"NearlyLost": {reason: "and not before", leases: []lifecycle.Lease{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
 		"Both":       {reason: "one is lost, one is calling", leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
 		"Wary":       {reason: "one was lost before", wary: true, want: want{Unsure: true}},
-		"DeadCaller": {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, since: 50},
-		"DeadLost":   {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, since: 50},
-		"Restarted":  {reason: "what was taken since then counts", leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)}, since: 50, want: want{Busy: 200}},
-		"DeadWary":   {reason: "what was lost before the restart stays known", wary: true, since: 50, want: want{Unsure: true}},
+		"DeadCaller": {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, lives: dead},
+		"DeadLost":   {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, lives: dead},
+		"DeadAhead":  {reason: "also if the clock was ahead when it was taken", leases: []lifecycle.Lease{lease("a", "other", 5000, 6000)}, lives: dead},
+		"Restarted":  {reason: "what is taken since then counts", leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)}, lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Alive}, want: want{Busy: 200}},
+		"Slept":      {reason: "the machine slept: the step lives although its lease has run out", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
+		"OwnSlept":   {reason: "one's own does not count then, either", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}, lives: alive},
+		"Ended":      {reason: "it ended without an answer: its call may land until then", leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, lives: ended, want: want{Busy: 200}},
+		"EndedLost":  {reason: "and may have landed after that", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: ended, want: want{Unsure: true}},
+		"DeadWary":   {reason: "what was lost before the restart stays known", wary: true, lives: dead, want: want{Unsure: true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := inCourseOf(lifecycle.Deprovision, "mine", tc.leases...)
 			c.Wary = tc.wary
 			before := deepCopy(c)
-			got := want{Unsure: c.Unsure("mine", sec(now), sec(tc.since))}
-			if until := c.Busy("mine", sec(now), sec(tc.since)); !until.IsZero() {
+			got := want{Unsure: c.Unsure("mine", sec(now), witness(tc.lives))}
+			if until := c.Busy("mine", sec(now), witness(tc.lives)); !until.IsZero() {
 				got.Busy = int(until.Sub(epoch) / time.Second)
 			}
 			same(t, tc.reason, tc.want, got)
@@ -75,7 +89,7 @@ func TestLeased(t *testing.T) {
 		leases []lifecycle.Lease
 		wary   bool
 		due    int
-		since  int
+		lives  map[string]lifecycle.Life
 		want   func(*lifecycle.Course)
 	}{
 		"First": {
@@ -130,9 +144,14 @@ func TestLeased(t *testing.T) {
 			kind:   lifecycle.Unbind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
 			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
 		},
+		"Slept": {
+			reason: "the lease of a step that lives is kept although it has run out",
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
+			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
+		},
 		"Dead": {
 			reason: "what was taken before the restart is dropped without a trace",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300, since: 50,
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
 			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"StaysWary": {
@@ -146,7 +165,7 @@ func TestLeased(t *testing.T) {
 			c := inCourseOf(tc.kind, "op", tc.leases...)
 			c.Wary, c.Due = tc.wary, sec(tc.due)
 			before := deepCopy(c)
-			got := c.Leased("mine", sec(100), sec(200), sec(tc.since))
+			got := c.Leased("mine", sec(100), sec(200), witness(tc.lives))
 			same(t, "the record it was made from", before, c)
 			tc.want(&before)
 			same(t, tc.reason, before, got)
@@ -195,61 +214,61 @@ func TestReleased(t *testing.T) {
 // then one look proves an absence in the first case, and two in the second.
 func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
-	created.Course = created.Leased("create", sec(0), sec(120), time.Time{})
+	created.Course = created.Leased("create", sec(0), sec(120), nil)
 	overtaken, _, err := created.BeginDeprovision(start("delete", sec(10)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := overtaken.Course
-	if until := c.Busy("delete", sec(10), time.Time{}); !until.Equal(sec(120)) {
+	if until := c.Busy("delete", sec(10), nil); !until.Equal(sec(120)) {
 		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
 	}
 
 	t.Run("Answered", func(t *testing.T) {
-		c := c.Released("create").Leased("delete", sec(20), sec(140), time.Time{})
-		if !c.Busy("delete", sec(20), time.Time{}).IsZero() || c.Wary {
+		c := c.Released("create").Leased("delete", sec(20), sec(140), nil)
+		if !c.Busy("delete", sec(20), nil).IsZero() || c.Wary {
 			t.Errorf("it waits for, or distrusts, what was answered: %+v", c)
 		}
 		before := deepCopy(c)
-		after, proven := c.AbsenceSeen("delete", sec(20), time.Time{})
+		after, proven := c.AbsenceSeen("delete", sec(20), nil)
 		if !proven {
 			t.Error("one look does not prove the absence")
 		}
 		same(t, "and nothing needs to be remembered", before, after)
 	})
 	t.Run("Lost", func(t *testing.T) {
-		if until := c.Busy("delete", sec(120), time.Time{}); !until.IsZero() {
+		if until := c.Busy("delete", sec(120), nil); !until.IsZero() {
 			t.Fatalf("it still waits, until %v", until)
 		}
-		c := c.Leased("delete", sec(120), sec(240), time.Time{})
+		c := c.Leased("delete", sec(120), sec(240), nil)
 		before := deepCopy(c)
-		c, proven := c.AbsenceSeen("delete", sec(125), time.Time{})
+		c, proven := c.AbsenceSeen("delete", sec(125), nil)
 		if proven {
 			t.Error("one look proved the absence although a call may be on its way")
 		}
 		before.AbsentSince = sec(125)
 		same(t, "the first look is remembered", before, c)
 		for when, want := range map[int]bool{126: false, 134: false, 135: true, 600: true} {
-			again, proven := c.AbsenceSeen("delete", sec(when), time.Time{})
+			again, proven := c.AbsenceSeen("delete", sec(when), nil)
 			if proven != want {
 				t.Errorf("a look after %d s proves the absence: %v, want %v", when-125, proven, want)
 			}
 			same(t, "when the first look was stays", before, again)
 		}
-		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), time.Time{}); proven {
+		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), nil); proven {
 			t.Errorf("the second look came less than %v after the first", lifecycle.SecondLook)
 		}
 	})
 	t.Run("LostButDead", func(t *testing.T) {
-		if until := c.Busy("delete", sec(20), sec(15)); !until.IsZero() {
+		if until := c.Busy("delete", sec(20), witness(map[string]lifecycle.Life{"create": lifecycle.Dead})); !until.IsZero() {
 			t.Errorf("it waits for the dead until %v", until)
 		}
-		if _, proven := c.AbsenceSeen("delete", sec(20), sec(15)); !proven {
+		if _, proven := c.AbsenceSeen("delete", sec(20), witness(map[string]lifecycle.Life{"create": lifecycle.Dead})); !proven {
 			t.Error("a call of the dead is distrusted")
 		}
 	})
 	t.Run("LostWithoutALeaseOfItsOwn", func(t *testing.T) {
-		seen, proven := c.AbsenceSeen("delete", sec(120), time.Time{})
+		seen, proven := c.AbsenceSeen("delete", sec(120), nil)
 		if proven || !seen.Wary || !seen.AbsentSince.Equal(sec(120)) {
 			t.Errorf("the lease that ran out does not make it wary: %v, %+v", proven, seen)
 		}
@@ -257,20 +276,20 @@ func TestOvertaking(t *testing.T) {
 	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
 		again := created
-		again.Course = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), time.Time{}).Released("create-2")
+		again.Course = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
 		overtaken, _, err := again.BeginDeprovision(start("delete", sec(125)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, proven := overtaken.AbsenceSeen("delete", sec(126), time.Time{}); proven {
+		if _, proven := overtaken.AbsenceSeen("delete", sec(126), nil); proven {
 			t.Error("one look proved the absence although a call was lost")
 		}
 	})
 	t.Run("NextDeletion", func(t *testing.T) {
 		// What a deletion saw before it failed proves nothing to the next one.
 		i := overtaken
-		i.Course = i.Leased("delete", sec(120), sec(240), time.Time{})
-		i.Course, _ = i.AbsenceSeen("delete", sec(125), time.Time{})
+		i.Course = i.Leased("delete", sec(120), sec(240), nil)
+		i.Course, _ = i.AbsenceSeen("delete", sec(125), nil)
 		i.Course = i.Released("delete")
 		failed, err := i.Fail(sec(130), lifecycle.Overdue())
 		if err != nil {
@@ -283,7 +302,7 @@ func TestOvertaking(t *testing.T) {
 		if !next.AbsentSince.IsZero() || !next.Wary {
 			t.Errorf("the next deletion begins with %+v", next.Course)
 		}
-		if _, proven := next.AbsenceSeen("delete-2", sec(600), time.Time{}); proven {
+		if _, proven := next.AbsenceSeen("delete-2", sec(600), nil); proven {
 			t.Error("its first look proved the absence")
 		}
 	})

@@ -52,7 +52,7 @@ func TestLeasesAreFew(t *testing.T) {
 		if n == 3 {
 			until = 9000 // the longest is among those that are merged
 		}
-		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(until), time.Time{})
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(until), nil)
 		if len(c.Leases) > limits.Leases {
 			t.Fatalf("%d leases after %d calls", len(c.Leases), n+1)
 		}

@@ -235,7 +235,7 @@ func TestInstanceStories(t *testing.T) {
 		"Overtaken": {
 			provisions("create", 0),
 			inCourse("a step may call the cloud",
-				func(c lifecycle.Course) lifecycle.Course { return c.Leased("step", at(1), at(3), time.Time{}) },
+				func(c lifecycle.Course) lifecycle.Course { return c.Leased("step", at(1), at(3), nil) },
 				func(c *lifecycle.Course) { c.Leases, c.Due = []lifecycle.Lease{lease}, at(3) }),
 			inCourse("it looks", func(c lifecycle.Course) lifecycle.Course {
 				return c.Looked(at(1), lifecycle.Look{Percent: 40, Description: "halfway", After: time.Minute})

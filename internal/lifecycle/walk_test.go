@@ -137,14 +137,14 @@ func (w *walker[T]) look() {
 			return // whoever has nothing to do takes no lease
 		}
 		w.ids++
-		c = c.Leased(fmt.Sprint("step-", w.ids), w.now, w.now.Add(2*time.Minute), epoch)
+		c = c.Leased(fmt.Sprint("step-", w.ids), w.now, w.now.Add(2*time.Minute), nil)
 	case "released":
 		if len(c.Leases) > 0 {
 			c = c.Released(c.Leases[w.rng.IntN(len(c.Leases))].Holder)
 		}
 	case "absence seen":
 		if c.State == lifecycle.Deleting {
-			c, _ = c.AbsenceSeen(op, w.now, epoch)
+			c, _ = c.AbsenceSeen(op, w.now, nil)
 		}
 	}
 	w.unchanged(before)
@@ -162,10 +162,10 @@ func (w *walker[T]) lost(what string, before, after lifecycle.Course) {
 	if what == "released" || !before.InProgress() {
 		return
 	}
-	if before.Unsure(before.Operation.ID, w.now, epoch) && !after.Unsure(after.Operation.ID, w.now, epoch) {
+	if before.Unsure(before.Operation.ID, w.now, nil) && !after.Unsure(after.Operation.ID, w.now, nil) {
 		w.Errorf("%s forgot a lost call: %+v, then %+v", what, before, after)
 	}
-	if !before.Operation.Kind.Deletes() && before.Unsure("a deletion", w.now, epoch) && !after.Unsure("a deletion", w.now, epoch) {
+	if !before.Operation.Kind.Deletes() && before.Unsure("a deletion", w.now, nil) && !after.Unsure("a deletion", w.now, nil) {
 		w.Errorf("%s hid a lost call from a later deletion: %+v, then %+v", what, before, after)
 	}
 }

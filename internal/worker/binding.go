@@ -83,7 +83,7 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		})
 	}
 	wait := time.Duration(0)
-	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
+	if until := b.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		wait = leasePause(op, until, now)
 	}
 	switch standingOf(r) {
@@ -111,8 +111,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
-	holder := w.NewID()
-	b.Course = b.Leased(holder, now, w.until(now), w.LeasesSince)
+	holder := w.begins()
+	defer w.over(holder)
+	b.Course = b.Leased(holder, now, w.until(now), w.witness())
 	err = w.Records.Commit(ctx, ledger.PutBinding(b), check(r))
 	if errors.Is(err, ledger.ErrConflict) {
 		return workflow.Outcome{Wait: raceWait}, nil
@@ -153,7 +154,7 @@ func (w *Worker) judgedBinding(ctx context.Context, ref workflow.Ref, b lifecycl
 		b.Course = b.Faulted(now, backoff(b.Operation.Faults))
 		return b, nil, nil
 	case v.done && b.Operation.Kind == lifecycle.Unbind:
-		course, proven := b.AbsenceSeen(b.Operation.ID, now, w.LeasesSince)
+		course, proven := b.AbsenceSeen(b.Operation.ID, now, w.witness())
 		if b.Course = course; !proven {
 			b.Course = b.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
 			return b, nil, nil

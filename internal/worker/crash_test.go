@@ -37,7 +37,7 @@ type world struct {
 	vault   vault.Vault
 	offered *catalog.Catalog
 	serial  int
-	since   time.Time // leases taken before do not count
+	alone   bool // whoever took a lease is dead
 	started map[string]workflow.Ref
 
 	mu      sync.Mutex
@@ -209,7 +209,7 @@ func (w *world) worker() *worker.Worker {
 	return worker.New(worker.Options{
 		Records: w.ledger(), Vault: w.vault, Plans: w.offered, Now: w.now, NewID: w.id, Log: w.log(),
 		Providers:   map[string]provider.Provider{"demo": cloud{w, demo.New(w.things, demo.Options{Delay: 3 * time.Second, Now: w.now})}},
-		CallTimeout: time.Minute, HardTimeout: time.Minute, LeasesSince: w.since,
+		CallTimeout: time.Minute, HardTimeout: time.Minute, Alone: w.alone,
 	})
 }
 
@@ -393,9 +393,7 @@ func TestDyingAtEveryEffect(t *testing.T) {
 						if !survived { // the next process
 							w.started = map[string]workflow.Ref{}
 							w.clock = w.clock.Add(time.Second)
-							if alone {
-								w.since = w.clock
-							}
+							w.alone = alone
 							total++
 						}
 						var refusal *lifecycle.Refusal

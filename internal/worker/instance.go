@@ -33,7 +33,7 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 			return next, nil, err
 		})
 	}
-	if until := i.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
+	if until := i.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
 	if op.Kind == lifecycle.Deprovision {
@@ -51,7 +51,9 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
-	holder, i, ok, err := w.leaseInstance(ctx, i, now)
+	holder := w.begins()
+	defer w.over(holder)
+	i, ok, err := w.leaseInstance(ctx, holder, i, now)
 	if err != nil || !ok {
 		return workflow.Outcome{Wait: raceWait}, err
 	}
@@ -81,7 +83,7 @@ func (w *Worker) judgedInstance(ctx context.Context, ref workflow.Ref, i lifecyc
 		i.Course = i.Faulted(now, backoff(i.Operation.Faults))
 		return i, nil
 	case v.done && i.Operation.Kind == lifecycle.Deprovision:
-		course, proven := i.AbsenceSeen(i.Operation.ID, now, w.LeasesSince)
+		course, proven := i.AbsenceSeen(i.Operation.ID, now, w.witness())
 		if i.Course = course; !proven {
 			i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
 			return i, nil
@@ -97,18 +99,17 @@ func (w *Worker) judgedInstance(ctx context.Context, ref workflow.Ref, i lifecyc
 
 // leaseInstance records that this step may call the cloud. False means that
 // another writer was faster: look again.
-func (w *Worker) leaseInstance(ctx context.Context, i lifecycle.Instance, now time.Time) (holder string, _ lifecycle.Instance, ok bool, err error) {
-	holder = w.NewID()
-	i.Course = i.Leased(holder, now, w.until(now), w.LeasesSince)
+func (w *Worker) leaseInstance(ctx context.Context, holder string, i lifecycle.Instance, now time.Time) (_ lifecycle.Instance, ok bool, err error) {
+	i.Course = i.Leased(holder, now, w.until(now), w.witness())
 	err = w.Records.Commit(ctx, ledger.PutInstance(i))
 	if errors.Is(err, ledger.ErrConflict) {
-		return "", i, false, nil
+		return i, false, nil
 	}
 	if err != nil {
-		return "", i, false, err
+		return i, false, err
 	}
 	i.Version++
-	return holder, i, true, nil
+	return i, true, nil
 }
 
 // waitInstance records only what must be: the due time, if it would pass.
@@ -175,7 +176,7 @@ func outcomeOf(c lifecycle.Course, now time.Time) workflow.Outcome {
 // which begins anew what the other has begun, would never end.
 func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, b lifecycle.Binding) (workflow.Outcome, error) {
 	now, op := w.Now(), i.Operation
-	if until := b.Busy(op.ID, now, w.LeasesSince); !until.IsZero() {
+	if until := b.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
 	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && now.Before(b.Operation.Deadline) {
@@ -185,7 +186,9 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
-	holder, i, ok, err := w.leaseInstance(ctx, i, now)
+	holder := w.begins()
+	defer w.over(holder)
+	i, ok, err := w.leaseInstance(ctx, holder, i, now)
 	if err != nil || !ok {
 		return workflow.Outcome{Wait: raceWait}, err
 	}
@@ -202,7 +205,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 		if err != nil {
 			return i, nil, err
 		}
-		course, proven := b.AbsenceSeen(i.Operation.ID, now, w.LeasesSince)
+		course, proven := b.AbsenceSeen(i.Operation.ID, now, w.witness())
 		if b.Course = course; !proven {
 			i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
 			return i, []ledger.Change{ledger.PutBinding(b)}, nil

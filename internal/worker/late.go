@@ -24,7 +24,9 @@ func (w *Worker) lookLateAtInstance(ctx context.Context, ref workflow.Ref, i lif
 		Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation, ServiceID: a.ServiceID, PlanID: a.PlanID,
 		Operation: w.lateOperation(i.Course, provider.KindDeprovision), Settings: w.settings(a.ServiceID, a.PlanID),
 	}
-	holder, i, ok, err := w.leaseInstance(ctx, i, w.Now())
+	holder := w.begins()
+	defer w.over(holder)
+	i, ok, err := w.leaseInstance(ctx, holder, i, w.Now())
 	if err != nil || !ok {
 		return settled, err // another writer was faster: the reaper looks again
 	}
@@ -56,8 +58,9 @@ func (w *Worker) lookLateAtBinding(ctx context.Context, ref workflow.Ref, b life
 		ID: b.Key.Binding, Incarnation: b.Incarnation,
 	}
 	now := w.Now()
-	holder := w.NewID()
-	b.Course = b.Leased(holder, now, w.until(now), w.LeasesSince)
+	holder := w.begins()
+	defer w.over(holder)
+	b.Course = b.Leased(holder, now, w.until(now), w.witness())
 	err := w.Records.Commit(ctx, ledger.PutBinding(b))
 	if errors.Is(err, ledger.ErrConflict) {
 		return settled, nil

@@ -52,9 +52,9 @@ type Options struct {
 	// a step is certainly dead; between the two there is time to record what
 	// happened.
 	CallTimeout, HardTimeout time.Duration
-	// LeasesSince makes older leases meaningless: the process that took them
-	// is known to be dead. Zero where that cannot be known.
-	LeasesSince time.Time
+	// Alone says that no other process takes leases while this one lives: it
+	// then knows which steps live, and needs no clock for that.
+	Alone bool
 }
 
 const (
@@ -73,11 +73,16 @@ const (
 	instanceWait = 2 * time.Second
 )
 
-// A Worker does steps. It has no state of its own.
-type Worker struct{ Options }
+// A Worker does steps. It has no state of its own but which of them live.
+type Worker struct {
+	Options
+	steps steps
+}
 
 // New makes a worker.
-func New(o Options) *Worker { return &Worker{Options: o} }
+func New(o Options) *Worker {
+	return &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
+}
 
 var (
 	settled   = workflow.Outcome{Settled: true}

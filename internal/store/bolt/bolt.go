@@ -55,6 +55,9 @@ type Store struct {
 	latest   atomic.Int64  // the last transaction that is known to be in the file
 	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
 	closing  sync.Once
+
+	clock      func() time.Time // nil if commits do not note their times
+	lastCommit time.Time
 }
 
 var _ store.Store = (*Store)(nil)
@@ -64,11 +67,16 @@ type Option func(*options)
 
 type options struct {
 	mustExist bool
+	clock     func() time.Time
 }
 
 // MustExist makes Open fail with ErrMissing where there is no file, so that
 // one that was lost is never replaced by a fresh and empty one.
 func MustExist() Option { return func(o *options) { o.mustExist = true } }
+
+// Clock has each commit note its time, so that LastCommit tells it after a
+// restart, whatever has become of the machine's clock by then.
+func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
 // Open opens the store in the file at path; where there is none it makes one,
 // whole or not at all. It reads the whole file to prove it undamaged, and
@@ -89,6 +97,10 @@ func Open(path string, opts ...Option) (*Store, error) {
 // Identity is a random name given to the file when it was made. It stays the
 // same for as long as the file holds the same records.
 func (s *Store) Identity() string { return s.identity }
+
+// LastCommit is the highest time at which anything was committed before the file
+// was opened, as a Clock had it; zero if none did.
+func (s *Store) LastCommit() time.Time { return s.lastCommit }
 
 // Close waits for the calls under way and lets go of the file. Closing again
 // does nothing.

@@ -351,3 +351,51 @@ func TestClosed(t *testing.T) {
 		t.Errorf("file after closing: %v, %v", info, err)
 	}
 }
+
+// The time of the last commit is told after a restart, and never goes back.
+func TestTheTimeOfTheLastCommit(t *testing.T) {
+	path, now := newPath(t), due
+	clock := bolt.Clock(func() time.Time { return now })
+	commits := func(s *bolt.Store, sort string) {
+		t.Helper()
+		if err := s.Commit(t.Context(), store.Put(fixture("p", sort))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// closed is when the store says that the last commit before was.
+	closed := func(opts ...bolt.Option) time.Time {
+		t.Helper()
+		s := open(t, path, opts...)
+		defer closeStore(t, s)
+		return s.LastCommit()
+	}
+	near := func(what string, got, want time.Time) {
+		t.Helper()
+		if got.Before(want) || got.Sub(want) > 2*time.Millisecond {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	s := open(t, path)
+	commits(s, "without a clock")
+	closeStore(t, s)
+	if at := closed(); !at.IsZero() {
+		t.Errorf("nothing noted a time: %v", at)
+	}
+	s = open(t, path, clock)
+	commits(s, "first")
+	closeStore(t, s)
+	near("one commit", closed(), due)
+	now = due.Add(-time.Hour)
+	s = open(t, path, clock)
+	commits(s, "the clock was set back")
+	if err := s.Commit(t.Context(), store.Put(fixture("p", "first"))); err == nil {
+		t.Error("a conflict was committed")
+	}
+	closeStore(t, s)
+	near("the clock was set back", closed(), due)
+	now = due.Add(time.Minute)
+	s = open(t, path, clock)
+	commits(s, "the clock went on")
+	closeStore(t, s)
+	near("the clock went on", closed(clock), now)
+}

@@ -25,6 +25,9 @@ var (
 	// The tally is the sum of the checksums of all records and of the
 	// identity. It proves that no record has gone missing.
 	tallyKey = []byte("tally")
+	// The time of the last commit, behind its checksum: none in a file of a
+	// program that did not note it.
+	timeKey = []byte("time")
 
 	// What the due index holds is all in its keys; bbolt tells an empty value
 	// from none less plainly than this.
@@ -66,6 +69,28 @@ func (b buckets) number(key []byte) (uint64, error) {
 		return 0, damaged("the file's %s is missing", key)
 	}
 	return binary.BigEndian.Uint64(v), nil
+}
+
+// lastCommit is the time that was noted; zero if none was. It is rounded up.
+func (b buckets) lastCommit() (time.Time, error) {
+	v := b.about.Get(timeKey)
+	if v == nil {
+		return time.Time{}, nil
+	}
+	if len(v) != 16 || binary.BigEndian.Uint64(v) != checksum(timeKey, v[8:]) {
+		return time.Time{}, damaged("the time of the last commit does not match its checksum")
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(v[8:])) + 1).UTC(), nil
+}
+
+// note remembers when a commit was made; a clock that has gone back does not move
+// it back.
+func (b buckets) note(now time.Time) error {
+	if last, err := b.lastCommit(); err != nil || !now.After(last) {
+		return err
+	}
+	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
+	return b.about.Put(timeKey, append(binary.BigEndian.AppendUint64(nil, checksum(timeKey, at)), at...))
 }
 
 // read returns the record and whether there is one.

@@ -117,7 +117,10 @@ func (s *Store) writeGroup() {
 		if _, _, err := checkHead(s.file, s.db.Info().PageSize); err != nil {
 			return err
 		}
-		return b.applyAll(group, answers)
+		if err := b.applyAll(group, answers); err != nil || s.clock == nil {
+			return err
+		}
+		return b.note(s.clock())
 	})
 	switch {
 	case err == nil:

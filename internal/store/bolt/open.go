@@ -39,7 +39,7 @@ func open(path string, o options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, db: db, file: file, writing: make(chan struct{}, 1)}
+	s := &Store{path: path, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
 	panicked, err := recovered(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
 			b, err := openBuckets(tx)
@@ -47,7 +47,9 @@ func open(path string, o options) (*Store, error) {
 				return err
 			}
 			s.latest.Store(int64(tx.ID()))
-			s.identity, err = b.check()
+			if s.identity, err = b.check(); err == nil {
+				s.lastCommit, err = b.lastCommit()
+			}
 			return err
 		})
 	})
