@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -60,20 +59,20 @@ func TestLeasesAreFew(t *testing.T) {
 			t.Fatalf("step %d does not hold its own lease", n)
 		}
 	}
-	if until := c.Busy("other", sec(100), time.Time{}); !until.Equal(sec(9000)) {
+	if until := c.Busy("other", sec(100), nil); !until.Equal(sec(9000)) {
 		t.Errorf("another operation waits until %v, not until the longest lease has run out", until)
 	}
-	if until := c.Busy("op", sec(100), time.Time{}); !until.IsZero() {
+	if until := c.Busy("op", sec(100), nil); !until.IsZero() {
 		t.Errorf("the operation itself waits until %v for what is its own", until)
 	}
 	// What was merged is given up by nobody: one of its calls may go on.
 	for n := range 5 * limits.Leases {
 		c = c.Released(fmt.Sprintf("step-%d", n))
 	}
-	if c = c.Released(""); len(c.Leases) != 1 || !c.Busy("other", sec(100), time.Time{}).Equal(sec(9000)) {
+	if c = c.Released(""); len(c.Leases) != 1 || !c.Busy("other", sec(100), nil).Equal(sec(9000)) {
 		t.Errorf("after all steps gave theirs up: %v", c.Leases)
 	}
-	if !c.Unsure("other", sec(9000), time.Time{}) {
+	if !c.Unsure("other", sec(9000), nil) {
 		t.Error("when it has run out, a call may have been lost, and one look proves nothing")
 	}
 }
@@ -82,9 +81,9 @@ func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
 	c := lifecycle.Course{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
 	c.Leases = []lifecycle.Lease{lease("a", "other", 0, 500)}
 	for n := range limits.Leases {
-		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), time.Time{})
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), nil)
 	}
-	if until := c.Busy("op", sec(100), time.Time{}); !until.Equal(sec(500)) {
+	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(500)) {
 		t.Errorf("the operation waits until %v, not for the call of the other", until)
 	}
 }
