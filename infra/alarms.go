@@ -90,9 +90,14 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise", &awscloudwatch.AlarmProps{
 		Metric: own(metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
 	})
-	dead := props.DeadLetters.MetricApproximateNumberOfMessagesVisible(&awscloudwatch.MetricOptions{Statistic: jsii.String("Maximum"), Period: five})
+	// What comes, not what is there: a letter that nobody has taken out would
+	// hide that another one has come. Lambda and the rules send theirs as anybody
+	// does, so that they are counted, as those that a queue gives to another are
+	// not. A queue that nobody has used for six hours tells of the first up to a
+	// quarter of an hour late, so the last periods are looked at again.
+	dead := props.DeadLetters.MetricNumberOfMessagesSent(sum)
 	a.add("DeadLetters", "A call of the reaper was not answered, or an execution ended without settling its operation", &awscloudwatch.AlarmProps{
-		Metric: dead, Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+		Metric: dead, Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(4), DatapointsToAlarm: jsii.Number(1),
 	})
 	tableThrottled := props.Table.Metric(jsii.String("ThrottledRequests"), sum)
 	a.add("TableThrottled", "The table refuses requests", &awscloudwatch.AlarmProps{

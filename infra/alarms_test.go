@@ -38,7 +38,7 @@ func TestAlarms(t *testing.T) {
 		got[id] = fmt.Sprintf("%s %s of %s%s %v over %v, without data %s",
 			plain(p["Namespace"]), plain(p["Statistic"]), plain(p["MetricName"]),
 			map[string]string{"GreaterThanOrEqualToThreshold": " >=", "LessThanThreshold": " <"}[plain(p["ComparisonOperator"])],
-			p["Threshold"], p["EvaluationPeriods"], plain(p["TreatMissingData"]))
+			p["Threshold"], periods(p), plain(p["TreatMissingData"]))
 		for _, name := range slices.Sorted(maps.Keys(dimensions)) {
 			got[id] += " " + name + "=" + dimensions[name]
 		}
@@ -53,7 +53,7 @@ func TestAlarms(t *testing.T) {
 		"ReaperThrottled":      "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ReaperFunction>",
 		"Stuck":                "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
 		"ReaperHalted":         "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
-		"DeadLetters":          "AWS/SQS Maximum of ApproximateNumberOfMessagesVisible >= 1 over 1, without data notBreaching QueueName=<DeadLettersQueue.QueueName>",
+		"DeadLetters":          "AWS/SQS Sum of NumberOfMessagesSent >= 1 over 1 of 4, without data notBreaching QueueName=<DeadLettersQueue.QueueName>",
 		"NoReaper":             "Longshore SampleCount of PastDue < 1 over 2, without data breaching Stack=Longshore",
 		"TableThrottled":       "AWS/DynamoDB Sum of ThrottledRequests >= 10 over 2, without data notBreaching TableName=<StateTable>",
 	}
@@ -62,6 +62,26 @@ func TestAlarms(t *testing.T) {
 	}
 	if metrics.Namespace != "Longshore" {
 		t.Errorf("the broker's own metrics are in %q", metrics.Namespace)
+	}
+}
+
+// periods is in how many periods something has to be seen.
+func periods(p map[string]any) string {
+	if some := p["DatapointsToAlarm"]; some != nil {
+		return fmt.Sprintf("%v of %v", some, p["EvaluationPeriods"])
+	}
+	return fmt.Sprint(p["EvaluationPeriods"])
+}
+
+// Every alarm is about what happens, and ends by itself when that has ended:
+// what is about what lies somewhere rings until somebody clears it away, and
+// says nothing about what comes meanwhile.
+func TestNoAlarmLatches(t *testing.T) {
+	for id, p := range alarmsOf(t, must(t, usual)) {
+		switch metric := plain(p["MetricName"]); metric {
+		case "ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible", "ApproximateAgeOfOldestMessage":
+			t.Errorf("%s watches %s, which stays until a queue is emptied", id, metric)
+		}
 	}
 }
 
