@@ -174,7 +174,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return r, false, err
 	}
-	r, past, err := r.BeginBind(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: q.ServiceID, PlanID: q.PlanID, Kind: lifecycle.Bind}, plan, now, synchronous), r.Key, fresh)
+	r, past, err := r.BeginBind(b.start(q.Caller, plan, now, synchronous), r.Key, fresh)
 	if err != nil {
 		return r, false, err
 	}
@@ -343,7 +343,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		r, past, err := r.BeginUnbind(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: r.ServiceID, PlanID: r.PlanID, Kind: lifecycle.Unbind}, plan, now, synchronous))
+		r, past, err := r.BeginUnbind(b.start(q.Caller, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}

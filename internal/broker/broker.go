@@ -28,7 +28,6 @@ type Records interface {
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
-	Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -46,6 +45,12 @@ type Schemas interface {
 	CheckResult(serviceID, planID string, result, given json.RawMessage) error
 	CheckBind(serviceID, planID string, parameters json.RawMessage) error
 }
+
+// Bounds of Retry-After, unless the options have others.
+const (
+	MinRetryAfter = time.Second
+	MaxRetryAfter = time.Minute
+)
 
 // Options are what a Broker is made of.
 type Options struct {
@@ -70,12 +75,8 @@ type Options struct {
 	MinRetryAfter, MaxRetryAfter time.Duration
 }
 
-// A Broker answers requests. It has no state of its own but what it can do
-// without.
-type Broker struct {
-	Options
-	paces paces
-}
+// A Broker answers requests. It has no state of its own.
+type Broker struct{ Options }
 
 // New makes a broker.
 func New(o Options) *Broker {
@@ -156,18 +157,14 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 
 // start is what an operation on a plan begins with. Of a plan that has left the
 // catalog, only its id is known.
-func (b *Broker) start(ctx context.Context, c Caller, k ledger.PaceKey, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
+func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
 	timeout := b.OperationTimeout
 	if plan.MaximumPollingDuration > 0 {
 		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
 	}
-	s := lifecycle.Start{
+	return lifecycle.Start{
 		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: c.Asker,
 	}
-	if !synchronous { // nobody is told when to ask again
-		s.Expected = b.expected(ctx, k, now)
-	}
-	return s
 }
 
 // begun counts an operation whose intent was committed.
@@ -282,23 +279,14 @@ func (b *Broker) stays(c lifecycle.Course) Result {
 	}
 }
 
-// retryAfter is when to poll (FAC-16): when the operation is likely to be over,
-// by what others like it took; if that is not known, or past, when the next
-// look is planned. It is within bounds.
+// retryAfter is when to poll (FAC-16): when the provider is asked next, since
+// nothing changes before, or when the operation is likely to be over by what the
+// plan says, if that is later. Of an operation that nobody has looked at yet, the
+// first look tells: it is made at once. All that is within bounds.
 func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 	now := b.Now()
-	look := op.Next.Sub(now)
-	left := op.Started.Add(op.Expected).Sub(now)
-	switch {
-	case op.Expected > 0 && left > 0:
-	case look > 0:
-		left = look
-	case op.Expected > 0:
-		left = op.Expected / 4 // it takes longer than most, and may be over at any time
-	default:
-		left = defaultRetryAfter
-	}
-	return max(b.MinRetryAfter, min(b.MaxRetryAfter, left))
+	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
+	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
 }
 
 // joins decides how a repeated request meets the operation that runs already:

@@ -106,7 +106,9 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, false, err
 	}
-	i, past, err := i.BeginProvision(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: q.ServiceID, PlanID: q.PlanID, Kind: lifecycle.Provision}, plan, b.Now(), synchronous), i.Key, offering.Provider, a)
+	start := b.start(q.Caller, plan, b.Now(), synchronous)
+	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
+	i, past, err := i.BeginProvision(start, i.Key, offering.Provider, a)
 	if err != nil {
 		return i, false, err
 	}
@@ -156,11 +158,8 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
 // current one, nothing has been begun.
 func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Course, error) {
 	now := b.Now()
-	start := func(k ledger.PaceKey) lifecycle.Start {
-		s := b.start(ctx, c, k, catalog.Plan{}, now, false)
-		s.Own = true // no DELETE asked for it
-		return s
-	}
+	start := b.start(c, catalog.Plan{}, now, false)
+	start.Own = true // no DELETE asked for it
 	var begun lifecycle.Course
 	var changes []ledger.Change
 	if t.Key.IsBinding() {
@@ -168,7 +167,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 		if err != nil || !r.Runs(t) {
 			return r.Course, err
 		}
-		next, past, err := r.BeginUnbind(start(ledger.PaceKey{ServiceID: r.ServiceID, PlanID: r.PlanID, Kind: lifecycle.Unbind}))
+		next, past, err := r.BeginUnbind(start)
 		if err != nil {
 			return r.Course, err
 		}
@@ -178,7 +177,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 		if err != nil || !r.Runs(t) {
 			return r.Course, err
 		}
-		next, past, err := r.BeginDeprovision(start(ledger.PaceKey{ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Kind: lifecycle.Deprovision}))
+		next, past, err := r.BeginDeprovision(start)
 		if err != nil {
 			return r.Course, err
 		}
@@ -251,7 +250,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginDeprovision(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID, Kind: lifecycle.Deprovision}, plan, now, synchronous))
+		i, past, err := i.BeginDeprovision(b.start(q.Caller, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}

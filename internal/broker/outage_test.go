@@ -50,13 +50,6 @@ func (o *outage) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return o.Records.PastOperation(ctx, id, now)
 }
 
-func (o *outage) Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error) {
-	if o.fails() {
-		return lifecycle.Pace{}, errOutage
-	}
-	return o.Records.Pace(ctx, k)
-}
-
 func (o *outage) Commit(ctx context.Context, changes ...ledger.Change) error {
 	if o.fails() {
 		return errOutage

@@ -78,7 +78,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if t.attributes.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, t.parameters); err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginUpdate(b.start(ctx, q.Caller, ledger.PaceKey{ServiceID: q.ServiceID, PlanID: t.attributes.PlanID, Kind: lifecycle.Update}, t.plan, b.Now(), synchronous), t.attributes)
+		i, past, err := i.BeginUpdate(b.start(q.Caller, t.plan, b.Now(), synchronous), t.attributes)
 		if err != nil {
 			return Result{}, err
 		}

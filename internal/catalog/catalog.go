@@ -89,6 +89,9 @@ type Plan struct {
 	MaintenanceInfo        *MaintenanceInfo `json:"maintenance_info,omitempty"`
 	Schemas                *Schemas         `json:"schemas,omitempty"`
 
+	// TypicalDuration is how long a provision takes, in seconds; 0 if that is
+	// not known. Clients are told to ask first when it is over.
+	TypicalDuration int `json:"-"`
 	// Asynchronous and AsynchronousBinding say how the plan's operations on
 	// instances and on bindings answer.
 	Asynchronous        Mode `json:"-"`

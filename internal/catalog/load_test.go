@@ -304,6 +304,11 @@ func TestLoadRefuses(t *testing.T) {
 			text:   spoil(map[int]string{10: "  description: d\n  maximum_polling_duration: 0", 13: "  description: d\n  maximum_polling_duration: 1.5"}),
 			want:   []found{in(11, "between 1"), in(15, "not an integer")},
 		},
+		"TypicalDuration": {
+			reason: "Whole seconds, not beyond the deadline.",
+			text:   spoil(map[int]string{10: "  description: d\n  typical_duration: soon", 13: "  description: d\n  maximum_polling_duration: 60\n  typical_duration: 61"}),
+			want:   []found{in(11, "not an integer"), in(16, "longer than maximum_polling_duration")},
+		},
 		"MaintenanceVersion": {
 			reason: "CAT-24: Semantic Versioning 2.0.",
 			text: spoil(map[int]string{10: "  description: d\n  maintenance_info: {version: \"1.02.0\"}",

@@ -82,7 +82,7 @@ func (r *reader) offering(n *yaml.Node) draft {
 	for i, item := range items {
 		path := fmt.Sprintf("plans[%d]", i)
 		po, ok := r.object(item, path, "id", "name", "description", "metadata", "free", "bindable", "plan_updateable",
-			"binding_rotatable", "maximum_polling_duration", "maintenance_info", "schemas",
+			"binding_rotatable", "maximum_polling_duration", "typical_duration", "maintenance_info", "schemas",
 			"asynchronous", "asynchronous_binding", "requires_app", "settings")
 		if !ok {
 			continue
@@ -112,6 +112,7 @@ func (o object) plan() (Plan, planChecks) {
 		PlanUpdateable:         o.flag("plan_updateable"),
 		BindingRotatable:       o.flag("binding_rotatable"),
 		MaximumPollingDuration: o.seconds("maximum_polling_duration"),
+		TypicalDuration:        o.seconds("typical_duration"),
 		MaintenanceInfo:        o.maintenanceInfo("maintenance_info"),
 		Schemas:                schemas,
 		Asynchronous:           o.mode("asynchronous", Allowed),

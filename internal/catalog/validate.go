@@ -24,6 +24,9 @@ func agree(offering Offering, said bool, plan Plan, o object) {
 		o.problem("asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched", plan.AsynchronousBinding),
 			"set bindings_retrievable: true on the offering")
 	}
+	if most := plan.MaximumPollingDuration; most > 0 && plan.TypicalDuration > most {
+		o.problem("typical_duration", "is longer than maximum_polling_duration, the deadline", "make it shorter, or the deadline longer")
+	}
 	if offering.PlanBindable(plan) || plan.Bindable == nil && !said {
 		return
 	}

@@ -495,25 +495,6 @@ type deadlined struct {
 
 func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
 
-// FAC-16: how long asynchronous operations took is remembered, once for each.
-func TestPacesAreLearned(t *testing.T) {
-	w := newWorld(t)
-	w.must(provision)
-	i := w.instance()
-	k := ledger.PaceKey{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID, Kind: lifecycle.Provision}
-	w.rest()
-	p, err := w.ledger().Pace(t.Context(), k)
-	if op := w.instance().Operation; err != nil || p.Samples != 1 || p.Mean != op.Settled.Sub(op.Started) || p.Mean <= 0 {
-		t.Errorf("learned %+v %v", p, err)
-	}
-	if _, err := w.worker().Step(t.Context(), workflow.Ref{Token: w.instance().Token(), Attempt: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := w.ledger().Pace(t.Context(), k); err != nil || again.Samples != 1 {
-		t.Errorf("a step that came late was counted: %+v %v", again, err)
-	}
-}
-
 // Each line of a step's log names the operation and the request that asked for
 // it.
 func TestLinesNameTheOperationAndTheRequest(t *testing.T) {

@@ -28,7 +28,6 @@ type Records interface {
 	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Binding, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
-	Pace(ctx context.Context, k ledger.PaceKey) (lifecycle.Pace, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -113,7 +112,7 @@ func (w *Worker) call(ctx context.Context, name string, ask func(context.Context
 	return ask(ctx, p)
 }
 
-// recorded counts an operation that a step has ended, and learns from it.
+// recorded counts an operation that a step has ended.
 func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
 	if op.Phase == lifecycle.InProgress {
 		return
@@ -126,24 +125,6 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 	)
 	w.Log.InfoContext(ctx, "operation settled", "kind", string(op.Kind), "result", string(op.Phase), "service", serviceID, "plan", planID,
 		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
-	w.learn(ctx, serviceID, planID, op)
-}
-
-// learn remembers how long an operation took that has ended well, so that those
-// who wait for the next one are told when to ask. It is only advice: a sample
-// that is lost, to a crash or to another that ends just now, is not missed.
-func (w *Worker) learn(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
-	if op.Phase != lifecycle.Succeeded || op.Synchronous {
-		return
-	}
-	k := ledger.PaceKey{ServiceID: serviceID, PlanID: planID, Kind: op.Kind}
-	p, err := w.Records.Pace(ctx, k)
-	if err == nil {
-		err = w.Records.Commit(ctx, ledger.PutPace(k, p.With(op.Settled.Sub(op.Started))))
-	}
-	if err != nil && !errors.Is(err, ledger.ErrConflict) {
-		w.Log.WarnContext(ctx, "how long an operation took cannot be kept", "plan", planID, "kind", string(op.Kind), "error", err)
-	}
 }
 
 // onItsWay gives the holder of a lease that is to be given up once a call has

@@ -1,0 +1,130 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// typical is a catalog whose plans say how long a provision takes.
+type typical struct {
+	broker.Catalog
+	seconds int
+}
+
+func (c typical) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool) {
+	o, p, ok := c.Catalog.Plan(serviceID, planID)
+	p.TypicalDuration = c.seconds
+	return o, p, ok
+}
+
+// takes has plans say that a provision takes so many seconds; 0 for nothing.
+func (d *desk) takes(seconds int) {
+	o := d.Broker.Options
+	o.Catalog = typical{o.Catalog, seconds}
+	d.Broker = broker.New(o)
+}
+
+func (d *desk) pass(t time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clock = d.clock.Add(t)
+}
+
+// looked records a look after which the provider is to be asked again.
+func (d *desk) looked(after time.Duration) {
+	d.Helper()
+	i, err := d.records.Instance(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+	if err != nil {
+		d.Fatal(err)
+	}
+	i.Course = i.Looked(d.now(), lifecycle.Look{After: after})
+	if err := d.records.Commit(d.Context(), ledger.PutInstance(i)); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func near(got, want time.Duration) bool { return got > want-time.Second && got <= want }
+
+// says checks what both resources say of an operation.
+func (d *desk) says(t lifecycle.Token, want time.Duration, reason string) {
+	d.Helper()
+	if p, err := d.LastOperation(d.Context(), t.Key, t.String()); err != nil || !near(p.RetryAfter, want) {
+		d.Errorf("%s: last_operation says %v %v, want about %v", reason, p.RetryAfter, err, want)
+	}
+	if p, err := d.Operation(d.Context(), d.caller(17, true), t.String()); err != nil || !near(p.RetryAfter, want) {
+		d.Errorf("%s: the status resource says %v %v, want about %v", reason, p.RetryAfter, err, want)
+	}
+}
+
+// FAC-16: nobody is told to wait longer than it takes. Of what is not known, the
+// first look tells; then Retry-After is when the provider is asked next.
+func TestRetryAfterIsTheNextLook(t *testing.T) {
+	d := newDesk(t)
+	accepted, err := d.put("async", d.caller(17, true), "")
+	if err != nil || accepted.RetryAfter != broker.MinRetryAfter {
+		t.Fatalf("accepted %v %v, want %v", accepted.RetryAfter, err, broker.MinRetryAfter)
+	}
+	d.looked(3 * time.Second)
+	d.says(accepted.Token, 3*time.Second, "the provider is asked in 3 s")
+	d.pass(2 * time.Second)
+	d.says(accepted.Token, time.Second, "it shrinks")
+	d.pass(time.Minute)
+	d.says(accepted.Token, broker.MinRetryAfter, "the look is late, and may be at any time")
+	d.looked(30 * time.Second)
+	d.says(accepted.Token, 30*time.Second, "the provider is asked again")
+}
+
+// FAC-16: what the plan says of how long it takes saves polls, and shrinks
+// towards the end. It says so of a provision only.
+func TestRetryAfterIsWhatThePlanNeeds(t *testing.T) {
+	d := newDesk(t)
+	d.takes(40)
+	accepted, err := d.put("async", d.caller(17, true), "")
+	if err != nil || !near(accepted.RetryAfter, 40*time.Second) {
+		t.Fatalf("accepted %v %v, want about 40 s", accepted.RetryAfter, err)
+	}
+	d.looked(10 * time.Second)
+	for left := 30 * time.Second; left > 0; left -= 10 * time.Second {
+		d.pass(10 * time.Second)
+		d.says(accepted.Token, left, "what is left")
+	}
+	d.pass(15 * time.Second)
+	d.looked(8 * time.Second)
+	d.says(accepted.Token, 8*time.Second, "it takes longer: when the provider is asked next")
+	d.settle(accepted.Token)
+	if removal, err := d.delete(d.caller(17, true)); err != nil || removal.RetryAfter != broker.MinRetryAfter {
+		t.Errorf("a deletion, of which nothing is known: %v %v", removal.RetryAfter, err)
+	}
+}
+
+func TestRetryAfterIsWithinBounds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		typical     int // seconds
+		least, most time.Duration
+		want        time.Duration
+	}{
+		"Long":         {3600, 0, 0, broker.MaxRetryAfter},
+		"Short":        {1, 0, 0, broker.MinRetryAfter},
+		"ChosenMost":   {3600, 0, 7 * time.Second, 7 * time.Second},
+		"ChosenLeast":  {1, 20 * time.Second, 0, 20 * time.Second},
+		"UnknownLeast": {0, 20 * time.Second, 0, 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.takes(tc.typical)
+			o := d.Broker.Options
+			if o.MinRetryAfter = tc.least; tc.most != 0 || tc.least == 0 {
+				o.MaxRetryAfter = tc.most
+			}
+			d.Broker = broker.New(o)
+			if r, err := d.put("async", d.caller(17, true), ""); err != nil || r.RetryAfter != tc.want {
+				t.Errorf("got %v %v, want %v", r.RetryAfter, err, tc.want)
+			}
+		})
+	}
+}
