@@ -55,7 +55,7 @@ func brokerapi() []defect {
 			show: func(r *runOf) {
 				r.prove(refused("GET", "/v2/nope", "", 404, "NotFound").as(identityHeader, anIdentity))
 				a := r.prove(refused("POST", "I", "{}", 405, "MethodNotAllowed").as(identityHeader, anIdentity))
-				if got := a.header.Get("Allow"); got != "DELETE, GET, PATCH, PUT" {
+				if got := a.header.Get("Allow"); got != "DELETE, GET, HEAD, PATCH, PUT" {
 					r.Errorf("Allow %q", got)
 				}
 			},
