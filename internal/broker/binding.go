@@ -103,7 +103,7 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Binding, q BindReq
 	if r.Predecessor != q.Predecessor || !q.takenOver(r) {
 		return false, nil
 	}
-	if q.Predecessor != "" && q.Parameters == nil {
+	if q.Predecessor != "" && q.Parameters == nil || r.LostParameters() {
 		return true, nil
 	}
 	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)

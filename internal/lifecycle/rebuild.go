@@ -29,6 +29,9 @@ func (i Instance) LostPlace() bool {
 // LostParameters reports the same of the parameters.
 func (i Instance) LostParameters() bool { return !i.Rebuilt.IsZero() && i.Attributes.Parameters == nil }
 
+// LostParameters reports the same of a binding's.
+func (b Binding) LostParameters() bool { return !b.Rebuilt.IsZero() && b.Parameters == nil }
+
 // Rebuild is the record of a binding that exists and is not recorded. Its
 // credentials are lost: it can be rotated or unbound, and not be read.
 func (b Binding) Rebuild(found Stray, instance Instance, now time.Time) (Binding, error) {
@@ -71,14 +74,14 @@ func (b Binding) Lose(lost func(Sealed) bool, now time.Time) (Binding, error) {
 			return b, err
 		}
 	}
-	if lost(b.Grant) {
-		b.Grant, b.Rebuilt = nil, now
-	}
 	if lost(b.Secret) {
 		b.Secret = nil
 	}
+	if lost(b.Grant) {
+		b.Grant, b.Rebuilt = nil, now
+	}
 	if lost(b.Parameters) {
-		b.Parameters = nil
+		b.Parameters, b.Rebuilt = nil, now
 	}
 	return b, nil
 }

@@ -120,6 +120,9 @@ func TestLoseOfABinding(t *testing.T) {
 		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) || gone(b.Parameters) {
 			t.Errorf("%s: %q, %q: %v", name, b.State, b.Operation.Phase, err)
 		}
+		if known := b.LostParameters(); gone(c.was.Parameters) && !known {
+			t.Errorf("%s: it is not known that its parameters are lost", name)
+		}
 		var refusal *lifecycle.Refusal
 		if err := b.OnRead(); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
 			t.Errorf("%s: read as %v", name, err)

@@ -366,10 +366,7 @@ func lostKey(t *testing.T) *site {
 	s.provision("binds", "async-bind")
 	s.stalled = true
 	s.provision("begun", "async")
-	q := broker.BindRequest{Caller: s.caller(), InstanceID: "binds", BindingID: "d", AppGUID: "app"}
-	q.ServiceID, q.PlanID = s.plan("async-bind")
-	q.AcceptsIncomplete = true
-	if _, err := s.broker.Bind(t.Context(), q); err != nil {
+	if _, err := s.broker.Bind(t.Context(), s.asked()); err != nil {
 		t.Fatal(err)
 	}
 	s.stalled = false
@@ -379,6 +376,14 @@ func lostKey(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// asked is the bind that runs when the key is lost.
+func (s *site) asked() broker.BindRequest {
+	q := broker.BindRequest{Caller: s.caller(), InstanceID: "binds", BindingID: "d", AppGUID: "app", Parameters: []byte(`{"b":1}`)}
+	q.ServiceID, q.PlanID = s.plan("async-bind")
+	q.AcceptsIncomplete = true
+	return q
 }
 
 // rebuilds requires that a rebuild gives up what the lost key had sealed, and
@@ -413,6 +418,9 @@ func (s *site) rebuilds(already operator.Rebuilt) {
 	}
 	if b, err := s.broker.Binding(s.Context(), s.caller(), "new", "n"); err != nil || len(b.Grant.Credentials) == 0 {
 		s.Errorf("what was sealed with the key in use: %v", err)
+	}
+	if _, err := s.broker.Bind(s.Context(), s.asked()); err != nil {
+		s.Errorf("what has failed is asked for again: %v", err)
 	}
 	if err := errors.Join(s.bind("one", "next", "rotatable", "b"), s.bind("two", "e", "sync", "")); err != nil {
 		s.Errorf("rotating and binding: %v", err)
