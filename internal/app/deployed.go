@@ -176,7 +176,8 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: delay, Now: now})},
 		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
 	})
-	return func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error) {
+	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
+		defer d.recovered(ctx, &err)
 		ref, err := in.Ref()
 		if err != nil {
 			return stepfunctions.Output{}, err
@@ -224,7 +225,8 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
 		Inventory: inventory(records, set[EnvStack], dryRun, holdings(things)),
 	})
-	return func(ctx context.Context) (reaper.Report, error) {
+	return func(ctx context.Context) (_ reaper.Report, err error) {
+		defer d.recovered(ctx, &err)
 		ctx, cancel := context.WithTimeout(ctx, sweepLimit)
 		defer cancel()
 		report, err := sweeper.Sweep(ctx)
@@ -232,6 +234,14 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 		countSweep(d.Metrics, report)
 		return report, err
 	}, nil
+}
+
+// recovered makes an error of a panic: Lambda would log its value, and Step
+// Functions keep it.
+func (d Deployed) recovered(ctx context.Context, err *error) {
+	if p := recover(); p != nil {
+		*err = logs.Panicked(ctx, d.Log, p)
+	}
 }
 
 // countSweep counts what a sweep found and did. PastDue is written each time,

@@ -12,13 +12,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/osb"
 )
 
@@ -41,7 +41,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				log.Error("panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				_ = logs.Panicked(ctx, log, p)
 				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
 			}
 		}()

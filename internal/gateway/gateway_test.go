@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,4 +220,14 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("path %q: status %d, error %v", path, response.StatusCode, err)
 		}
 	})
+}
+
+// A panic's value may hold a secret.
+func TestAPanicsValueIsNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("canary-77e0") }), slog.New(slog.NewJSONHandler(&log, nil)))
+	response, err := h(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"})
+	if err != nil || response.StatusCode != 500 || strings.Contains(log.String()+response.Body, "canary-77e0") || !strings.Contains(log.String(), "gateway_test.go") {
+		t.Errorf("%d %s: %v\n%s", response.StatusCode, response.Body, err, log.String())
+	}
 }

@@ -14,8 +14,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -274,8 +272,7 @@ func (r *response) encode() error {
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.ErrorContext(ctx, "panic", "route", route{r}, "panic", panicked(p), "stack", string(debug.Stack()))
-			err = errors.New("a handler panicked")
+			err = logs.Panicked(ctx, s.Log, p, "route", route{r})
 		}
 	}()
 	if r.ContentLength > limits.Body {
@@ -312,15 +309,6 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, err
 	}
 	return handle(s, ctx, c)
-}
-
-// panicked says what a panic was about, if it is the runtime's own: the value of
-// any other may hold what no log may.
-func panicked(p any) string {
-	if err, ok := p.(runtime.Error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("a %T", p)
 }
 
 // underV2 reports whether the version header is required: everywhere but on

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -135,7 +136,7 @@ func (e *Engine) drive(ref workflow.Ref) {
 func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("step panicked: %v", p)
+			err = logs.Panicked(e.ctx, e.log, p, "execution", ref.Name())
 		}
 	}()
 	return e.step(e.ctx, ref)

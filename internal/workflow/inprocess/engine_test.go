@@ -1,8 +1,10 @@
 package inprocess_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,5 +86,22 @@ func TestPausesAreReal(t *testing.T) {
 	}
 	if took := time.Since(began); took < 20*time.Millisecond {
 		t.Errorf("two steps came within %v", took)
+	}
+}
+
+// A panic's value may hold a secret.
+func TestAPanicsValueIsNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) { panic("canary-52aa") },
+		inprocess.Options{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err := e.Start(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Finish(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	if strings.Contains(log.String(), "canary-52aa") || !strings.Contains(log.String(), "engine_test.go") {
+		t.Errorf("log: %s", log.String())
 	}
 }

@@ -128,8 +128,7 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 	return d
 }
 
-// provision is what a provisioner does with its input, but for one step only
-// also when it is asked to finish.
+// provision is what a provisioner does with its input, but for one step only.
 func provision(r *http.Request, step workflow.Step) (out stepfunctions.Output, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -453,7 +452,7 @@ func TestFinish(t *testing.T) {
 				t.Error("the log tells what the function said")
 			}
 			for _, in := range c.invoked {
-				want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":2,"finish":true,"until":"2199-01-02T03:04:05Z"}`
+				want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":2,"until":"2199-01-02T03:04:05Z"}`
 				if *in.FunctionName != "function" || in.InvocationType != lambdatypes.InvocationTypeRequestResponse || string(in.Payload) != want {
 					t.Errorf("invoked %q as %s with %s", *in.FunctionName, in.InvocationType, in.Payload)
 				}

@@ -13,11 +13,8 @@ import (
 type Input struct {
 	Token   string `json:"token"`
 	Attempt int    `json:"attempt"`
-	// Finish asks the provisioner to go on by itself until the operation is
-	// settled, its own time is up, or Until has come, and to answer then. The
-	// state machine does not ask for that.
-	Finish bool `json:"finish,omitempty"`
-	// Until is when whoever waits gives up; zero if that is not known.
+	// Until is when whoever waits for the answer gives up; zero if nobody waits,
+	// as in the state machine.
 	Until time.Time `json:"until,omitzero"`
 }
 

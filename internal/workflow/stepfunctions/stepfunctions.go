@@ -104,7 +104,6 @@ func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 // that the operation goes on in the background.
 func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	in := InputOf(ref)
-	in.Finish = true
 	if deadline, ok := ctx.Deadline(); ok {
 		in.Until = deadline.UTC()
 	}
