@@ -46,7 +46,7 @@ type Options struct {
 	// Level leaves out the cases of a lower level.
 	Level Level
 	// Minor is the minor version of the API that is spoken, unless a case is
-	// about another; 17 if zero. Cases of later versions are left out.
+	// about another; 17 if zero. Cases of later versions are not applicable.
 	Minor int
 	// Only leaves out the cases whose id and title it does not match.
 	Only *regexp.Regexp
@@ -64,9 +64,28 @@ type Options struct {
 	Observe func(Progress)
 }
 
-// Takes reports whether a case is among those that were chosen.
-func (o Options) Takes(c Case) bool {
-	return c.Level >= o.Level && (o.Minor == 0 || c.Since <= o.Minor) && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
+// Takes gives a case as it is in the version that is spoken, and reports
+// whether it is among those that were chosen.
+func (o Options) Takes(c Case) (Case, bool) {
+	if o.Minor == 0 {
+		o.Minor = NewestMinor
+	}
+	if s, ok := c.At(o.Minor); ok {
+		c.Level = s.Level
+	}
+	return c, c.Level >= o.Level && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
+}
+
+// Cases are the cases that the options leave and the version knows.
+func (o Options) Cases() []Case {
+	var out []Case
+	for _, c := range Cases() {
+		_, known := c.At(o.Minor)
+		if c, ok := o.Takes(c); ok && known {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // Versions of the API that the kit knows, and limits.
@@ -113,11 +132,12 @@ func (f Failure) String() string {
 // A Result is what became of one case.
 type Result struct {
 	ID, Section, Title string
-	Level              Level
+	Level              Level  // in the version that was spoken
 	Since              int    // the first minor version with the rule
+	Source             Source // that decides it
 	Plan               string // that it was asked of: service/plan, or empty
 	Outcome            Outcome
-	Reason             string // why it is not applicable or blocked
+	Reason             string // why it is not applicable or blocked, or what of it was not checked
 	Failures           []Failure
 	Duration           time.Duration
 }
@@ -145,10 +165,21 @@ func (r Report) Count(o Outcome) int {
 	return n
 }
 
-// Conforms says that nothing failed, nothing was blocked, nothing was left
-// behind, and everything was asked.
+// Conforms says that nothing failed that a document says MUST of, nothing was
+// blocked, nothing was left behind, and everything was asked.
 func (r Report) Conforms() bool {
-	return r.Count(Failed) == 0 && r.Count(Blocked) == 0 && len(r.Left) == 0 && !r.Interrupted
+	return r.Failures(Must) == 0 && r.Count(Blocked) == 0 && len(r.Left) == 0 && !r.Interrupted
+}
+
+// Failures is how many cases of a level failed.
+func (r Report) Failures(l Level) int {
+	n := 0
+	for _, result := range r.Results {
+		if result.Outcome == Failed && result.Level == l {
+			n++
+		}
+	}
+	return n
 }
 
 // Progress tells how far a run is.
@@ -247,7 +278,7 @@ func newRunner(target Target, o Options) (*runner, error) {
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	r := &runner{Options: o, target: target, base: base, client: client}
-	r.secrets.addPassword(target.Password)
+	r.secrets.add(target.Password, true)
 	return r, nil
 }
 
@@ -264,7 +295,7 @@ func (r *runner) observe(p Progress) {
 func (r *runner) chosen() []Case {
 	var out []Case
 	for _, c := range Cases() {
-		if r.Takes(c) {
+		if c, ok := r.Takes(c); ok {
 			out = append(out, c)
 		}
 	}
@@ -310,7 +341,7 @@ func (r *runner) judged(cases []Case, results []Result) []Result {
 		if result.Outcome == 0 {
 			continue
 		}
-		if cases[n].watched {
+		if _, known := cases[n].At(r.Minor); known && cases[n].watched {
 			if seen := r.watch.of(result.ID); len(seen) > 0 {
 				result.Outcome, result.Failures = Failed, append(result.Failures, seen...)
 			}

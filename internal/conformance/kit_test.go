@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/longshore/longshore/internal/conformance"
 	"github.com/longshore/longshore/internal/conformance/report"
 )
@@ -68,7 +70,7 @@ func TestOnePlanBelowABasePath(t *testing.T) {
 		}
 	}
 	for id, reason := range map[string]string{
-		"PROV-10": "asynchronously", "FAC-03": "status resource", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable", "PROV-21/equal": "maintenance_info",
+		"PROV-10": "asynchronously", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable", "PROV-21/equal": "maintenance_info",
 	} {
 		if !strings.Contains(reasons[id], reason) {
 			t.Errorf("%s is not applicable because %q, which does not tell of %q", id, reasons[id], reason)
@@ -254,6 +256,73 @@ func TestReportsTellNoSecrets(t *testing.T) {
 				t.Errorf("%s tells a secret", name)
 			}
 		}
+	}
+}
+
+// Refusals without a description are reported once, and bind nobody.
+func TestMissingDescriptionsAreReportedOnce(t *testing.T) {
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		broken(broker, w, r, match{}, func(r *reply) {
+			if r.status >= 400 {
+				delete(r.body, "description")
+			}
+		})
+	}))
+	defer server.Close()
+	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+		Now: time.Now, Parallel: 8, Only: regexp.MustCompile("^(HDR|AUTH|ERR|INP-0|PROV-1|BIND-0|UNB-0|DEPR-0)"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
+	for _, r := range result.Results {
+		if r.Outcome == conformance.Failed {
+			failed = append(failed, r.ID+" "+r.Level.String())
+		}
+	}
+	// The others are about what a description says.
+	want := []string{"ERR-02/description REC", "ERR-03/sentence REC", "ERR-04/sentence REC", "ERR-05 SHOULD"}
+	if diff := cmp.Diff(want, failed); diff != "" || !result.Conforms() {
+		t.Errorf("conforms %v; failed (-want +got):\n%s", result.Conforms(), diff)
+	}
+}
+
+// With a password that is an everyday word, other words that hold it are no
+// leak, are not hidden, and the report says that this was not checked.
+func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
+	const word = "pass"
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, given, _ := r.BasicAuth(); user == username && given == word {
+			r.SetBasicAuth(username, password)
+		}
+		broken(broker, w, r, match{status: []int{401, 404}}, func(r *reply) {
+			r.status = 418
+			r.says("description", "the password did not pass")
+		})
+	}))
+	defer server.Close()
+	target := targetOf(server)
+	target.Password = word
+	result, err := conformance.Run(context.Background(), target, conformance.Options{
+		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(ERR-13|AUTH-02/user) "),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range result.Results {
+		switch {
+		case r.ID == "ERR-13" && (r.Outcome != conformance.Passed || !strings.Contains(r.Reason, "not checked")):
+			t.Errorf("ERR-13 %s: %s %v", r.Outcome, r.Reason, r.Failures)
+		case r.ID == "AUTH-02/user" && (len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Got, "the password did not (left out)")):
+			t.Errorf("the report says %v", r.Failures)
+		}
+	}
+	var out strings.Builder
+	if err := report.Text(&out, result); err != nil || !strings.Contains(out.String(), "Not checked by ERR-13") {
+		t.Errorf("%v: the report does not say what was not checked:\n%s", err, out.String())
 	}
 }
 

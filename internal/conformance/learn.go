@@ -15,7 +15,13 @@ import (
 type Knowledge struct {
 	plans    []*plan // the quick ones first
 	services []*service
+	// refused are the minor versions that the broker answers with 412.
+	refused map[int]bool
+	// unguarded says that neither a missing nor a wrong password matters.
+	unguarded bool
 }
+
+func (k *Knowledge) serves(minor int) bool { return !k.refused[minor] }
 
 type service struct {
 	id, name                                            string
@@ -126,6 +132,14 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, r.secrets.hide(a.String()))
 	}
 	k := read(a.body)
+	k.refused = map[int]bool{}
+	for minor := OldestMinor; minor <= r.Minor; minor++ {
+		a, ok := s.exchange(get(catalog).as(minor).silent())
+		k.refused[minor] = ok && a.status == http.StatusPreconditionFailed
+	}
+	none, _ := s.exchange(get(catalog).with("Authorization", "").silent())
+	wrong, _ := s.exchange(get(catalog).with("Authorization", login("longshore-nobody", "longshore-nothing")).silent())
+	k.unguarded = none.status == http.StatusOK && wrong.status == http.StatusOK
 	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
 		return r.Service != "" && r.Service != p.service.id && r.Service != p.service.name || r.Plan != "" && r.Plan != p.id && r.Plan != p.name
 	})

@@ -174,7 +174,7 @@ func mutants() []mutant {
 		{name: "UnknownMinorRefused", found: "HDR-03/2.99", on: catalog.and(speaks("2.99")), breaks: answers(412)},
 		{name: "VersionIsAFraction", found: "HDR-02/2.10", on: catalog.and(speaks("2.10")), breaks: answers(412)},
 		{name: "VersionNotChecked", found: "HDR-04/3.0", on: match{status: []int{412}}, breaks: both(answers(200), sends(`{"services":[]}`))},
-		{name: "CapitalDescription", found: "HDR-04/1.0", on: match{status: []int{412}}, breaks: func(r *reply) {
+		{name: "CapitalDescription", found: "ERR-02/description", on: match{status: []int{412}}, breaks: func(r *reply) {
 			r.says("Description", r.body["description"])
 			delete(r.body, "description")
 		}},
@@ -182,7 +182,7 @@ func mutants() []mutant {
 		{name: "Forbidden", found: "AUTH-01/catalog", on: match{status: []int{401}}, breaks: answers(403)},
 		{name: "NoCredentialsForCatalog", found: "AUTH-01/catalog", on: on("GET", catalogPath, 401), breaks: answers(200)},
 		{name: "BadCredentialsAreBadRequests", found: "AUTH-03/text", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }), breaks: answers(400)},
-		{name: "WrongPasswordTold", found: "AUTH-02/password", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
+		{name: "WrongPasswordTold", found: "AUTH-02/alike", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
 			user, _, _ := q.BasicAuth()
 			return user == username
 		}), breaks: says("description", "The password is wrong.")},
@@ -208,11 +208,15 @@ func mutants() []mutant {
 		{name: "HTMLErrors", found: "ERR-01", on: match{status: []int{404}}, breaks: sends(html)},
 		{name: "EmptyBody", found: "ERR-01", on: anew("DELETE", 410), breaks: sends("")},
 		{name: "ArrayBody", found: "ERR-01", on: match{status: []int{401}}, breaks: sends("[]")},
-		{name: "ErrorOfTwoWords", found: "ERR-02", on: match{status: []int{400}}, breaks: says("error", "Bad Request")},
+		{name: "ErrorOfTwoWords", found: "ERR-02/word", on: match{status: []int{400}}, breaks: says("error", "Bad Request")},
 		{name: "DescriptionOfObjects", found: "ERR-02", on: match{status: []int{404}}, breaks: says("description", map[string]any{"text": "not there"})},
 		{name: "Locked", found: "ERR-11", on: anew("PUT", 409), breaks: answers(423)},
 		{name: "GoneIsFetched", found: "ERR-11", on: anew("GET", 404), breaks: answers(410)},
-		{name: "ConcurrencyWithoutCode", found: "ERR-04", on: anew("PATCH", 422), breaks: lacks("error")},
+		{name: "ConcurrencyWithoutCode", found: "ERR-04/update-while-updating", on: anew("PATCH", 422), breaks: lacks("error")},
+		{name: "BusyBindConflicts", found: "ERR-04/bind-while-updating", on: bind(422), breaks: answers(409)},
+		{name: "BusyFetchIsNotFound", found: "ERR-04/fetch-while-updating", on: anew("GET", 422), breaks: answers(404)},
+		{name: "BusyDeletionIsLocked", found: "ERR-04/deprovision-while-updating", on: anew("DELETE", 422), breaks: answers(423)},
+		{name: "EmptyReason", found: "ERR-02", on: match{status: []int{400}}, breaks: says("description", "")},
 		{name: "ReservedCodeBorrowed", found: "ERR-07", on: anew("PATCH", 422), breaks: says("error", "ConcurrencyError")},
 		{name: "RefusedButChanged", found: "ERR-08", on: anew("GET", 200), breaks: ever("plan_id")},
 		{name: "IDsInLowerCase", found: "PROV-27", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
@@ -276,7 +280,7 @@ func mutants() []mutant {
 		}},
 		{name: "RepeatedIs201", found: "PROV-07", on: anew("PUT", 200), breaks: answers(201)},
 		{name: "RepeatedIsConflict", found: "PROV-07", on: anew("PUT", 200), breaks: answers(409)},
-		{name: "RepeatedNamesOperation", found: "PROV-07", on: anew("PUT", 200), breaks: says("operation", "again")},
+		{name: "RepeatedNamesOperation", found: "PROV-25/only", on: anew("PUT", 200), breaks: says("operation", "again")},
 		{name: "ConflictIs200", found: "PROV-08/space", on: anew("PUT", 409), breaks: answers(200)},
 		{name: "ConflictIs422", found: "PROV-08/space", on: anew("PUT", 409), breaks: answers(422)},
 		{name: "RunningRepeatedIs200", found: "PROV-10", on: anew("PUT", 202), breaks: func() func(*reply) {
@@ -297,7 +301,7 @@ func mutants() []mutant {
 		{name: "LateDashboard", found: "PROV-24", on: anew("PUT", 200), breaks: says("dashboard_url", "https://dashboard.example.com")},
 
 		{name: "UnknownInstanceIs410", found: "GETI-02", on: anew("GET", 404), breaks: answers(410)},
-		{name: "PlanNotShown", found: "GETI-01", on: anew("GET", 200), breaks: lacks("plan_id")},
+		{name: "PlanNotShown", found: "GETI-01/ids", on: anew("GET", 200), breaks: lacks("plan_id")},
 		{name: "FetchWhileUpdating", found: "GETI-04", on: anew("GET", 422), breaks: answers(200)},
 		{name: "OldPlanShown", found: "GETI-11", on: anew("GET", 200), breaks: says("plan_id", "the old one")},
 		{name: "UpdatedIs204", found: "UPD-01", on: anew("PATCH", 200), breaks: both(answers(204), sends(""))},
@@ -326,7 +330,7 @@ func mutants() []mutant {
 
 		{name: "BoundIs200", found: "BIND-01", on: bind(201), breaks: answers(200)},
 		{name: "CredentialsAreText", found: "BIND-01/2.9", on: bind(201), breaks: says("credentials", "user:pass")},
-		{name: "CredentialsChange", found: "BIND-02", on: bind(200), breaks: func(r *reply) { r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"}) }},
+		{name: "CredentialsChange", found: "BIND-02/credentials", on: bind(200), breaks: func(r *reply) { r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"}) }},
 		{name: "CredentialsOnce", found: "BIND-02/twice", on: bind(200), breaks: lacks("credentials")},
 		{name: "BindConflictIs200", found: "BIND-03/app", on: bind(409), breaks: answers(200)},
 		{name: "UnknownPlanBound", found: "BIND-05/plan", on: bind(400), breaks: answers(201)},
@@ -339,10 +343,11 @@ func mutants() []mutant {
 		{name: "CredentialsTooEarly", found: "BIND-21", on: bind(202), breaks: says("credentials", map[string]any{"password": "not-yet-valid"})},
 		{name: "BindTokenChanges", found: "BIND-23", on: bind(202), breaks: ever("operation")},
 		{name: "AsyncWithoutCredentials", found: "BIND-25", on: on("GET", bindingPath, 200), breaks: lacks("credentials")},
-		{name: "PortsAreNumbers", found: "BIND-26", on: bind(200), breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
-		{name: "TimeWithoutFraction", found: "BIND-27", on: bind(200), breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
-		{name: "DrainNotRequired", found: "BIND-30", on: bind(200), breaks: says("syslog_drain_url", "syslog://logs.example.com")},
-		{name: "DrainOverHTTP", found: "BIND-31", on: bind(201), breaks: says("syslog_drain_url", "http://logs.example.com")},
+		{name: "PortsAreNumbers", found: "BIND-26", on: bind(201), breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
+		{name: "TimeWithoutFraction", found: "BIND-27", on: bind(201), breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
+		{name: "DrainNotRequired", found: "BIND-30", on: bind(201), breaks: says("syslog_drain_url", "syslog://logs.example.com")},
+		{name: "NoDrain", found: "BIND-31", on: bind(201), breaks: lacks("syslog_drain_url")},
+		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: bind(201), breaks: says("syslog_drain_url", "http://logs.example.com")},
 		{name: "RouteOverHTTP", found: "BIND-32", on: bind(201), breaks: says("route_service_url", "http://route.example.com")},
 		{name: "VolumeWithoutType", found: "BIND-34", on: bind(201), breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
 		{name: "VolumeConfigIsAnObject", found: "BIND-35", on: bind(201), breaks: volume(func(m map[string]any) {

@@ -33,6 +33,7 @@ type scene struct {
 
 	failures []Failure
 	blocked  string // why the case could not be begun
+	omitted  string // what was not checked
 	lacking  string // what the broker turned out not to offer
 }
 
@@ -47,7 +48,11 @@ const attempts = 3
 // play runs one case. Its result has no outcome if the context ended.
 func (r *runner) play(ctx context.Context, c Case) Result {
 	began := r.Now()
-	result := Result{ID: c.ID, Section: c.Section, Title: c.Title, Level: c.Level, Since: c.Since, Outcome: Passed}
+	result, reason := r.begun(c)
+	if reason != "" {
+		result.Outcome, result.Reason = NotApplicable, reason
+		return result
+	}
 	p, reason := r.know.choose(c)
 	switch {
 	case reason != "" && r.know.usable():
@@ -80,6 +85,29 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	return result
 }
 
+// begun is the result of a case before it is asked, and why it is not to be.
+func (r *runner) begun(c Case) (Result, string) {
+	result := Result{ID: c.ID, Section: c.Section, Title: c.Title, Level: c.Level, Since: c.Since, Outcome: Passed}
+	minor := r.Minor
+	if c.speaks != 0 {
+		minor = c.speaks
+	}
+	source, known := c.At(r.Minor)
+	if !known {
+		return result, fmt.Sprintf("no rule of version 2.%d", r.Minor)
+	}
+	result.Level, result.Source = source.Level, source
+	switch {
+	case minor > r.Minor:
+		return result, fmt.Sprintf("it speaks version 2.%d", minor)
+	case minor != r.Minor && !r.know.serves(minor):
+		return result, fmt.Sprintf("the broker refuses version 2.%d, as it may", minor)
+	case c.Section == authentication && r.know.unguarded:
+		return result, "the broker asks for no credentials, as it need not"
+	}
+	return result, ""
+}
+
 // cleanUp removes what the case has made.
 func (s *scene) cleanUp() { s.dispose(s.ctx, s.made) }
 
@@ -107,11 +135,13 @@ func (s *scene) conclude(result *Result) {
 	result.Failures = s.failures
 	switch {
 	case s.blocked != "":
-		result.Outcome, result.Reason = Blocked, s.given.name+": "+s.secrets.hide(s.blocked)
+		result.Outcome, result.Reason = Blocked, strings.TrimPrefix(s.given.name+": "+s.secrets.hide(s.blocked), ": ")
 	case len(s.failures) > 0:
 		result.Outcome = Failed
 	case s.lacking != "":
 		result.Outcome, result.Reason = NotApplicable, s.lacking
+	default:
+		result.Reason = s.omitted
 	}
 }
 
@@ -132,6 +162,9 @@ func (q request) silent() request {
 	return q
 }
 
+// omit records what was not checked.
+func (s *scene) omit(what string) { s.omitted = what }
+
 // fail records what is not as it should be.
 func (s *scene) fail(rule, request, want, got string) {
 	f := s.hidden(Failure{Rule: rule, Request: request, Want: want, Got: got})
@@ -149,8 +182,20 @@ func (r *runner) hidden(f Failure) Failure {
 
 // block records why the case could not be begun.
 func (s *scene) block(format string, args ...any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.blocked = fmt.Sprintf(format, args...)
 	return false
+}
+
+// refused reports whether the broker does not do what the case is about, which
+// it may: the case is not applicable then.
+func (s *scene) refused(a answer, what string, any ...int) bool {
+	if !slices.Contains(any, a.status) {
+		return false
+	}
+	s.lacking = fmt.Sprintf("the broker does not %s: %d", what, a.status)
+	return true
 }
 
 // must sends a request of a starting point; any other status blocks the case.
@@ -168,7 +213,7 @@ func (s *scene) must(q request, any ...int) (answer, bool) {
 // asked sends one request and checks the answer. What a refused request must
 // not change is read before and after (ERR-08).
 func (s *scene) asked(q request, w want) bool {
-	refusal := q.method != http.MethodGet && w.status[0] >= 400 && s.running == ""
+	refusal := q.method != http.MethodGet && len(w.status) > 0 && w.status[0] >= 400 && s.running == ""
 	var before snapshot
 	if refusal {
 		before = s.look(q)
@@ -188,7 +233,7 @@ func (s *scene) send(q request) (answer, bool) {
 	a, ok := s.exchange(q)
 	if !ok && s.ctx.Err() == nil {
 		s.watch.add(s.runner, Failure{"PROV-32", a.request, "an answer within " + requestLimit.String(), a.fault})
-		s.fail("PROV-32", a.request, "an answer within "+requestLimit.String(), a.fault)
+		s.block("%s: no answer: %s", a.request, a.fault)
 	}
 	return a, ok
 }
@@ -198,14 +243,14 @@ func (s *scene) send(q request) (answer, bool) {
 func (s *scene) checked(a answer, w want) bool {
 	code, _ := a.body["error"].(string)
 	switch {
-	case !slices.Contains(w.status, a.status):
+	case len(w.status) > 0 && !slices.Contains(w.status, a.status):
 		s.fail(s.Rule(), a.request, "status "+alternatives(w.status)+withCode(w.code), a.String())
 		return false
 	case a.status == http.StatusUnprocessableEntity && w.code != "" && code != w.code:
 		s.fail(s.Rule(), a.request, "the error "+w.code, a.String())
 		return false
 	case a.status == http.StatusUnprocessableEntity && w.code == "" && reserved(code) && len(w.status) == 1:
-		s.fail("ERR-07", a.request, "no reserved error code", a.String())
+		s.watch.add(s.runner, Failure{"ERR-07", a.request, "no reserved error code", a.String()})
 	}
 	for _, t := range w.tests {
 		if wanted, got := t(s, a); wanted != "" {
@@ -365,8 +410,15 @@ func (s *scene) text(t string) string {
 	return variable.ReplaceAllStringFunc(t, func(name string) string { return s.value(name[1:]) })
 }
 
-// address replaces the names in a path.
+// unnamed is the part of a query that names the operation.
+var unnamed = regexp.MustCompile(`[?&]operation=\$operation`)
+
+// address replaces the names in a path. A broker that named no operation is
+// not asked for one.
 func (s *scene) address(path string) string {
+	if _, ok := s.known("operation"); !ok {
+		path = unnamed.ReplaceAllString(path, "")
+	}
 	return variable.ReplaceAllStringFunc(path, func(name string) string {
 		if name == "$location" {
 			return s.value("location")
@@ -415,7 +467,7 @@ func (s *scene) look(q request) snapshot {
 	for _, path := range paths {
 		path, _, _ = strings.Cut(path, "?")
 		segments := strings.Split(path, "/")
-		if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" {
+		if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
 			continue
 		}
 		if len(segments) == 4 && !s.plan.service.instancesRetrievable || len(segments) == 6 && !s.plan.service.bindingsRetrievable {
@@ -424,8 +476,11 @@ func (s *scene) look(q request) snapshot {
 		if a, ok := s.exchange(get(path)); ok {
 			seen[path] = fmt.Sprint(a.status)
 			if a.status == http.StatusOK {
-				delete(a.body, "metadata")
-				seen[path] += " " + encode(a.body)
+				kept := object{} // the rest may be told once, or be made anew for each answer
+				for _, member := range []string{"service_id", "plan_id", "parameters", "maintenance_info"} {
+					kept[member] = a.body[member]
+				}
+				seen[path] += " " + encode(kept)
 			}
 		}
 	}
@@ -437,7 +492,7 @@ func (s *scene) look(q request) snapshot {
 func (s *scene) unchanged(a answer, before, after snapshot) {
 	for path, was := range before {
 		if now := after[path]; now != was {
-			s.fail("ERR-08", a.request, "nothing to change", fmt.Sprintf("%s, after which GET %s gives %.3s and not the same as before (%.3s)", a, path, now, was))
+			s.watch.add(s.runner, Failure{"ERR-08", a.request, "nothing to change", fmt.Sprintf("%s, after which GET %s gives %.3s and not the same as before (%.3s)", a, path, now, was)})
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 const hidden = "(left out)"
@@ -35,12 +37,43 @@ func redacted(v any) any {
 	}
 }
 
-// Lengths of the shortest texts that are taken for secrets: to hide a shorter
-// one would tell it.
+// shortestSecret is the length of the shortest text of credentials that is
+// taken for a secret, and from plain on even letters alone are no word.
 const (
-	shortestPassword = 4
-	shortestSecret   = 8
+	shortestSecret = 8
+	plain          = 16
 )
+
+// tellable reports whether a text that is found somewhere can only be the
+// secret: a short one, or one of letters alone, may be a word of its own.
+func tellable(secret string) bool {
+	letters := strings.IndexFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
+	return len(secret) >= plain || len(secret) >= shortestSecret && !letters
+}
+
+// tokenIn reports whether a secret stands in a text, and not as a part of a
+// longer word or number.
+func tokenIn(text, secret string) bool { return len(tokens(text, secret)) > 0 }
+
+// tokens are the places of a secret in a text as a whole word.
+func tokens(text, secret string) []int {
+	var out []int
+	for at := 0; ; {
+		n := strings.Index(text[at:], secret)
+		if n < 0 || secret == "" {
+			return out
+		}
+		at += n
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(secret):])
+		if !inWord(before) && !inWord(after) {
+			out = append(out, at)
+		}
+		at += len(secret)
+	}
+}
+
+func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 // secrets are the texts that no report may show, wherever the broker said them.
 type secrets struct {
@@ -55,18 +88,19 @@ func (k *secrets) add(secret string, grave bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), url.QueryEscape(secret)} {
-		if !slices.Contains(k.known, form) {
+		if form != "" && !slices.Contains(k.known, form) {
 			k.known = append(k.known, form)
 		}
-		if grave && !slices.Contains(k.grave, form) {
+		if grave && tellable(form) && !slices.Contains(k.grave, form) {
 			k.grave = append(k.grave, form)
 		}
 	}
 }
 
-func (k *secrets) addPassword(password string) {
-	if len(password) >= shortestPassword {
-		k.add(password, true)
+// unchecked notes what ERR-13 could not look for.
+func (s *scene) unchecked() {
+	if !tellable(s.target.Password) {
+		s.omit("the platform's password is too short, or too much of a word, to be told from other text: whether an answer says it was not checked")
 	}
 }
 
@@ -102,7 +136,13 @@ func (k *secrets) hide(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, secret := range k.known {
-		text = strings.ReplaceAll(text, secret, hidden)
+		if tellable(secret) {
+			text = strings.ReplaceAll(text, secret, hidden)
+			continue
+		}
+		for _, at := range slices.Backward(tokens(text, secret)) { // in a longer word it tells nothing, but its absence would
+			text = text[:at] + hidden + text[at+len(secret):]
+		}
 	}
 	return text
 }

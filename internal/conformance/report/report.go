@@ -52,6 +52,29 @@ type row struct {
 	tally
 }
 
+// byLevel counts the outcomes by what the documents ask, the firmest first.
+func byLevel(results []conformance.Result) []level {
+	var out []level
+	for l := conformance.Must; l >= conformance.May; l-- {
+		var t tally
+		for _, r := range results {
+			if r.Level == l {
+				t.add(r.Outcome)
+			}
+		}
+		if t != (tally{}) {
+			out = append(out, level{l.String(), t})
+		}
+	}
+	return out
+}
+
+// A level is the tally of the cases of one level.
+type level struct {
+	Level string `json:"level"`
+	tally
+}
+
 // byVersion counts the outcomes by the version that brought each rule.
 func byVersion(results []conformance.Result) []row {
 	minors := map[int]*tally{}
@@ -97,8 +120,12 @@ func Text(w io.Writer, r conformance.Report) error {
 		for _, f := range result.Failures {
 			fmt.Fprintf(&b, "  rule     %s\n  request  %s\n  want     %s\n  got      %s\n", f.Rule, f.Request, f.Want, f.Got)
 		}
+		if result.Outcome == conformance.Failed {
+			fmt.Fprintf(&b, "  source   %s\n", result.Source)
+		}
 	}
 	skipped(&b, r.Results)
+	unchecked(&b, r.Results)
 	if len(r.Left) > 0 {
 		fmt.Fprintf(&b, "\nLeft behind, remove it by hand:\n")
 		for _, left := range r.Left {
@@ -111,6 +138,10 @@ func Text(w io.Writer, r conformance.Report) error {
 	}
 	t := total(r.Results)
 	fmt.Fprintf(&b, "%-10s %7d %7d %8d %15d\n\n", "together", t.Passed, t.Failed, t.Blocked, t.NotApplicable)
+	for _, row := range byLevel(r.Results) {
+		fmt.Fprintf(&b, "%-10s %7d %7d %8d %15d\n", row.Level, row.Passed, row.Failed, row.Blocked, row.NotApplicable)
+	}
+	b.WriteString("\n")
 	fmt.Fprintf(&b, "%s in %v.\n", verdict(r), r.Duration.Round(100*time.Millisecond))
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -138,16 +169,28 @@ func skipped(b *strings.Builder, results []conformance.Result) {
 	}
 }
 
+// unchecked lists what a case that passed could not look at.
+func unchecked(b *strings.Builder, results []conformance.Result) {
+	for _, result := range results {
+		if result.Outcome == conformance.Passed && result.Reason != "" {
+			fmt.Fprintf(b, "\nNot checked by %s: %s\n", result.ID, result.Reason)
+		}
+	}
+}
+
 func verdict(r conformance.Report) string {
+	failed := r.Failures(conformance.Must)
 	switch {
 	case r.Interrupted:
 		return "Interrupted: not every case was asked"
-	case r.Conforms():
+	case r.Conforms() && r.Count(conformance.Failed) == 0:
 		return "The broker conforms to all that was asked"
-	case r.Count(conformance.Failed)+r.Count(conformance.Blocked) == 0:
-		return "Every case passed, but something was left behind"
+	case r.Conforms():
+		return fmt.Sprintf("The broker conforms: nothing failed that a document says MUST of; %d weaker cases did", r.Count(conformance.Failed))
+	case failed+r.Count(conformance.Blocked) == 0:
+		return "Nothing failed that a document says MUST of, but something was left behind"
 	default:
-		return "The broker does not conform"
+		return fmt.Sprintf("The broker does not conform: %d failed that a document says MUST of, %d were blocked", failed, r.Count(conformance.Blocked))
 	}
 }
 
@@ -160,6 +203,7 @@ type document struct {
 	DurationSeconds float64  `json:"duration_seconds"`
 	Totals          tally    `json:"totals"`
 	ByVersion       []row    `json:"by_version"`
+	ByLevel         []level  `json:"by_level"`
 	LeftBehind      []string `json:"left_behind"`
 	Cases           []entry  `json:"cases"`
 }
@@ -170,11 +214,33 @@ type entry struct {
 	Title           string    `json:"title"`
 	Level           string    `json:"level"`
 	Since           string    `json:"since"`
+	Source          *source   `json:"source,omitempty"`
 	Plan            string    `json:"plan,omitempty"`
 	Outcome         string    `json:"outcome"`
 	Reason          string    `json:"reason,omitempty"`
 	Failures        []failure `json:"failures,omitempty"`
 	DurationSeconds float64   `json:"duration_seconds"`
+}
+
+// source is the sentence that decides a case, and the versions that it holds
+// for; a case that no document asks for has none.
+type source struct {
+	Document string `json:"document"`
+	Section  string `json:"section"`
+	From     string `json:"from"`
+	To       string `json:"to,omitempty"`
+	Sentence string `json:"sentence"`
+}
+
+func sourceOf(s conformance.Source) *source {
+	if s.Sentence == "" {
+		return nil
+	}
+	out := &source{Document: s.Document, Section: s.Section, From: version(s.From), Sentence: s.Sentence}
+	if s.To != 0 {
+		out.To = version(s.To)
+	}
+	return out
 }
 
 type failure struct {
@@ -188,12 +254,12 @@ type failure struct {
 func JSON(w io.Writer, r conformance.Report) error {
 	d := document{
 		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted, DurationSeconds: r.Duration.Seconds(),
-		Totals: total(r.Results), ByVersion: byVersion(r.Results), LeftBehind: append([]string{}, r.Left...), Cases: []entry{},
+		Totals: total(r.Results), ByVersion: byVersion(r.Results), ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...), Cases: []entry{},
 	}
 	for _, result := range r.Results {
 		e := entry{
 			ID: result.ID, Section: result.Section, Title: result.Title, Level: result.Level.String(), Since: version(result.Since), Plan: result.Plan,
-			Outcome: result.Outcome.String(), Reason: result.Reason, DurationSeconds: result.Duration.Seconds(),
+			Source: sourceOf(result.Source), Outcome: result.Outcome.String(), Reason: result.Reason, DurationSeconds: result.Duration.Seconds(),
 		}
 		for _, f := range result.Failures {
 			e.Failures = append(e.Failures, failure(f))
@@ -255,7 +321,7 @@ func JUnit(w io.Writer, r conformance.Report) error {
 		switch result.Outcome {
 		case conformance.Failed:
 			s.Failures++
-			c.Failure = &message{Message: result.Title, Text: lines(result.Failures)}
+			c.Failure = &message{Message: result.Title, Text: lines(result)}
 		case conformance.Blocked:
 			s.Errors++
 			c.Error = &message{Message: result.Reason}
@@ -296,10 +362,11 @@ func leftBehind(r conformance.Report) *suite {
 
 func inSeconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }
 
-func lines(failures []conformance.Failure) string {
-	texts := make([]string, len(failures))
-	for i, f := range failures {
-		texts[i] = f.String()
+func lines(result conformance.Result) string {
+	var texts []string
+	for _, f := range result.Failures {
+		texts = append(texts, f.String())
 	}
+	texts = append(texts, "source: "+result.Source.String())
 	return strings.Join(texts, "\n")
 }

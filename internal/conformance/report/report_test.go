@@ -23,8 +23,10 @@ func sample() conformance.Report {
 		URL: "https://broker.example.com", Minor: 17, Duration: 83500 * time.Millisecond,
 		Left: []string{"/v2/service_instances/i (made by PROV-01): its deletion ended: failed"},
 		Results: []conformance.Result{
-			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9, Outcome: conformance.Passed, Duration: 4 * time.Millisecond},
+			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9, Outcome: conformance.Passed, Duration: 4 * time.Millisecond,
+				Reason: "something that could not be looked at"},
 			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space", Level: conformance.Must, Since: 9, Plan: "db/small",
+				Source:  conformance.Source{Level: conformance.Must, From: 12, Document: "Open Service Broker API", Section: "Provisioning, 409 Conflict", Sentence: "MUST be returned if …"},
 				Outcome: conformance.Failed, Failures: []conformance.Failure{{
 					Rule: "PROV-08", Request: "PUT /v2/service_instances/i?accepts_incomplete=true as 2.17", Want: "status 409", Got: `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`,
 				}}},

@@ -1,0 +1,137 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/conformance"
+)
+
+// A lawful broker is ours with what it does beyond the specification taken away:
+// each of its answers is one that some document permits, and that some broker
+// gives.
+type lawful struct {
+	broker http.Handler
+	minor  int // the only version that is served
+	clock  atomic.Int64
+
+	mu   sync.Mutex
+	told map[string]bool // the bindings whose credentials were told
+}
+
+func (l *lawful) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	user, given, ok := q.BasicAuth()
+	switch {
+	case (!ok || user != username || given != password) && l.modern():
+		http.Error(w, "Not Authorized", http.StatusUnauthorized) // no JSON, no challenge
+		return
+	case ok && user == username && given == password && q.Header.Get("X-Broker-API-Version") != fmt.Sprintf("2.%d", l.minor):
+		w.WriteHeader(http.StatusPreconditionFailed)
+		_, _ = fmt.Fprint(w, `{}`)
+		return
+	}
+	broken(l.broker, w, q, match{}, func(r *reply) { l.change(q, r) })
+}
+
+// modern reports whether a version leaves more open than those before 2.14: that
+// bodies are JSON, and that an identical request is answered 200.
+func (l *lawful) modern() bool { return l.minor >= 14 }
+
+// change makes an answer poorer.
+func (l *lawful) change(q *http.Request, r *reply) {
+	r.header.Del("X-Broker-API-Request-Identity")
+	r.header.Del("Location")
+	r.header.Del("WWW-Authenticate")
+	if r.status >= 400 {
+		code := r.body["error"]
+		r.body = map[string]any{}
+		switch code {
+		case "AsyncRequired", "ConcurrencyError", "RequiresApp", "MaintenanceInfoConflict":
+			r.says("error", code)
+		}
+	}
+	if q.Method == http.MethodPatch && r.status == http.StatusNotFound && l.modern() { // no table has a status for it
+		r.status = http.StatusInternalServerError
+		sends("<html>no such instance</html>")(r)
+		return
+	}
+	if q.Method == http.MethodPut && r.status == http.StatusOK && l.modern() { // 200 is a SHOULD
+		r.status, r.body = http.StatusConflict, map[string]any{}
+	}
+	delete(r.body, "operation")
+	if instancePath.MatchString(q.URL.Path) && r.status/100 == 2 && q.Method != http.MethodDelete && r.body != nil {
+		r.says("dashboard_url", fmt.Sprintf("https://dashboard.example.com/?time=%d", l.clock.Add(1)))
+	}
+	if strings.HasSuffix(q.URL.Path, "/last_operation") && r.body["state"] != nil {
+		delete(r.body, "description")
+	}
+	if bindingPath.MatchString(q.URL.Path) && r.body["credentials"] != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.told[q.URL.Path] {
+			r.body = map[string]any{} // they are told once
+		}
+		l.told[q.URL.Path] = true
+	}
+}
+
+// Whatever a document permits is no failure of a MUST, in each version that is
+// asked for; what is only recommended is reported as such.
+func TestWhatIsPermittedIsNoFailure(t *testing.T) {
+	for _, minor := range []int{17, 14, 12, 9} {
+		t.Run(fmt.Sprintf("2.%d", minor), func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			server := httptest.NewServer(&lawful{broker: open(t).Handler, minor: minor, told: map[string]bool{}})
+			defer server.Close()
+			report, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+				Now: time.Now, Minor: minor, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := map[string]conformance.Result{}
+			for _, r := range report.Results {
+				found[r.ID] = r
+				if r.Outcome == conformance.Blocked || r.Outcome == conformance.Failed && r.Level == conformance.Must {
+					t.Errorf("%s [%s] %s: %s %s\n%s", r.ID, r.Level, r.Outcome, r.Title, r.Reason, r.Source)
+					for _, f := range r.Failures {
+						t.Errorf("  %s", f)
+					}
+				}
+			}
+			for _, left := range report.Left {
+				t.Errorf("left behind: %s", left)
+			}
+			if only(t) == nil {
+				weaker(t, found, minor)
+			}
+		})
+	}
+}
+
+// weaker wants what is permitted to be reported at its own level, and what the
+// version does not have to be not applicable.
+func weaker(t *testing.T, found map[string]conformance.Result, minor int) {
+	t.Helper()
+	if r := found["ERR-02/description"]; r.Outcome != conformance.Failed || r.Level != conformance.Recommended {
+		t.Errorf("refusals without a description: %s at %s", r.Outcome, r.Level)
+	}
+	for id, version := range map[string]int{"PROV-07/2.9": 9, "GETI-01": 14, "LOP-09": 16, "ROT-01": 17} {
+		late := version > minor || id == "PROV-07/2.9" && minor != 9 // which this broker refuses
+		if r := found[id]; late != (r.Outcome == conformance.NotApplicable) {
+			t.Errorf("%s is %s (%s)", id, r.Outcome, r.Reason)
+		}
+	}
+	for _, id := range []string{"HDR-08/X-BROKER-API-VERSION", "HDR-01"} {
+		if r := found[id]; r.Outcome == conformance.Failed {
+			t.Errorf("%s failed: %v", id, r.Failures)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Source is what decides a case: a sentence, the minor versions of the API
+// that it holds for, and how firmly it asks. The level is the sentence's own
+// word; a type, a valid value or a status that a table states without such a
+// word counts as MUST. What no document asks for is Recommended, also where a
+// sentence expressly leaves it open; that sentence is then given.
+type Source struct {
+	Level    Level
+	From, To int // a zero To is the newest version
+	Document string
+	Section  string
+	// Sentence is in the words of the newest version that it holds for, but for
+	// links; empty if no document speaks of the matter.
+	Sentence string
+}
+
+// The documents.
+const (
+	osb    = "Open Service Broker API"
+	cf     = "Cloud Foundry Service Broker API v2.9"
+	http11 = "RFC 9110, HTTP Semantics"
+	async3 = "Asynchronous Request-Reply pattern"
+)
+
+// holds reports whether the sentence holds for a minor version.
+func (s Source) holds(minor int) bool { return s.From <= minor && (s.To == 0 || minor <= s.To) }
+
+// String is the whole source in one line.
+func (s Source) String() string {
+	if s.Sentence == "" {
+		return "no document asks for it"
+	}
+	versions := fmt.Sprintf("2.%d to 2.%d", s.From, s.To)
+	if s.To == 0 {
+		versions = fmt.Sprintf("since 2.%d", s.From)
+	}
+	left := ""
+	if s.Level == Recommended {
+		left = ", which leaves it open"
+	}
+	return fmt.Sprintf("%s, %s (%s)%s: “%s”", s.Document, s.Section, versions, left, s.Sentence)
+}
+
+// ending cuts the versions of a source.
+func (s Source) ending(minor int) Source {
+	s.To = minor
+	return s
+}
+
+// from moves the first version of each source that begins earlier, for a case
+// about something that came later than the sentence.
+func from(minor int, of ...Source) []Source {
+	var out []Source
+	for _, s := range of {
+		if s.To == 0 || s.To >= minor {
+			s.From = max(s.From, minor)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// at keeps only what holds for one minor version, for cases that speak it.
+func at(minor int, of ...Source) []Source {
+	var out []Source
+	for _, s := range of {
+		if s.holds(minor) {
+			s.From, s.To = minor, minor
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func must(minor int, section, sentence string) Source {
+	return Source{Must, minor, 0, osb, section, sentence}
+}
+
+func should(minor int, section, sentence string) Source {
+	return Source{Should, minor, 0, osb, section, sentence}
+}
+
+// before is a sentence of the document of 2.9, which says the same up to 2.11.
+func before(l Level, section, sentence string) Source {
+	return Source{l, OldestMinor, 11, cf, section, sentence}
+}
+
+// open is a sentence that leaves something to the broker.
+func open(minor int, section, sentence string) Source {
+	return Source{Recommended, minor, 0, osb, section, sentence}
+}
+
+// unsaid is what no document speaks of.
+func unsaid(minor int) []Source { return []Source{{Level: Recommended, From: minor}} }
+
+func all(of ...Source) []Source { return of }
+
+// sourcesOf are the sources of a case: those of its id, or else of its rule.
+func sourcesOf(id string) []Source {
+	if s, ok := sources[id]; ok {
+		return s
+	}
+	rule, _, _ := strings.Cut(id, "/")
+	return sources[rule]
+}
+
+// At gives the source that decides the case in a run of a minor version. It is
+// false if that version does not know the rule.
+func (c Case) At(minor int) (Source, bool) {
+	if minor < c.Since {
+		return Source{}, false
+	}
+	if c.speaks != 0 {
+		minor = c.speaks
+	}
+	for _, s := range c.Sources {
+		if s.holds(minor) {
+			return s, true
+		}
+	}
+	return Source{}, false
+}

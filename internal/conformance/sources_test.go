@@ -1,0 +1,86 @@
+package conformance
+
+import (
+	"slices"
+	"testing"
+)
+
+// Each case has its sentence, or says that there is none; what binds is quoted,
+// and for no version by two sentences.
+func TestEachCaseHasItsSource(t *testing.T) {
+	used := map[string]bool{}
+	for _, c := range Cases() {
+		used[c.ID], used[c.Rule()] = true, true
+		last := 0
+		for _, s := range c.Sources {
+			to := s.To
+			if to == 0 {
+				to = NewestMinor
+			}
+			if s.Level == 0 || s.From < OldestMinor || to < s.From || s.From <= last {
+				t.Errorf("%s: %d to %d at %s comes after 2.%d", c.ID, s.From, to, s.Level, last)
+			}
+			if last = to; s.Level != Recommended && (s.Sentence == "" || s.Section == "" || s.Document == "") {
+				t.Errorf("%s binds at %s, and no sentence is given", c.ID, s.Level)
+			}
+		}
+		if _, ok := c.At(NewestMinor); !ok {
+			t.Errorf("%s has no source in the newest version", c.ID)
+		}
+	}
+	for id := range sources {
+		if !used[id] {
+			t.Errorf("there is no case %s", id)
+		}
+	}
+}
+
+// What our own broker promises beyond the documents is not asked of others at a
+// level that binds.
+func TestWhatIsLeftOpenDoesNotBind(t *testing.T) {
+	left := []string{"HDR-01", "HDR-02", "HDR-09", "BIND-17", "DEPR-09", "CONC-01", "GETI-04", "PROV-25/apart", "AUTH-04", "IDEM-08", "GETI-10/integer", "ERR-02/description"}
+	for _, c := range Cases() {
+		if (slices.Contains(left, c.ID) || slices.Contains(left, c.Rule())) && c.Level >= Should && c.ID != "BIND-17/failed" {
+			t.Errorf("%s is asked at %s: %v", c.ID, c.Level, c.Sources)
+		}
+	}
+}
+
+// A level is that of the version that is spoken.
+func TestLevelsFollowTheVersion(t *testing.T) {
+	for _, want := range []struct {
+		id    string
+		minor int
+		level Level
+	}{
+		{"PROV-07", 9, May}, {"PROV-07", 12, Must}, {"PROV-07", 13, Must}, {"PROV-07", 14, Should}, {"PROV-07", 17, Should},
+		{"ERR-01", 9, Must}, {"ERR-01", 13, Must}, {"ERR-01", 14, Recommended}, {"PROV-08/space", 11, Should}, {"PROV-08/space", 12, Must},
+		{"INP-01/provision-brace", 12, Recommended}, {"INP-01/provision-brace", 13, Must}, {"LOP-09", 16, Must}, {"LOP-02", 15, Recommended}, {"LOP-02", 16, Should},
+		{"PROV-08/2.9", 17, Should}, // it speaks 2.9
+	} {
+		n := slices.IndexFunc(Cases(), func(c Case) bool { return c.ID == want.id })
+		if s, ok := Cases()[n].At(want.minor); !ok || s.Level != want.level {
+			t.Errorf("%s in 2.%d is %s, want %s", want.id, want.minor, s.Level, want.level)
+		}
+	}
+}
+
+// A secret is found as a whole, and only if it can be told from other text.
+func TestSecretsAreWholeWords(t *testing.T) {
+	for _, c := range []struct {
+		text, secret string
+		found        bool
+	}{
+		{"the password is wrong", "pass", false}, {"pass is wrong", "pass", true}, {"user:pass@host", "pass", true}, {"pass", "pass", true},
+		{"k7-long-secret", "k7-long-secret", true}, {"xk7-long-secret", "k7-long-secret", false}, {"xk7-long-secret k7-long-secret.", "k7-long-secret", true}, {"äpass", "pass", false},
+	} {
+		if got := tokenIn(c.text, c.secret); got != c.found {
+			t.Errorf("%q in %q: %v", c.secret, c.text, got)
+		}
+	}
+	for secret, want := range map[string]bool{"pass": false, "password": false, "Platform": false, "hunter2": false, "k7-long!": true, "correcthorsebatterystaple": true} {
+		if tellable(secret) != want {
+			t.Errorf("%q can be told: %v", secret, !want)
+		}
+	}
+}
