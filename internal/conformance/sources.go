@@ -22,10 +22,10 @@ type Source struct {
 
 // The documents.
 const (
-	osb    = "Open Service Broker API"
-	cf     = "Cloud Foundry Service Broker API v2.9"
-	http11 = "RFC 9110, HTTP Semantics"
-	async3 = "Asynchronous Request-Reply pattern"
+	osb     = "Open Service Broker API"
+	cf      = "Cloud Foundry Service Broker API v2.9"
+	http11  = "RFC 9110, HTTP Semantics"
+	pattern = "Asynchronous Request-Reply pattern"
 )
 
 // holds reports whether the sentence holds for a minor version.

@@ -125,8 +125,9 @@ func render(rules []rule, held map[string][]string) []byte {
 	b.WriteString(`# Which test holds which rule
 
 The rules are those of the project's requirement list, which is drawn from the Cloud Foundry v2.9 document, the versions of the Open
-Service Broker API to 2.17, and the asynchronous request-reply pattern; comments and tests name them. MUST, SHOULD and MAY
-are the documents' own words, REC is what the project asks of itself. This page is made by
+Service Broker API to 2.17, and the asynchronous request-reply pattern; comments and tests name them. The level is what the
+project promises for its own broker: the documents' word, in places firmer; REC is what no document asks. What the documents
+ask of any broker is what the kit reports. This page is made by
 ` + "`go test ./internal/rules -update`" + `, and a test keeps it true. Deliberate departures are in [divergences.md](divergences.md), and
 the kit is described in [conformance-kit.md](conformance-kit.md).
 `)
