@@ -400,6 +400,7 @@ func broken(broker http.Handler, w http.ResponseWriter, q *http.Request, m match
 	for name, values := range r.header {
 		w.Header()[name] = values
 	}
+	w.Header().Del("Content-Length") // of what it was before
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.raw)
 }
