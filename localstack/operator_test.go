@@ -34,7 +34,7 @@ func TestOperators(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	instance := id("operated")
-	operation := accepted(t, p, instance, 45)
+	operation := accepted(t, p, instance, 120) // long enough for the commands, its deletion takes as long
 	if out := longshore(t, "instances", instance); !strings.Contains(out, operation) || !strings.Contains(out, "creating") {
 		t.Fatalf("what is shown:\n%s", out)
 	}

@@ -224,7 +224,7 @@ func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 
 func TestOperatorsFollow(t *testing.T) {
 	b := newBench(t)
-	b.provision("slow-1", "async", 3, 202)
+	b.provision("slow-1", "async", 10, 202)
 	has(t, b.operate(0, "instances", "--watch"), "provision of slow-1: in progress", "provision of slow-1: succeeded", "[####################] 100 %", "Nothing runs.")
 }
 
