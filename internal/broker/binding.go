@@ -45,19 +45,19 @@ type BindResult struct {
 
 // Bind answers a PUT of a binding (checklist sections 10 and 14.2).
 func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
-	return decide(ctx, func(ctx context.Context) (BindResult, error) {
-		r, err := b.Records.Binding(ctx, q.key(), b.Now())
+	return decide(ctx, b, func(limited context.Context) (BindResult, error) {
+		r, err := b.Records.Binding(limited, q.key(), b.Now())
 		if err != nil {
 			return BindResult{}, err
 		}
 		if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
-			i, err := b.Records.Instance(ctx, q.key().InstanceKey(), b.Now())
+			i, err := b.Records.Instance(limited, q.key().InstanceKey(), b.Now())
 			if err != nil {
 				return BindResult{}, err
 			}
 			r = r.Of(i)
 		}
-		same, err := b.sameBinding(ctx, r, q)
+		same, err := b.sameBinding(limited, r, q)
 		if err != nil {
 			return BindResult{}, err
 		}
@@ -70,7 +70,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		}
 		switch answer {
 		case lifecycle.Exists:
-			grant, err := b.grant(ctx, r)
+			grant, err := b.grant(limited, r)
 			return BindResult{Result{Effect: Done}, grant}, err
 		case lifecycle.Stays:
 			return BindResult{Result: b.stays(r.Course)}, nil
@@ -81,7 +81,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 			}
 			return b.finishBind(ctx, q, r, later, Done)
 		}
-		r, later, err := b.beginBind(ctx, q, r)
+		r, later, err := b.beginBind(limited, q, r)
 		if err != nil {
 			return BindResult{}, err
 		}
@@ -282,6 +282,8 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 	case err != nil || result.Effect == Accepted:
 		return BindResult{Result: result}, err
 	}
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	now, err := b.Records.Binding(ctx, r.Key, b.Now())
 	if err != nil {
 		return BindResult{}, err
@@ -296,13 +298,13 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 // Unbind answers a DELETE of a binding (checklist section 12). The ids may be
 // empty: whether that matters depends on what exists (UNB-04).
 func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
-	r, err := decide(ctx, func(ctx context.Context) (Result, error) {
+	r, err := decide(ctx, b, func(limited context.Context) (Result, error) {
 		now := b.Now()
-		r, err := b.Records.Binding(ctx, q.key(), now)
+		r, err := b.Records.Binding(limited, q.key(), now)
 		if err != nil {
 			return Result{}, err
 		}
-		i, err := b.Records.Instance(ctx, q.key().InstanceKey(), now)
+		i, err := b.Records.Instance(limited, q.key().InstanceKey(), now)
 		if err != nil {
 			return Result{}, err
 		}
@@ -315,7 +317,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			return Result{}, overtaken
 		}
 		if answer == lifecycle.Missing {
-			return Result{}, b.entombBinding(ctx, i, r, q)
+			return Result{}, b.entombBinding(limited, i, r, q)
 		}
 		if answer == lifecycle.Join {
 			later, err := joins(r.Operation, asynchronously(q.Caller))
@@ -324,7 +326,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			}
 			if again, changed := r.AskedAgain(q.Received, now); changed {
 				r.Course = again
-				if err := b.Records.Commit(ctx, ledger.PutBinding(r)); err != nil {
+				if err := b.Records.Commit(limited, ledger.PutBinding(r)); err != nil {
 					return Result{}, err
 				}
 			}
@@ -333,7 +335,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err := i.OnUnbind(); err != nil {
 			return Result{}, err
 		}
-		b.logHints(ctx, q, r.ServiceID, r.PlanID)
+		b.logHints(limited, q, r.ServiceID, r.PlanID)
 		_, plan := b.recordedPlan(r.ServiceID, r.PlanID)
 		m := mode(plan.AsynchronousBinding, catalog.Never)
 		if r.State == lifecycle.CreateFailed && m == catalog.Required {
@@ -348,12 +350,12 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			return Result{}, err
 		}
 		// Neither an update nor the deletion of the instance may have begun since.
-		if err := b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
 		b.begun(r.Course)
 		if !synchronous {
-			b.launch(ctx, r.Course)
+			b.launch(limited, r.Course)
 		}
 		return b.follow(ctx, r.Course, !synchronous, Done)
 	})
@@ -366,6 +368,9 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 func (b *Broker) entombBinding(ctx context.Context, i lifecycle.Instance, r lifecycle.Binding, q DeleteRequest) error {
 	if i.State == lifecycle.Absent {
 		return errGone
+	}
+	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
+		return errGone // it is remembered already
 	}
 	dead, err := r.Entomb(q.key(), b.Now(), q.Received)
 	if err != nil {
@@ -385,6 +390,8 @@ type BindingView struct {
 
 // Binding answers a GET of a binding (GETB-01).
 func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (BindingView, error) {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	r, err := b.Records.Binding(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id}, b.Now())
 	if err != nil {
 		return BindingView{}, err

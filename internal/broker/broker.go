@@ -67,6 +67,12 @@ type Options struct {
 	// within it. It ends well before the platform, or what stands between,
 	// gives up (NFR-01).
 	SynchronousWait time.Duration
+	// RecordsTimeout is how long a request may take to read, decide and write;
+	// what it then answers is known, or an error. Zero for the default.
+	RecordsTimeout time.Duration
+	// StartTimeout is how long a request waits for an operation to be started.
+	// Zero for the default.
+	StartTimeout time.Duration
 	// OperationTimeout is the deadline of operations on plans that have no
 	// maximum_polling_duration.
 	OperationTimeout time.Duration
@@ -78,10 +84,19 @@ type Options struct {
 // A Broker answers requests. It has no state of its own.
 type Broker struct{ Options }
 
+// Times of a request, unless the options have others: with the wait for
+// synchronous work, they end before whoever asks gives up (NFR-01).
+const (
+	RecordsTimeout = 5 * time.Second
+	StartTimeout   = 3 * time.Second
+)
+
 // New makes a broker.
 func New(o Options) *Broker {
 	o.MinRetryAfter = cmp.Or(o.MinRetryAfter, MinRetryAfter)
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, MaxRetryAfter)
+	o.RecordsTimeout = cmp.Or(o.RecordsTimeout, RecordsTimeout)
+	o.StartTimeout = cmp.Or(o.StartTimeout, StartTimeout)
 	return &Broker{Options: o}
 }
 
@@ -121,25 +136,31 @@ type Result struct {
 	DashboardURL string
 }
 
-// commitTries bounds how often a decision is made anew when others write the
-// same record.
-const commitTries = 10
-
-// decide reads, decides and writes until no one else wrote in between. A
-// conflict is never shown to a user; only a record that is written all the
-// time ends in a ConcurrencyError.
-func decide[T any](ctx context.Context, once func(ctx context.Context) (T, error)) (T, error) {
-	var zero T
-	for range commitTries {
-		out, err := once(ctx)
-		if !errors.Is(err, ledger.ErrConflict) {
-			return out, err
-		}
-		if ctx.Err() != nil {
-			return zero, ctx.Err()
-		}
+// decide reads, decides and writes until no one else wrote in between, within the
+// time that a request has for its records. A conflict is never shown to a user;
+// only a record that is written all that time ends in a ConcurrencyError. What
+// comes after the decision has the request's own time: once is to take its ctx
+// for records alone.
+func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	err := ledger.Again(limited, func(limited context.Context) (err error) {
+		out, err = once(limited)
+		return err
+	})
+	switch {
+	case !errors.Is(err, ledger.ErrConflict):
+		return out, err
+	case ctx.Err() != nil:
+		return out, ctx.Err()
 	}
-	return zero, lifecycle.RefuseConcurrent()
+	return out, lifecycle.RefuseConcurrent()
+}
+
+// limited is for records: a store that is slow or hangs must not take the whole
+// time of a request.
+func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, b.RecordsTimeout)
 }
 
 // waits decides whether the request itself waits for the work: so it does when
@@ -173,9 +194,13 @@ func (b *Broker) begun(c lifecycle.Course) {
 }
 
 // launch starts the operation that was just committed. A start that fails is
-// no error: the intent is durable, and the reaper starts it.
+// no error: the intent is durable, and the reaper starts it. It has a time of its
+// own: neither an engine that hangs nor a client that has gone keeps it from being
+// answered, and started.
 func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
 	logs.AddOperation(ctx, c.Token())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
+	defer cancel()
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	if err := b.Engine.Start(ctx, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
@@ -211,8 +236,8 @@ func (b *Broker) promise(ctx context.Context, c lifecycle.Course) (lifecycle.Cou
 	if _, changes := c.Promised(); !changes {
 		return c, nil
 	}
-	return decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
-		return b.change(ctx, c.Token(), lifecycle.Course.Promised)
+	return decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
+		return b.change(limited, c.Token(), lifecycle.Course.Promised)
 	})
 }
 
@@ -239,7 +264,9 @@ func (b *Broker) change(ctx context.Context, t lifecycle.Token, to func(lifecycl
 
 // ended answers for an operation that should have settled.
 func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (Result, error) {
-	op, err := b.operation(ctx, t)
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	op, err := b.operation(limited, t)
 	if err != nil {
 		return Result{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
@@ -30,6 +31,7 @@ type desk struct {
 	*testing.T
 	*broker.Broker
 	records *ledger.Ledger
+	store   store.Store
 	ids     map[string]string // plans and offerings by name
 
 	mu      sync.Mutex
@@ -75,7 +77,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: map[string]string{}, settles: true}
+	d := &desk{T: t, store: s, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: map[string]string{}, settles: true}
 	for _, o := range offered.Offerings() {
 		d.ids[o.Name] = o.ID
 		for _, p := range o.Plans {

@@ -36,12 +36,12 @@ func (q ProvisionRequest) attributes() lifecycle.Attributes {
 
 // Provision answers a PUT of an instance (checklist sections 5 and 14.1).
 func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, error) {
-	return decide(ctx, func(ctx context.Context) (Result, error) {
-		i, err := b.Records.Instance(ctx, q.key(), b.Now())
+	return decide(ctx, b, func(limited context.Context) (Result, error) {
+		i, err := b.Records.Instance(limited, q.key(), b.Now())
 		if err != nil {
 			return Result{}, err
 		}
-		same, err := b.sameInstance(ctx, i, q)
+		same, err := b.sameInstance(limited, i, q)
 		if err != nil {
 			return Result{}, err
 		}
@@ -66,7 +66,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 			}
 			return b.finishProvision(ctx, q, i, later, Done)
 		}
-		i, later, err := b.beginProvision(ctx, q, i)
+		i, later, err := b.beginProvision(limited, q, i)
 		if err != nil {
 			return Result{}, err
 		}
@@ -146,9 +146,9 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 // undo turns a creation that took too long into a deletion, unless it has
 // settled or been overtaken meanwhile.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
-	_, err := decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
+	_, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
 		c.Received = time.Time{} // no request asks for this deletion
-		return b.overtake(ctx, c, t)
+		return b.overtake(limited, c, t)
 	})
 	return err
 }
@@ -214,9 +214,9 @@ var errGone = lifecycle.Refuse(lifecycle.Gone, "")
 
 // Deprovision answers a DELETE of an instance (checklist section 13).
 func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, error) {
-	r, err := decide(ctx, func(ctx context.Context) (Result, error) {
+	r, err := decide(ctx, b, func(limited context.Context) (Result, error) {
 		now := b.Now()
-		i, err := b.Records.Instance(ctx, q.key(), now)
+		i, err := b.Records.Instance(limited, q.key(), now)
 		if err != nil {
 			return Result{}, err
 		}
@@ -226,7 +226,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		}
 		switch answer {
 		case lifecycle.Missing:
-			return Result{}, b.entombInstance(ctx, i, q)
+			return Result{}, b.entombInstance(limited, i, q)
 		case lifecycle.Join:
 			later, err := joins(i.Operation, q.AcceptsIncomplete)
 			if err != nil {
@@ -234,13 +234,13 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 			}
 			if again, changed := i.AskedAgain(q.Received, now); changed {
 				i.Course = again
-				if err := b.Records.Commit(ctx, ledger.PutInstance(i)); err != nil {
+				if err := b.Records.Commit(limited, ledger.PutInstance(i)); err != nil {
 					return Result{}, err
 				}
 			}
 			return b.follow(ctx, i.Course, later, Done)
 		}
-		b.logHints(ctx, q, i.Attributes.ServiceID, i.Attributes.PlanID)
+		b.logHints(limited, q, i.Attributes.ServiceID, i.Attributes.PlanID)
 		_, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
 		m := mode(plan.Asynchronous, catalog.Allowed)
 		if i.State == lifecycle.CreateFailed && m == catalog.Required {
@@ -254,12 +254,12 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
 		b.begun(i.Course)
 		if !synchronous {
-			b.launch(ctx, i.Course)
+			b.launch(limited, i.Course)
 		}
 		return b.follow(ctx, i.Course, !synchronous, Done)
 	})
@@ -272,6 +272,8 @@ func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err 
 	if !errors.Is(err, errTooSlow) {
 		return r, err
 	}
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	if c, readErr := b.course(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
 		return b.accepted(c), nil
 	}
@@ -281,6 +283,9 @@ func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err 
 // entombInstance remembers that a deletion of what does not exist was asked
 // for, so that a PUT that was sent before it begins nothing (ORB-03).
 func (b *Broker) entombInstance(ctx context.Context, i lifecycle.Instance, q DeleteRequest) error {
+	if _, newer := i.AskedAgain(q.Received, b.Now()); i.State == lifecycle.Deleted && !newer {
+		return errGone // it is remembered already
+	}
 	dead, err := i.Entomb(q.key(), b.Now(), q.Received)
 	if err != nil {
 		return err
@@ -301,6 +306,8 @@ type InstanceView struct {
 
 // Instance answers a GET of an instance (checklist section 6).
 func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	i, err := b.Records.Instance(ctx, lifecycle.Key{Platform: c.Platform, Instance: id}, b.Now())
 	if err != nil {
 		return InstanceView{}, err

@@ -22,6 +22,8 @@ type Poll struct {
 // something else, gives the latest operation and tells nothing of the other
 // (LOP-08).
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	c, err := b.course(ctx, key)
 	if err != nil {
 		return Poll{}, err
@@ -59,6 +61,8 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	if err != nil || t.Key.Platform != c.Platform {
 		return Poll{}, errNoOperation
 	}
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	op, err := b.operation(ctx, t)
 	if err != nil {
 		return Poll{}, err
@@ -76,23 +80,25 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 	if err != nil || t.Key.Platform != c.Platform {
 		return Poll{}, nil, errNoOperation
 	}
-	course, err := decide(ctx, func(ctx context.Context) (lifecycle.Course, error) {
-		op, err := b.operation(ctx, t)
+	course, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
+		op, err := b.operation(limited, t)
 		switch {
 		case err != nil:
 			return lifecycle.Course{}, err
 		case op.Cancelled: // a repetition
-			return b.course(ctx, t.Key)
+			return b.course(limited, t.Key)
 		case op.Phase != lifecycle.InProgress:
 			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
 		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
 			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
 		}
-		return b.overtake(ctx, c, t)
+		return b.overtake(limited, c, t)
 	})
 	if err != nil {
 		return Poll{}, nil, err
 	}
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
 	op, err := b.operationIn(ctx, course, t)
 	if err != nil {
 		return Poll{}, nil, err

@@ -37,8 +37,8 @@ type target struct {
 
 // Update answers a PATCH of an instance (checklist section 7).
 func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
-	return decide(ctx, func(ctx context.Context) (Result, error) {
-		i, err := b.Records.Instance(ctx, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
+	return decide(ctx, b, func(limited context.Context) (Result, error) {
+		i, err := b.Records.Instance(limited, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
@@ -46,11 +46,11 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 			_, err := i.OnUpdate(false, q.Received, b.Now())
 			return Result{}, err
 		}
-		t, err := b.target(ctx, i, q)
+		t, err := b.target(limited, i, q)
 		if err != nil {
 			return Result{}, err
 		}
-		same, err := b.leadsTo(ctx, i, t)
+		same, err := b.leadsTo(limited, i, t)
 		if err != nil {
 			return Result{}, err
 		}
@@ -69,25 +69,25 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 			return Result{}, err
 		}
 		if !t.changes && !i.Unusable {
-			return Result{Effect: Done}, b.contextOnly(ctx, i, q)
+			return Result{Effect: Done}, b.contextOnly(limited, i, q)
 		}
 		synchronous, err := waits(q.AcceptsIncomplete, t.modes...)
 		if err != nil {
 			return Result{}, err
 		}
-		if t.attributes.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, t.parameters); err != nil {
+		if t.attributes.Parameters, err = b.seal(limited, i.Key, vault.Parameters, t.parameters); err != nil {
 			return Result{}, err
 		}
 		i, past, err := i.BeginUpdate(b.start(q.Caller, t.plan, b.Now(), synchronous), t.attributes)
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
 		b.begun(i.Course)
 		if !synchronous {
-			b.launch(ctx, i.Course)
+			b.launch(limited, i.Course)
 		}
 		return b.finishUpdate(ctx, q, i, !synchronous)
 	})

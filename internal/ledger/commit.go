@@ -71,6 +71,10 @@ func (d Due) Drop() Change {
 	return Change{action: store.ActionDelete, key: d.key, was: d.version}
 }
 
+// lookUpTimeout is for looking whether a commit landed whose answer was lost,
+// also when its own time is over.
+const lookUpTimeout = 2 * time.Second
+
 // Commit applies all changes or none. ErrConflict means that nothing was
 // written because a record had changed. Any other error leaves it unknown
 // whether the changes were written, and is rare: a commit whose answer was
@@ -104,7 +108,9 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	}
 	// Either the answer was lost, or a repetition inside the store met the
 	// version that the first try had written.
-	stored, readErr := l.store.Get(ctx, mine.Key)
+	lookUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+	defer cancel()
+	stored, readErr := l.store.Get(lookUp, mine.Key)
 	switch {
 	case readErr == nil && stored.Version == mine.Version+1 && stored.Writer == writer:
 		return nil

@@ -17,7 +17,7 @@ func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 		if lost, err := r.lost(ctx, vault.OfInstance(was)); err != nil {
 			return err
 		} else if len(lost) > 0 {
-			if _, err := decide(func() (Row, error) { return Row{}, r.loseOfInstance(ctx, was.Key) }); err != nil {
+			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOfInstance(ctx, was.Key) }); err != nil {
 				return err
 			}
 		}
@@ -26,7 +26,7 @@ func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 		if lost, err := r.lost(ctx, vault.OfBinding(was)); err != nil {
 			return err
 		} else if len(lost) > 0 {
-			if _, err := decide(func() (Row, error) { return Row{}, r.loseOfBinding(ctx, was.Key) }); err != nil {
+			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOfBinding(ctx, was.Key) }); err != nil {
 				return err
 			}
 		}

@@ -275,7 +275,7 @@ func (c *Console) start(timeout time.Duration) lifecycle.Start {
 // has failed to create or to delete, it begins the deletion. The platform goes on
 // being told that the creation has failed, until it deletes it (PROV-30).
 func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
-	return decide(func() (Row, error) { return c.retry(ctx, token) })
+	return decide(ctx, func() (Row, error) { return c.retry(ctx, token) })
 }
 
 func (c *Console) retry(ctx context.Context, token string) (Row, error) {
@@ -327,7 +327,7 @@ func (c *Console) drive(ctx context.Context, course lifecycle.Course, row Row, c
 // Settle ends an operation that runs, badly, with a message for the platform's
 // user. What it had made so far stays as after any failure.
 func (c *Console) Settle(ctx context.Context, token, message string) (Row, error) {
-	return decide(func() (Row, error) { return c.settle(ctx, token, message) })
+	return decide(ctx, func() (Row, error) { return c.settle(ctx, token, message) })
 }
 
 func (c *Console) settle(ctx context.Context, token, message string) (Row, error) {
@@ -354,18 +354,21 @@ func (c *Console) settle(ctx context.Context, token, message string) (Row, error
 	return c.instance(i), err
 }
 
-// decideTries bounds how often a decision is made anew when others write the
+// decideTimeout bounds how long a decision is made anew when others write the
 // same record.
-const decideTries = 10
+const decideTimeout = 10 * time.Second
 
-func decide(once func() (Row, error)) (Row, error) {
-	for range decideTries {
-		row, err := once()
-		if !errors.Is(err, ledger.ErrConflict) {
-			return row, err
-		}
+func decide(ctx context.Context, once func() (Row, error)) (row Row, _ error) {
+	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
+	defer cancel()
+	err := ledger.Again(ctx, func(context.Context) (err error) {
+		row, err = once()
+		return err
+	})
+	if errors.Is(err, ledger.ErrConflict) {
+		return Row{}, refuse("it is being changed all the time: look again, and decide again")
 	}
-	return Row{}, refuse("it is being changed all the time: look again, and decide again")
+	return row, err
 }
 
 // Reports are what the reaper saw and did, the oldest first.

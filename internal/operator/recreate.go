@@ -13,7 +13,7 @@ import (
 // for: by a new operation, which is what a repetition of the platform's request is
 // answered with from then on. The token of the one that failed goes on saying so.
 func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
-	return decide(func() (Row, error) { return c.recreate(ctx, token) })
+	return decide(ctx, func() (Row, error) { return c.recreate(ctx, token) })
 }
 
 func (c *Console) recreate(ctx context.Context, token string) (Row, error) {

@@ -162,8 +162,8 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 		engine := inprocess.New(steps.Step, inprocess.Options{Sleep: doze, Log: loud})
 		t.Cleanup(engine.Close)
 		o := broker.Options{
-			Records: counting{records}, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: now, NewID: operationID, Log: quiet,
-			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, OperationTimeout: time.Hour,
+			Records: records, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: now, NewID: operationID, Log: quiet,
+			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, RecordsTimeout: time.Minute, OperationTimeout: time.Hour,
 		}
 		if f.records != nil {
 			o.Records = f.records(o.Records)
@@ -209,7 +209,6 @@ type usher struct{ workflow.Engine }
 
 type note struct {
 	waited, started string
-	conflicts       int
 }
 
 type noteKey struct{}
@@ -226,20 +225,6 @@ func (u usher) Finish(ctx context.Context, ref workflow.Ref) error {
 		n.waited = ref.Token.Operation
 	}
 	return u.Engine.Finish(ctx, ref)
-}
-
-// commitTries is after how many conflicts a broker gives a request up.
-const commitTries = 10
-
-// counting notes the conflicts that a request met.
-type counting struct{ broker.Records }
-
-func (c counting) Commit(ctx context.Context, changes ...ledger.Change) error {
-	err := c.Records.Commit(ctx, changes...)
-	if n, ok := ctx.Value(noteKey{}).(*note); ok && errors.Is(err, ledger.ErrConflict) {
-		n.conflicts++
-	}
-	return err
 }
 
 // A cloud is a provider whose things take a few looks each. The parameter v

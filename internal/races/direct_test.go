@@ -17,17 +17,6 @@ func (r ring) now(verb verb, v int8, permitted bool) request {
 	return request{verb: verb, parameters: v, permitted: permitted, sent: now().UnixNano()}
 }
 
-// ask repeats what was given up because a step followed another all the time, as
-// platforms do.
-func (r ring) ask(process int, q request, about names, token string) raw {
-	for {
-		out := r.arena.ask(process, q, about, token)
-		if !out.is(lifecycle.ConcurrencyError) || out.note.conflicts < commitTries {
-			return out
-		}
-	}
-}
-
 // must asks and waits; it fails unless the effect is this one.
 func (r ring) must(verb verb, v int8, about names, effect broker.Effect) raw {
 	r.Helper()

@@ -174,7 +174,7 @@ func (c *chronicle) send(client int, p planned) answer {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := answer{effect: r.Effect, wornOut: r.note.conflicts >= commitTries}
+	a := answer{effect: r.Effect}
 	switch refused, ok := r.reason(); {
 	case ok:
 		a.effect, a.refused = 0, refused

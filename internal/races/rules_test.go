@@ -70,7 +70,6 @@ type answer struct {
 	parameters int8
 	granted    uint8 // the operation that the credentials are of
 	phase      phase
-	wornOut    bool  // a record was written all the time by others
 	slow       bool  // the operation did not settle while the request waited
 	undone     uint8 // the deletion that was begun because of it
 }
@@ -80,9 +79,6 @@ type answer struct {
 func (s state) answer(q request, a answer) []state {
 	if q.part == departure {
 		return s.depart(q, a)
-	}
-	if a.wornOut { // a step after the other came in between: nothing was done
-		return s.refused(a, lifecycle.ConcurrencyError)
 	}
 	in, r := s.instances[q.instance], s.bindings[q.instance][q.binding]
 	switch q.verb {
@@ -520,9 +516,6 @@ func (a answer) String() string {
 		}
 		if a.slow {
 			out += ", too slow"
-		}
-		if a.wornOut {
-			out += ", after conflicts"
 		}
 		if a.undone != 0 {
 			out += fmt.Sprintf(", undone by op %d", a.undone)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -383,11 +384,14 @@ func TestRacesAreLostSilently(t *testing.T) {
 	for name, tc := range map[string]struct {
 		losses int
 		want   lifecycle.Reason // 0: accepted
-	}{"Few": {5, 0}, "Many": {50, lifecycle.ConcurrencyError}} {
+	}{"Few": {25, 0}, "AllTheTime": {math.MaxInt, lifecycle.ConcurrencyError}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			o := w.broker().Options
 			left := tc.losses
+			if tc.want != 0 {
+				o.RecordsTimeout = 20 * time.Millisecond
+			}
 			o.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
 				if left--; left >= 0 {
 					return store.ErrConflict

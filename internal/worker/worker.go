@@ -62,8 +62,6 @@ const (
 	// recordTimeout is for recording a result, which also happens when the
 	// step's own context has ended.
 	recordTimeout = 10 * time.Second
-	// recordTries bounds the repetitions when others write the same record.
-	recordTries = 20
 	// raceWait is the pause after losing a race for the lease.
 	raceWait = 100 * time.Millisecond
 	// maxLeasePause is the longest pause between two looks at a lease.
@@ -83,10 +81,7 @@ func New(o Options) *Worker {
 	return &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
 }
 
-var (
-	settled   = workflow.Outcome{Settled: true}
-	errTooHot = errors.New("record is written too often by others")
-)
+var settled = workflow.Outcome{Settled: true}
 
 // Step does one step of the execution; it is a workflow.Step. An error means
 // that the records could not be read or written.
@@ -205,13 +200,12 @@ func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	for try := range recordTries {
-		err := write(ctx, try == 0)
-		if !errors.Is(err, ledger.ErrConflict) {
-			return err
-		}
-	}
-	return errTooHot
+	first := true
+	return ledger.Again(ctx, func(ctx context.Context) error {
+		err := write(ctx, first)
+		first = false
+		return err
+	})
 }
 
 func (w *Worker) settings(serviceID, planID string) map[string]any {

@@ -1,0 +1,36 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// longestPause is the longest pause between two tries of Again.
+const longestPause = 50 * time.Millisecond
+
+// Again calls once until it meets no conflict, or ctx ends: then it gives the
+// conflict that was met last. Between two tries it pauses, for a while that grows
+// and that chance decides, so that many writers of one record do not meet again
+// at each try.
+func Again(ctx context.Context, once func(ctx context.Context) error) error {
+	for try := 0; ; try++ {
+		err := once(ctx)
+		if !errors.Is(err, ErrConflict) || !rest(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) {
+			return err
+		}
+	}
+}
+
+// rest waits, and reports whether ctx has not ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
