@@ -64,7 +64,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			log.Error("event could not be turned into a request")
 			return refuse(http.StatusBadRequest, "The request could not be read."), nil
 		}
-		// The gateway counts the body by itself, also that which a HEAD does not have.
+		// Of a HEAD: the gateway counts bodies by itself, and is given none.
 		delete(response.MultiValueHeaders, "Content-Length")
 		for i, location := range response.MultiValueHeaders["Location"] {
 			if strings.HasPrefix(location, "/") {

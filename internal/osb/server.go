@@ -244,7 +244,9 @@ func (r *response) write(w http.ResponseWriter, body bool) {
 	}
 	if r.status != http.StatusNotModified {
 		h.Set("Content-Type", "application/json")
-		h.Set("Content-Length", strconv.Itoa(len(r.raw)))
+		if !body { // else whoever sends it counts
+			h.Set("Content-Length", strconv.Itoa(len(r.raw)))
+		}
 	}
 	w.WriteHeader(r.status)
 	if body && len(r.raw) > 0 {
