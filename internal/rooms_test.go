@@ -185,6 +185,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
 		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
+		"internal/provider/demo/parameters/parameterstest",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/provider"
 )
 
@@ -225,6 +227,7 @@ func testIdentifiers(t *testing.T, open stage) {
 		{"a", "bc"}, {"ab", "c"}, {"a-b", "c"}, {"a", "b-c"},
 		{"A", "BC"}, {"a", "../../bc"}, {"a", `b"c\d`}, {"a", "b c%2F?#"},
 		{"a", "ä\u0000ö\n"}, {"a", strings.Repeat("long", 64)},
+		{"a", strings.Repeat("<", limits.Identifier)}, {"a", strings.Repeat("{", limits.Identifier)}, {"a", strings.Repeat("漢", limits.Identifier/3)},
 	} {
 		in := s.provision(ids[0], ids[1])
 		b := s.bind(in, ids[1])

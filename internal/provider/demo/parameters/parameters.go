@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 )
 
@@ -211,10 +212,48 @@ func (s *Store) put(ctx context.Context, t demo.Thing, overwrite bool) (version 
 
 func (s *Store) nameOf(name string) string { return s.path + "/" + name }
 
-// encode writes braces within text as escapes: SSM takes two of them for a
-// reference to another parameter, and an id may hold any.
+// A stored thing is one in the form of a parameter's value.
+type stored struct {
+	demo.Thing
+	// Coded says that texts which may hold any characters are encoded: as they
+	// are, they can take six bytes for one.
+	Coded bool `json:"coded,omitempty"`
+}
+
+// coded is the thing with each such text as code makes it.
+func (s stored) coded(code func(string) (string, error)) (stored, error) {
+	texts := []*string{&s.Tags.Platform, &s.Tags.Instance, &s.Tags.Binding, &s.Plan}
+	if s.Change != nil {
+		change := *s.Change
+		s.Change, texts = &change, append(texts, &change.Plan)
+	}
+	for _, text := range texts {
+		var err error
+		if *text, err = code(*text); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// encode leaves texts as they are where that fits, as it does for the ids of
+// all platforms.
 func encode(t demo.Thing) (string, error) {
-	body, err := json.Marshal(t)
+	value, err := encodeStored(stored{Thing: t})
+	if err != nil || len(value) <= maxValue {
+		return value, err
+	}
+	s, _ := stored{Thing: t, Coded: true}.coded(func(text string) (string, error) { return provider.EncodeText(text), nil })
+	if value, err = encodeStored(s); err == nil && len(value) > maxValue {
+		err = fmt.Errorf("it takes %d bytes, and a parameter holds %d", len(value), maxValue)
+	}
+	return value, err
+}
+
+// encodeStored writes braces within text as escapes: SSM takes two of them for a
+// reference to another parameter, and an id may hold any.
+func encodeStored(s stored) (string, error) {
+	body, err := json.Marshal(s)
 	if err != nil {
 		return "", fmt.Errorf("encoding: %w", err)
 	}
@@ -234,23 +273,24 @@ func encode(t demo.Thing) (string, error) {
 			b.WriteByte(c)
 		}
 	}
-	if b.Len() > maxValue {
-		return "", fmt.Errorf("it takes %d bytes, and a parameter holds %d", b.Len(), maxValue)
-	}
 	return b.String(), nil
 }
 
 func (s *Store) decode(p types.Parameter) (demo.Thing, error) {
-	var t demo.Thing
+	var t stored
 	parameter, value := aws.ToString(p.Name), aws.ToString(p.Value)
-	if err := json.Unmarshal([]byte(value), &t); err != nil {
+	err := json.Unmarshal([]byte(value), &t)
+	if err == nil && t.Coded {
+		t, err = t.coded(provider.DecodeText)
+	}
+	if err != nil {
 		return demo.Thing{}, fmt.Errorf("parameter %q is damaged: %w", parameter, err)
 	}
 	if s.nameOf(t.Name) != parameter {
 		return demo.Thing{}, fmt.Errorf("parameter %q is damaged: it holds thing %q", parameter, t.Name)
 	}
 	t.Revision = revisionOf(p.Version, value)
-	return t, nil
+	return t.Thing, nil
 }
 
 // revisionOf is the version and a digest of the content: versions begin again
