@@ -100,7 +100,8 @@ func (k *secrets) add(secret string, grave bool) {
 // unchecked notes what ERR-13 could not look for.
 func (s *scene) unchecked() {
 	if !tellable(s.target.Password) {
-		s.omit("the platform's password is too short, or too much of a word, to be told from other text: whether an answer says it was not checked")
+		s.omit("the platform's password is too short, or too much of a word, to be told from other text: " +
+			"whether an answer says it was not checked")
 	}
 }
 
