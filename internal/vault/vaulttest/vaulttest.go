@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -50,6 +51,9 @@ func seal(t *testing.T, v vault.Vault, at vault.Label, plain []byte) []byte {
 	sealed, err := v.Seal(t.Context(), at, plain)
 	if err != nil {
 		t.Fatalf("sealing %d bytes: %v", len(plain), err)
+	}
+	if len(sealed) > len(plain)+limits.SealedOverhead { // a record has no room for more
+		t.Errorf("%d bytes are %d when they are sealed, more than %d longer", len(plain), len(sealed), limits.SealedOverhead)
 	}
 	return sealed
 }
