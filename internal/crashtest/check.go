@@ -112,13 +112,13 @@ func (w *world) holdings() (out []provider.Holding) {
 func (w *world) record(key lifecycle.Key) (lifecycle.Course, string) {
 	ctx := context.Background()
 	if key.IsBinding() {
-		b, err := w.ledger.Binding(ctx, key, w.clock)
+		b, err := w.ledger.Binding(ctx, key, w.now())
 		if err != nil {
 			panic(err)
 		}
 		return b.Course, b.Incarnation
 	}
-	i, err := w.ledger.Instance(ctx, key, w.clock)
+	i, err := w.ledger.Instance(ctx, key, w.now())
 	if err != nil {
 		panic(err)
 	}
@@ -143,7 +143,7 @@ func (w *world) judge() (orphans int) {
 		believed := w.has[key]
 		// A lease that ran out is what a process left that died; it only makes a
 		// later deletion look twice.
-		if c.InProgress() || !c.Busy("", w.clock, nil).IsZero() {
+		if c.InProgress() || !c.Busy("", w.now(), nil).IsZero() {
 			w.fail("%+v is not at rest: %q, operation %+v, leases %v", key, c.State, c.Operation, c.Leases)
 		}
 		if believed != (c.State == lifecycle.Ready) {
@@ -176,7 +176,7 @@ func (w *world) judge() (orphans int) {
 // request is answered by what is.
 func (w *world) sameAnswers() {
 	for t, phase := range w.ended {
-		p, err := w.broker.Operation(context.Background(), w.callerAt(w.clock), t.String())
+		p, err := w.broker.Operation(context.Background(), w.callerAt(w.now()), t.String())
 		if err != nil || p.Operation.Phase != phase {
 			w.fail("LOP-19: %s had %s, and reads %q, %v", t, phase, p.Operation.Phase, err)
 		}

@@ -126,6 +126,7 @@ const (
 	Fence       Safeguard = "fence"       // the token and attempt of a step
 	Incarnation Safeguard = "incarnation" // which of two instances with one id
 	Tombstone   Safeguard = "tombstone"   // that something was deleted
+	Memory      Safeguard = "memory"      // which steps live, whatever their leases say
 )
 
 // Without plays histories without a safeguard, and gives what went wrong in the

@@ -25,6 +25,8 @@ type task struct {
 	ended  chan any // nil, died, or what it panicked with; standing if it only stands still
 	resume chan bool
 	until  time.Time // when it is ended from outside
+	// request is one of the platform's.
+	request bool
 }
 
 type standing struct{}
@@ -56,6 +58,9 @@ func (w *world) strike(name string, cloud bool, do func() error) error {
 	kind := w.faults[w.effects]
 	if (kind == late || kind == veryLate || kind == unsure) && (!cloud || w.alone) {
 		kind = none // nothing is on its way to a file
+	}
+	if kind == suspended && (w.times == anyhow || w.raw) && w.current.request {
+		kind = none // nothing tells that it was held up
 	}
 	mark := ""
 	if kind != none {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,13 +39,30 @@ type plan struct {
 	alone  bool
 	faults map[int]fault // at the n-th effect
 	rng    *rand.Rand
+	// times says how right those of requests are.
+	times times
+	amiss time.Duration // how far they are behind
+	// raw says that the broker's clock goes back with the machine's; else it goes
+	// on, as the embedded broker's does.
+	raw bool
 	// patient says that the platform allows no answer before the work is done.
 	patient bool
 	// lively has things happen in any order; else one after another.
 	lively bool
 }
 
-// An act is something that a platform does.
+// times are those at which requests seem to arrive.
+type times int
+
+const (
+	right  times = iota
+	behind       // all by as much, up to an hour
+	anyhow       // each is off by up to an hour, this way or that: they prove nothing
+)
+
+func (t times) String() string { return [...]string{"right", "behind", "off anyhow"}[t] }
+
+// An act is something that a platform does, or that happens to the machine.
 type act struct {
 	do      string
 	binding string
@@ -73,12 +91,31 @@ var scripts = map[string][]act{
 	"Again":           {{"provision", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"bind", "b", wait}},
 	"AgainOvertaken":  {{"provision", "", 1}, {"deprovision", "", wait}, {"provision", "", wait}},
 	"LatePut":         {{"late provision", "", 0}, {"deprovision", "", wait}, {"arrivals", "", wait}},
+	"LateDelete":      {{"provision", "", wait}, {"late deprovision", "", 0}, {"deprovision", "", wait}, {"provision", "", wait}, {"arrivals", "", wait}},
+	"ClockBack":       {{"provision", "", wait}, {"bind", "b", wait}, {"clock back", "", 0}, {"unbind", "b", wait}, {"clock back", "", 0}, {"deprovision", "", wait}},
+	"ClockBackAgain":  {{"provision", "", wait}, {"bind", "b", wait}, {"unbind", "b", wait}, {"clock back", "", 0}, {"bind", "b", wait}, {"clock back", "", 0}, {"deprovision", "", wait}, {"clock back", "", 0}, {"provision", "", wait}, {"clock on", "", 0}, {"bind", "b", wait}, {"unbind", "b", wait}},
+	"ClockOn":         {{"provision", "", 1}, {"clock on", "", 0}, {"deprovision", "", 1}, {"clock back", "", 0}, {"deprovision", "", wait}, {"provision", "", wait}},
+	"Slept":           {{"provision", "", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
+	"BindSlept":       {{"provision", "", wait}, {"bind", "b", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
 	"LateBind":        {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
 }
 
+// ofOneMachine reports whether a script is about the one machine that there is:
+// several have clocks that are set right, and never sleep.
+func ofOneMachine(script []act) bool {
+	return slices.ContainsFunc(script, func(a act) bool { return a.do == "sleep" || strings.HasPrefix(a.do, "clock ") })
+}
+
+// ofTimes reports whether a script goes well only if times can be believed: it has
+// requests that are held up.
+func ofTimes(script []act) bool {
+	return slices.ContainsFunc(script, func(a act) bool { return strings.HasPrefix(a.do, "late ") })
+}
+
 func single(name string, script []act, alone, patient bool, kind fault, at int) plan {
+	one := ofOneMachine(script)
 	return plan{
-		name: name, script: script, alone: alone, patient: patient, faults: map[int]fault{at: kind},
+		name: name, script: script, alone: alone || one, raw: one && !alone, patient: patient, faults: map[int]fault{at: kind},
 		rng: rand.New(rand.NewPCG(uint64(at), uint64(kind))),
 	}
 }
@@ -106,6 +143,14 @@ func random(seed uint64) plan {
 		p.faults[1+rng.IntN(12*len(p.script))] = fault(1 + rng.IntN(int(lastFault)))
 	}
 	p.patient = rng.IntN(4) == 0
+	p.alone = p.alone || ofOneMachine(p.script)
+	p.raw = rng.IntN(2) == 0 && !ofTimes(p.script)
+	switch p.times = times(rng.IntN(int(anyhow) + 1)); {
+	case p.times == anyhow && ofTimes(p.script):
+		p.times = right
+	case p.times == behind:
+		p.amiss = time.Duration(rng.Int64N(int64(time.Hour)))
+	}
 	p.name = fmt.Sprintf("seed %d: %s", seed, p.name)
 	return p
 }
@@ -120,6 +165,7 @@ var needs = map[Safeguard]struct {
 	Fence:       {"Overtaken", suspended},
 	Incarnation: {"AgainOvertaken", veryLate},
 	Tombstone:   {"LatePut", none},
+	Memory:      {"Slept", suspended},
 }
 
 // directed is a random history of what a safeguard is there for.
@@ -128,7 +174,7 @@ func directed(g Safeguard, seed uint64) plan {
 	n := needs[g]
 	return plan{
 		name: fmt.Sprintf("%s without the %s, seed %d", n.script, g, seed), script: scripts[n.script], lively: true, rng: rng,
-		faults: map[int]fault{1 + rng.IntN(12*len(scripts[n.script])): n.kind},
+		faults: map[int]fault{1 + rng.IntN(12*len(scripts[n.script])): n.kind}, alone: ofOneMachine(scripts[n.script]),
 	}
 }
 

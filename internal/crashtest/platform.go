@@ -46,9 +46,17 @@ func (w *world) callerAt(t time.Time) broker.Caller {
 	return broker.Caller{Platform: "p", API: 17, Received: t, AcceptsIncomplete: !w.patient}
 }
 
+// tick is when the next request arrives, by the clock of whatever it arrives at.
 func (w *world) tick() time.Time {
 	w.clock = w.clock.Add(time.Millisecond)
-	return w.clock
+	at := w.now()
+	switch w.times {
+	case behind:
+		at = at.Add(-w.amiss)
+	case anyhow:
+		at = at.Add(time.Duration(w.rng.Int64N(int64(2*time.Hour))) - time.Hour)
+	}
+	return at
 }
 
 // An answer is what the platform gets, if it gets one.
@@ -90,7 +98,7 @@ func (w *world) ask(what string, do func(ctx context.Context) (broker.Result, er
 func (w *world) sameToken(what string, t lifecycle.Token) {
 	if before, ok := w.running[what]; ok && before != t {
 		if _, over := w.ended[before]; !over {
-			if p, err := w.broker.Operation(context.Background(), w.callerAt(w.clock), before.String()); err == nil && p.Operation.Phase == lifecycle.InProgress {
+			if p, err := w.broker.Operation(context.Background(), w.callerAt(w.now()), before.String()); err == nil && p.Operation.Phase == lifecycle.InProgress {
 				w.doubles++
 				w.fail("%s runs twice: as %s and as %s", what, before, t)
 			}
@@ -172,6 +180,18 @@ func (w *world) do(a act) {
 		sent := w.tick()
 		_, send := w.bindAt(act{"bind", a.binding, wait}, sent)
 		w.arrivals = append(w.arrivals, func() { w.ask("a PUT of the binding that was held up", send) })
+	case "late deprovision":
+		c := w.caller()
+		q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: planA}
+		w.arrivals = append(w.arrivals, func() {
+			w.ask("a DELETE of the instance that was held up", func(ctx context.Context) (broker.Result, error) { return w.broker.Deprovision(ctx, q) })
+		})
+	case "clock back":
+		w.steps(-1)
+	case "clock on":
+		w.steps(1)
+	case "sleep":
+		w.sleeps(3 * time.Hour)
 	case "arrivals":
 		for _, arrive := range w.arrivals {
 			arrive()
@@ -182,7 +202,27 @@ func (w *world) do(a act) {
 	}
 }
 
-const tries = 60
+// steps sets the clock of the one machine there is, back or on.
+func (w *world) steps(direction time.Duration) {
+	by := direction * (5*time.Second + time.Duration(w.rng.Int64N(int64(2*time.Minute))))
+	w.off += by
+	w.tell("the clock is set by %v", by)
+}
+
+// sleeps is a laptop that is closed and opened: the clock goes on, and what waits
+// or stands still in a process does not.
+func (w *world) sleeps(d time.Duration) {
+	w.clock = w.clock.Add(d)
+	for _, t := range w.still {
+		t.until = t.until.Add(d)
+	}
+	for n := range w.visits {
+		w.visits[n].at = w.visits[n].at.Add(d)
+	}
+	w.tell("the machine has slept for %v", d)
+}
+
+const tries = 120
 
 // later is when a platform asks again.
 func (w *world) later() {
@@ -337,7 +377,7 @@ func (w *world) cancel(a act) {
 	for range tries {
 		var deletion *broker.Poll
 		got := w.ask("cancelling of "+token.String(), func(ctx context.Context) (broker.Result, error) {
-			_, d, err := w.broker.Cancel(ctx, w.callerAt(w.clock), token.String())
+			_, d, err := w.broker.Cancel(ctx, w.callerAt(w.now()), token.String())
 			deletion = d
 			return broker.Result{}, err
 		})
@@ -364,5 +404,5 @@ func (w *world) cancel(a act) {
 }
 
 func (w *world) String() string {
-	return fmt.Sprintf("%s (alone %v, patient %v)", w.name, w.alone, w.patient)
+	return fmt.Sprintf("%s (alone %v, raw %v, patient %v, times %v)", w.name, w.alone, w.raw, w.patient, w.times)
 }

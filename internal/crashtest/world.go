@@ -78,22 +78,25 @@ type world struct {
 	subject Subject
 	without *Safeguard
 
-	clock   time.Time
-	records *memory.Store
-	cloud   provider.Provider
-	holds   provider.Inventory
-	key     vault.Vault
-	offered *catalog.Catalog
-	serial  int
-	effects int
-	struck  int // faults that happened
-	current *task
-	still   []*task // that stand still
-	late    []landing
-	visits  []visit
-	told    []string
-	log     bytes.Buffer
-	wrong   []error
+	clock time.Time     // the true one
+	off   time.Duration // of the machine's clock
+	// last is what the broker's clock showed when it was asked last.
+	last, asked time.Time
+	records     *memory.Store
+	cloud       provider.Provider
+	holds       provider.Inventory
+	key         vault.Vault
+	offered     *catalog.Catalog
+	serial      int
+	effects     int
+	struck      int // faults that happened
+	current     *task
+	still       []*task // that stand still
+	late        []landing
+	visits      []visit
+	told        []string
+	log         bytes.Buffer
+	wrong       []error
 
 	broker *broker.Broker
 	worker *worker.Worker
@@ -112,12 +115,21 @@ func newWorld(s Subject, p plan, g *Safeguard) *world {
 		plan: p, subject: s, without: g, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 		records: memory.New(), key: key, offered: offered(s), platform: newPlatform(),
 	}
-	w.cloud, w.holds = s.New(w.now, w.cloudEffect)
+	w.cloud, w.holds = s.New(func() time.Time { return w.clock }, w.cloudEffect)
 	w.begin()
 	return w
 }
 
-func (w *world) now() time.Time { return w.clock }
+// now is the broker's time.
+func (w *world) now() time.Time {
+	if now := w.clock.Add(w.off); w.raw || now.After(w.last.Add(w.clock.Sub(w.asked))) {
+		w.last = now
+	} else {
+		w.last = w.last.Add(w.clock.Sub(w.asked))
+	}
+	w.asked = w.clock
+	return w.last
+}
 
 func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without == g }
 
@@ -137,7 +149,7 @@ func (w *world) begin() {
 	w.worker = worker.New(worker.Options{
 		Records: w.workersRecords(), Vault: crashingVault{w.key, w}, Plans: w.offered, Now: w.now, NewID: id, Log: log,
 		Providers:   map[string]provider.Provider{w.subject.Name: w.provider()},
-		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone,
+		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
 	})
 	w.reaper = reaper.New(reaper.Options{
 		Records: w.ledger, Start: engine{w}.Start, Now: w.now, NewID: id, OperationTimeout: 24 * time.Hour, Log: log,
@@ -160,7 +172,7 @@ func (w *world) fail(format string, args ...any) {
 // run lets a process run until it ends, dies or stands still, and reports
 // whether it came to its end.
 func (w *world) run(name string, limit time.Duration, do func()) bool {
-	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit)}
+	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit), request: limit == requestTime}
 	w.current = t
 	go func() {
 		defer func() { t.ended <- recover() }()

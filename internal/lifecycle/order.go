@@ -11,8 +11,8 @@ import "time"
 
 const (
 	// ClockSkew is how far the clock of whoever decides may be behind those of
-	// whoever recorded a request's time: what is more than that ahead of the clock
-	// is from before the clock stepped back, and orders nothing.
+	// whoever noted a request's time: what is more than that ahead of the clock is
+	// from before the clock stepped back.
 	ClockSkew = 100 * time.Millisecond
 	// tick is how much later each time on a record is than the one before.
 	tick = time.Millisecond
@@ -41,7 +41,8 @@ func (c Course) last() time.Time {
 
 // overtaken reports whether a request that is decided now arrived before the
 // last change of what has its id: before its deletion, or, if it lives again,
-// before the request that made this incarnation. It meant what was there then.
+// before the request that made this incarnation. It meant what was there then. A
+// time from before the clock stepped back is not compared with one from after it.
 // The clock is read after the record: else a record that was written in between
 // would seem to be from the future.
 func (c Course) overtaken(received, now time.Time) bool {
@@ -52,7 +53,8 @@ func (c Course) overtaken(received, now time.Time) bool {
 	if c.State != Deleted {
 		by = c.CreateReceived
 	}
-	return !received.After(by) && !by.After(now.Add(ClockSkew))
+	ahead := now.Add(ClockSkew)
+	return !received.After(by) && received.After(ahead) == by.After(ahead)
 }
 
 // createReceived remembers the request that makes an incarnation.

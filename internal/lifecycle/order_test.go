@@ -100,6 +100,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 		"TombstoneBefore":    {"ORB-03: it was sent before", tombstone, early(15), row{ce, missing, notFound, notFound}},
 		"TombstoneSame":      {"in doubt it was", tombstone, early(20), row{ce, missing, notFound, notFound}},
 		"TombstoneStepBack":  {"a tombstone from the future does not block its id", tombstone, when{at(15), at(15)}, gone},
+		"TombstoneBothAhead": {"the clock stepped back since both: they can be compared", tombstone, when{at(15), at(5)}, row{ce, missing, notFound, notFound}},
 		"TombstoneSkew":      {"that is more than clocks are apart", tombstone, when{at(15), at(20).Add(-lifecycle.ClockSkew)}, row{ce, missing, notFound, notFound}},
 		"TombstoneJustNot":   {"and not less", tombstone, when{at(15), at(20).Add(-lifecycle.ClockSkew - 1)}, gone},
 		"Entombed":           {"ORB-03: what was never seen is remembered as deleted", entombed(at(20), at(20)), early(15), row{ce, missing, notFound, notFound}},
@@ -109,6 +110,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 		"AgainBetween":       {"it was sent between the deletion and the creation: it means what was there then", again, early(25), row{exists, ce, ce, ce}},
 		"AgainBefore":        {"it was sent before the deletion: nothing is done, and it is no lie to say so", again, early(15), row{exists, ce, ce, ce}},
 		"AgainStepBack":      {"an incarnation from the future is not protected from what is sent now", again, when{at(15), at(16)}, alive},
+		"AgainBothAhead":     {"the clock stepped back since both: they can be compared", again, when{at(25), at(5)}, row{exists, ce, ce, ce}},
 		"AgainAhead": {
 			"a request's clock that is ahead spoils nothing for the next", tombstone.begins(t, at(30), at(90)), early(35), alive,
 		},

@@ -189,11 +189,21 @@ func (r resource) overtaken(q request) (refused, not bool) {
 	if r.buried == (span{}) {
 		return false, true
 	}
-	by, skew := r.created, lifecycle.ClockSkew.Nanoseconds()
+	by := r.created
 	if r.stage == deleted {
 		by = r.buried
 	}
-	return q.sent <= by.to && by.from <= q.answered+skew, q.sent > by.from || by.to > q.call+skew
+	itself := span{q.sent, q.sent}
+	alike := q.maybeAhead(itself) && q.maybeAhead(by) || q.maybeNot(itself) && q.maybeNot(by)
+	unlike := q.maybeAhead(itself) && q.maybeNot(by) || q.maybeNot(itself) && q.maybeAhead(by)
+	return q.sent <= by.to && alike, q.sent > by.from || unlike
+}
+
+// maybeAhead and maybeNot report whether a time may be, or not be, from before the
+// clock of whoever decides stepped back.
+func (q request) maybeAhead(s span) bool { return s.to > q.call+lifecycle.ClockSkew.Nanoseconds() }
+func (q request) maybeNot(s span) bool {
+	return s.from <= q.answered+lifecycle.ClockSkew.Nanoseconds()
 }
 
 // unless gives what may come of a request that may be overtaken.
