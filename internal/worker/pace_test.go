@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
 )
 
 // Looks are ten seconds apart at least, also when the clock has stepped back
@@ -12,6 +14,17 @@ func TestPausesAreNeverShort(t *testing.T) {
 		-2 * time.Hour: 10 * time.Second, 0: 10 * time.Second, 30 * time.Minute: 35 * time.Second, time.Hour: maxPause,
 	} {
 		if got := pause(age); got != want {
+			t.Errorf("at an age of %v: %v, want %v", age, got, want)
+		}
+	}
+}
+
+func TestALeaseIsNotLookedAtAllTheTime(t *testing.T) {
+	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	op := &lifecycle.Operation{Started: began}
+	for age, want := range map[time.Duration]time.Duration{-time.Hour: time.Second, 0: raceWait, 4 * time.Second: 2 * time.Second, time.Hour: maxLeasePause} {
+		now := began.Add(age)
+		if got := leasePause(op, now.Add(time.Minute), now); got != want {
 			t.Errorf("at an age of %v: %v, want %v", age, got, want)
 		}
 	}

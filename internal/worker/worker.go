@@ -191,7 +191,11 @@ func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout +
 // its result, which is long before the lease runs out: the pauses begin short,
 // since somebody may be waiting for the answer, and grow.
 func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
-	pause := max(raceWait, min(now.Sub(op.Started)/2, maxLeasePause))
+	age := now.Sub(op.Started)
+	if age < 0 { // the clock stepped back, and how long it waits is not known
+		age = 2 * time.Second
+	}
+	pause := max(raceWait, min(age/2, maxLeasePause))
 	return min(pause, until.Sub(now))
 }
 
