@@ -28,6 +28,7 @@ var order = []string{
 	"internal/conformance",
 	"internal/cloudcontroller",
 	"internal/app",
+	"internal/logins",
 	"infra/outputs",
 	"internal/gateway",
 	"internal/osb",

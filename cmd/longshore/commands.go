@@ -7,16 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"runtime/debug"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
-	"github.com/longshore/longshore/internal/osb"
 )
 
 // version is set when a release is built.
@@ -73,16 +70,6 @@ func validate(dir string, out io.Writer) error {
 	return err
 }
 
-// Times of the HTTP server. The longest answer is a synchronous one of 15 s.
-const (
-	headerTimeout   = 10 * time.Second
-	readTimeout     = time.Minute
-	writeTimeout    = time.Minute
-	idleTimeout     = 2 * time.Minute
-	shutdownTimeout = 20 * time.Second
-	maxHeaderBytes  = 64 << 10
-)
-
 func newServe(getenv func(string) string) *cobra.Command {
 	var s app.Settings
 	c := &cobra.Command{
@@ -130,13 +117,10 @@ func serve(ctx context.Context, settings app.Settings, getenv func(string) strin
 		return err
 	}
 	defer embedded.Close()
-	server := &http.Server{
-		Handler: embedded.Handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	server := newHTTPServer(ctx, embedded.Handler, log)
 	welcome(out, listener.Addr().String(), embedded, settings)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(osb.Listener(listener)) }()
+	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving: %w", err)

@@ -104,6 +104,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		return nil, err
 	}
 	e.Default = registry.Platforms[0]
+	warnOfShort(registry, s.Data, log)
 	known, err := platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, log)
 	if err != nil {
 		return nil, err

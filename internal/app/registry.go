@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -24,6 +26,19 @@ import (
 // NewPassword is at least 128 random bits in letters and digits, which every
 // platform and shell takes as they are.
 func NewPassword() string { return rand.Text() }
+
+// shortPassword is what can be guessed, however slowly.
+const shortPassword = 12
+
+// warnOfShort warns of passwords that were chosen too short.
+func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
+	for _, p := range r.Platforms {
+		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
+			log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: `longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, dir),
+				"platform", p.Name)
+		}
+	}
+}
 
 // A Registrar keeps the registry of platforms.
 type Registrar interface {

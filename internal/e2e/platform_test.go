@@ -144,3 +144,31 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 		t.Errorf("with none set the last one is answered %d:\n%s", got, p.out)
 	}
 }
+
+// AUTH-02: the program slows failed logins down, and none that succeeds.
+func TestGuessesAreSlowedDown(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), credentials()...)
+	for range 10 {
+		if got := login(t, p.url, username, "wrong"); got != 401 {
+			t.Fatalf("a guess is answered %d", got)
+		}
+	}
+	go func() { // its answer waits until the program ends
+		r, err := http.NewRequest("GET", p.url+"/v2/catalog", nil)
+		if err != nil {
+			return
+		}
+		r.SetBasicAuth(username, "wrong")
+		if answer, err := client.Do(r); err == nil {
+			_ = answer.Body.Close()
+		}
+	}()
+	waitFor(t, settleLimit, "a guess to be held up", func() bool { return strings.Contains(p.log.String(), "failed logins are slowed down") })
+	if got := login(t, p.url, username, password); got != 200 {
+		t.Errorf("meanwhile a good login is answered %d", got)
+	}
+	if code := p.stop(t, interrupt); code != 0 {
+		t.Errorf("with a guess that waits, the program ended with status %d:\n%s", code, p.log)
+	}
+}

@@ -306,7 +306,8 @@ func TestVersionHeader(t *testing.T) {
 	}
 }
 
-// Which error wins is checklist section 0.
+// Which error wins is checklist section 0, but for the size of a body: nothing is
+// read of it, and nothing told about it, to who has not logged in.
 func TestEvaluationOrder(t *testing.T) {
 	big := strings.Repeat("x", 300<<10)
 	cases := map[string]struct {
@@ -314,7 +315,8 @@ func TestEvaluationOrder(t *testing.T) {
 		headers            []string
 		status             int
 	}{
-		"SizeBeforeCredentials":      {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 413},
+		"CredentialsBeforeSize":      {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 401},
+		"SizeBeforeVersion":          {"PUT", "/v2/service_instances/i", big, []string{"X-Broker-API-Version", ""}, 413},
 		"CredentialsBeforeVersion":   {"GET", "/v2/catalog", "", []string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
 		"CredentialsBeforeRoute":     {"GET", "/nope", "", []string{"Authorization", ""}, 401},
 		"VersionBeforeRoute":         {"GET", "/v2/nope", "", []string{"X-Broker-API-Version", "3.0"}, 412},

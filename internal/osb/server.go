@@ -277,14 +277,14 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			err = logs.Panicked(ctx, s.Log, p, "route", route{r})
 		}
 	}()
-	if r.ContentLength > limits.Body {
-		drain(w, r)
-		return response{}, errTooLarge
-	}
 	user, password, _ := r.BasicAuth()
 	platform, ok := s.Platforms.Authenticate(user, password)
 	if !ok {
-		return response{}, errUnauthorized
+		return response{}, errUnauthorized // nothing is read of the body
+	}
+	if r.ContentLength > limits.Body {
+		drain(w, r)
+		return response{}, errTooLarge
 	}
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/longshore/longshore/internal/logins"
+	"github.com/longshore/longshore/internal/osb"
+)
+
+// Bounds of the HTTP server. The longest answer is a synchronous one of 15 s.
+// Who has not logged in can hold a connection for the headers' time, and then as
+// long as a failed login waits.
+const (
+	headerTimeout   = 10 * time.Second
+	readTimeout     = time.Minute
+	writeTimeout    = time.Minute
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 20 * time.Second
+	maxHeaderBytes  = 64 << 10
+	// maxConnections bounds memory and open files; others wait in the system's
+	// queue until one ends.
+	maxConnections = 1024
+)
+
+// newHTTPServer serves the broker, and slows down whoever guesses passwords.
+func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *http.Server {
+	guarded := logins.New(broker, logins.Options{
+		Now: time.Now, Log: log,
+		Sleep: func(asked context.Context, d time.Duration) {
+			asked, cancel := context.WithTimeout(asked, d)
+			defer cancel()
+			select {
+			case <-asked.Done():
+			case <-ctx.Done(): // the broker stops, and waits for its answers
+			}
+		},
+	})
+	return &http.Server{
+		Handler: guarded, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
+// bounded accepts no more connections than so many at a time.
+func bounded(l net.Listener, most int) net.Listener {
+	return netutil.LimitListener(osb.Listener(l), most)
+}

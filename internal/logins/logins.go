@@ -1,0 +1,203 @@
+// Package logins slows down whoever guesses passwords, by the address that
+// requests come from. It stands before a handler, and needs nothing of it but
+// that it answers a failed login with 401. Who may log in is left to the
+// handler: every login is looked at, and one that succeeds is never held up,
+// whatever else comes from its address, which may be a proxy's.
+package logins
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// burst failed logins of an address are answered at once, as while somebody
+	// sets up a platform.
+	burst = 10
+	// every is what passes between the answers to later ones.
+	every = 5 * time.Second
+	// maxDelay is the longest that an answer waits: clients wait longer.
+	maxDelay = 10 * time.Second
+	// maxWaiting answers wait at a time, each with its connection.
+	maxWaiting = 256
+	// maxAddresses are known at a time, of some 200 bytes each. Those beyond them
+	// share one allowance, which costs logins that succeed nothing.
+	maxAddresses = 10_000
+	// smallBody is what is still read of a request that was refused, so that the
+	// connection ends in good order.
+	smallBody, smallBodyTime = 16 << 10, time.Second
+)
+
+// Options are what a Guard is made of. All are required.
+type Options struct {
+	Now func() time.Time
+	// Sleep returns when the time is over, or sooner when the context ends.
+	Sleep func(ctx context.Context, d time.Duration)
+	Log   *slog.Logger
+}
+
+// A Guard stands before a handler.
+type Guard struct {
+	Options
+	next   http.Handler
+	places chan struct{} // taken by answers that wait
+
+	mu        sync.Mutex
+	addresses map[netip.Prefix]*rate.Limiter
+	others    *rate.Limiter
+	cleaned   time.Time // when addresses were last forgotten
+	said      time.Time // when the log was last told
+}
+
+// New makes a Guard.
+func New(next http.Handler, o Options) *Guard {
+	return &Guard{Options: o, next: next, places: make(chan struct{}, maxWaiting), addresses: map[netip.Prefix]*rate.Limiter{}, others: allowance()}
+}
+
+func allowance() *rate.Limiter { return rate.NewLimiter(rate.Every(every), burst) }
+
+// ServeHTTP implements http.Handler.
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.next.ServeHTTP(&answer{ResponseWriter: w, guard: g, request: r}, r)
+}
+
+// An answer waits if it is that of a failed login.
+type answer struct {
+	http.ResponseWriter
+	guard    *Guard
+	request  *http.Request
+	replaced bool
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader holds a 401 up. Nothing more of the request is read, and its
+// connection ends: whoever has not logged in keeps none.
+func (a *answer) WriteHeader(status int) {
+	if status != http.StatusUnauthorized {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.stopReading()
+	a.Header().Set("Connection", "close")
+	// A request without a password, or with what is none, guesses nothing.
+	if _, guess, _ := a.request.BasicAuth(); guess != "" && !a.guard.delay(a.request) {
+		a.refuse()
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.replaced {
+		return len(p), nil
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// stopReading keeps the server from waiting, after its answer, for a body that
+// nobody wants: net/http reads up to 256 KiB of it.
+func (a *answer) stopReading() {
+	n, until := a.request.ContentLength, a.guard.Now()
+	if n == 0 {
+		return
+	}
+	if n > 0 && n <= smallBody {
+		until = until.Add(smallBodyTime)
+	}
+	_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(until) // a recorder has none
+}
+
+// refuse says in place of the 401 that too many fail, where no place is left to
+// wait.
+func (a *answer) refuse() {
+	a.replaced = true
+	const body = `{"error":"TooManyFailedLogins","description":"Too many logins fail. Wait, and check the user name and the password."}` + "\n"
+	h := a.Header()
+	h.Del("WWW-Authenticate")
+	h.Set("Retry-After", strconv.Itoa(int(maxDelay.Seconds())))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	a.ResponseWriter.WriteHeader(http.StatusTooManyRequests)
+	_, _ = fmt.Fprint(a.ResponseWriter, body) // the client may have gone
+}
+
+// delay waits as long as a failed login has to, and reports whether there was
+// a place to wait.
+func (g *Guard) delay(r *http.Request) bool {
+	d := g.charge(address(r.RemoteAddr))
+	if d <= 0 {
+		return true
+	}
+	select {
+	case g.places <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-g.places }()
+	g.Sleep(r.Context(), d)
+	return true
+}
+
+// charge counts a failed login of an address, and says how long its answer has
+// to wait.
+func (g *Guard) charge(from netip.Prefix) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.Now()
+	taken := g.limiter(from, now).ReserveN(now, 1)
+	d := taken.DelayFrom(now)
+	if d > maxDelay { // no address runs up a debt that it would be held up by for hours
+		taken.CancelAt(now)
+		d = maxDelay
+	}
+	if d > 0 && !now.Before(g.said.Add(time.Minute)) {
+		g.said = now
+		g.Log.Warn("failed logins are slowed down", "address", from)
+	}
+	return d
+}
+
+// limiter is the allowance of an address. One that has recovered is forgotten.
+func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
+	if l := g.addresses[from]; l != nil {
+		return l
+	}
+	if len(g.addresses) >= maxAddresses && !now.Before(g.cleaned.Add(every)) {
+		g.cleaned = now
+		for p, l := range g.addresses {
+			if l.TokensAt(now) >= burst {
+				delete(g.addresses, p)
+			}
+		}
+	}
+	if len(g.addresses) >= maxAddresses {
+		return g.others
+	}
+	g.addresses[from] = allowance()
+	return g.addresses[from]
+}
+
+// address is what one client has: an IPv4 address, or the 64 bits of an IPv6
+// address that are a subscriber's at the least.
+func address(remote string) netip.Prefix {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{} // no TCP address: all of them together
+	}
+	ip, bits := a.Addr().Unmap().WithZone(""), 64
+	if ip.Is4() {
+		bits = 32
+	}
+	p, _ := ip.Prefix(bits) // fits in both cases
+	return p
+}
