@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -107,5 +108,37 @@ func (w *world) half(ask func(*world, *broker.Broker) (broker.Result, error)) {
 	ref := refOf(w.must(ask), 1)
 	if _, err := w.worker().Step(context.Background(), ref); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// An update needs its parameters, and refuses a DELETE while it runs (DEPR-09):
+// one that cannot open them ends at its deadline, by whoever looks then, and no
+// later.
+func TestAnUpdateThatCannotBeOpenedEndsAtItsDeadline(t *testing.T) {
+	for _, driven := range []bool{true, false} {
+		t.Run(fmt.Sprintf("Driven=%v", driven), func(t *testing.T) {
+			w := newWorld(t)
+			done(provision)(w)
+			ref := refOf(w.must(update), 1)
+			w.vault = lost{}
+			if _, err := w.worker().Step(context.Background(), ref); !errors.Is(err, vault.ErrSealed) {
+				t.Fatalf("the step ends with %v: the test proves nothing", err)
+			}
+			if i := w.instance(); !i.InProgress() || len(i.Leases) != 0 {
+				t.Fatalf("before its deadline: %+v", i.Operation)
+			}
+			if !driven {
+				clear(w.started)
+			}
+			w.clock = w.instance().Operation.Deadline.Add(lifecycle.Grace)
+			w.rest()
+			if i := w.instance(); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
+				t.Fatalf("at its deadline the instance is %q, the update %q", i.State, i.Operation.Phase)
+			}
+			done(deprovision)(w)
+			if w.held() != 0 || w.instance().State != lifecycle.Deleted {
+				t.Errorf("%d things are left; the instance is %q", w.held(), w.instance().State)
+			}
+		})
 	}
 }
