@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -129,7 +130,12 @@ type arena struct {
 	cloud   *cloud
 	// patience is when an operation that runs counts as forgotten.
 	patience time.Duration
+	// off is how far the brokers' clocks are from the right one.
+	off atomic.Int64
 }
+
+// now is what the brokers' clocks show.
+func (a *arena) now() time.Time { return now().Add(time.Duration(a.off.Load())) }
 
 // processes is how many brokers answer for one store.
 const processes = 2
@@ -157,13 +163,13 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 		}
 		steps := worker.New(worker.Options{
 			Records: ofSteps, Vault: key, Plans: offered(), Providers: map[string]provider.Provider{"quick": a.cloud},
-			Now: now, NewID: rand.Text, Log: quiet, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
+			Now: a.now, NewID: rand.Text, Log: quiet, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
 		})
 		engine := inprocess.New(steps.Step, inprocess.Options{Sleep: doze, Log: loud})
 		t.Cleanup(engine.Close)
 		o := broker.Options{
-			Records: records, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: now, NewID: operationID, Log: quiet,
-			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, RecordsTimeout: time.Minute, OperationTimeout: time.Hour,
+			Records: records, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: a.now, NewID: operationID, Log: quiet,
+			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, RecordsTimeout: time.Minute, OperationTimeout: 3 * time.Hour,
 		}
 		if f.records != nil {
 			o.Records = f.records(o.Records)

@@ -79,6 +79,7 @@ var races = map[string]struct {
 	"IdenticalPatches":      {"UPD-21: one operation", identicalPatches},
 	"BindAndDeprovision":    {"a bind never outlives its instance", bindAndDeprovision},
 	"DeleteAndEarlierPut":   {"ORB-03: what was sent before a deletion begins nothing after it", deleteAndEarlierPut},
+	"AClockBehind":          {"ORB-01: what exists is deleted, whenever the DELETE seems to have arrived", aClockBehind},
 	"RepeatedDeletes":       {"DEPR-07: one operation, and the last of them counts", repeatedDeletes},
 	"OneIDForTwoInstances":  {"BIND-19: the id is given once", oneIDForTwoInstances},
 	"IdenticalBinds":        {"BIND-02: the same credentials for all", identicalBinds},
@@ -241,6 +242,28 @@ func deleteAndEarlierPut(r ring, in names) {
 		r.Errorf("the PUT once more: %+v %v", out.Result, out.err)
 	}
 	r.must(provision, 1, in, broker.Created)
+}
+
+func aClockBehind(r ring, in names) {
+	on := names{in.instance, "b-" + in.instance}
+	r.must(provision, 1, in, broker.Created)
+	r.must(bind, 1, on, broker.Created)
+	for _, v := range []verb{unbind, deprovision} {
+		all := together(4, func(n int) raw {
+			q := r.now(v, 0, true)
+			q.sent -= int64(n) * int64(20*time.Minute)
+			return r.ask(n, q, on, "")
+		})
+		for _, out := range all {
+			if out.Effect != broker.Accepted && !out.is(lifecycle.Gone) {
+				r.Errorf("%+v %v", out.Result, out.err)
+			}
+		}
+		r.settled(map[verb]names{unbind: on, deprovision: in}[v])
+	}
+	if r.cloud.holds(on.instance) || r.cloud.holds(on.instance+"/"+on.binding) {
+		r.Error("something was left behind")
+	}
 }
 
 func repeatedDeletes(r ring, in names) {

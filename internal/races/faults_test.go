@@ -61,6 +61,11 @@ func TestFaultsAreNoticed(t *testing.T) {
 		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances, fault{records: blind(func(_ tag, i *lifecycle.Instance) {
 			i.DeleteReceived = time.Time{}
 		}, nil)}},
+		"TimesAlone": {"a time decides about an id that was never deleted before", instances, fault{records: blind(func(_ tag, i *lifecycle.Instance) {
+			if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
+				i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
+			}
+		}, nil)}},
 		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, fault{api: tagging, records: pointless}},
 		"EarlySuccess":    {"LOP-01: success before it is so", everything, fault{api: hasty}},
 		"CredentialsKept": {"IDEM-09: a new binding with the credentials of an old one", bindings, fault{api: remembering}},

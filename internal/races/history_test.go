@@ -23,6 +23,9 @@ import (
 type plot struct {
 	before  []planned // one after the other
 	clients [][]planned
+	// off is how far the brokers' clocks are off until the clients come: then they
+	// are set right.
+	off time.Duration
 }
 
 // A planned request names its group of twins, and what it waits before it is
@@ -32,7 +35,8 @@ type planned struct {
 	group     int
 	pause     time.Duration
 	underway  time.Duration
-	recollect uint64 // which of the tokens known by then is polled
+	amiss     time.Duration // how far the clock is off of whatever it arrives at
+	recollect uint64        // which of the tokens known by then is polled
 }
 
 // Tastes are how often each verb is asked for, in the order of the verbs.
@@ -79,13 +83,21 @@ func newPlot(seed uint64, z size) plot {
 	if z.taste != nil {
 		weights = *z.taste
 	}
+	if r.IntN(3) == 0 {
+		p.off = anHour(r)
+	}
 	for group := range z.groups {
 		for i := range twins {
 			if r.IntN(4) != 0 {
 				p.before = append(p.before, planned{group: group, request: request{verb: provision, instance: i, parameters: usual}})
 			}
+			for p.off != 0 && r.IntN(4) != 0 { // tombstones, and what lives again
+				q := request{verb: []verb{provision, bind, unbind, deprovision}[r.IntN(4)], instance: i, binding: r.IntN(binds), parameters: usual}
+				p.before = append(p.before, planned{group: group, request: q})
+			}
 		}
 	}
+	amiss := r.IntN(3) == 0
 	for n := range p.clients {
 		for range z.requests {
 			q := planned{group: r.IntN(z.groups), recollect: r.Uint64(), pause: time.Duration(r.IntN(1000)) * time.Microsecond}
@@ -100,10 +112,18 @@ func newPlot(seed uint64, z size) plot {
 					q.underway += lifecycle.ClockSkew
 				}
 			}
+			if amiss && q.verb < pollInstance && r.IntN(4) == 0 {
+				q.amiss = anHour(r)
+			}
 			p.clients[n] = append(p.clients[n], q)
 		}
 	}
 	return p
+}
+
+// anHour is up to an hour, back or on.
+func anHour(r *rand.Rand) time.Duration {
+	return time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
 }
 
 // A history is what one group of twins saw.
@@ -166,11 +186,13 @@ func (c *chronicle) send(client int, p planned) answer {
 		c.mu.Unlock()
 	}
 	time.Sleep(p.pause)
-	q.sent = now().UnixNano()
+	q.sent = c.now().Add(p.amiss).UnixNano()
 	time.Sleep(p.underway)
-	q.call = now().UnixNano()
+	call := now().UnixNano()
+	q.call = c.now().UnixNano()
 	r := c.ask(client, q, about, token)
-	q.answered = now().UnixNano()
+	q.answered = c.now().UnixNano()
+	answered := now().UnixNano()
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +225,7 @@ func (c *chronicle) send(client int, p planned) answer {
 		learn(r.Token)
 	}
 	record := func(q request, a answer) {
-		h.elements = append(h.elements, porcupine.Operation{ClientId: client, Input: q, Call: q.call - c.began, Output: a, Return: q.answered - c.began})
+		h.elements = append(h.elements, porcupine.Operation{ClientId: client, Input: q, Call: call - c.began, Output: a, Return: answered - c.began})
 	}
 	if r.note.waited == "" {
 		record(q, a)
@@ -222,9 +244,11 @@ func (c *chronicle) send(client int, p planned) answer {
 // play lets all clients ask at once, and when no operation runs any more asks
 // for what has become of everything.
 func (c *chronicle) play(p plot) {
+	c.off.Store(int64(p.off))
 	for _, q := range p.before {
 		c.send(0, q)
 	}
+	c.off.Store(0)
 	var all sync.WaitGroup
 	for client, requests := range p.clients {
 		all.Go(func() {
