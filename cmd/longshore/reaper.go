@@ -101,8 +101,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	}
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
-			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline %d, reclaimed %d, looked at once more %d, dropped %d, faults %d\n",
-				stamp(r.Started), s.Redriven, s.Failed, s.Reclaimed, s.Looks, s.Dropped, s.Faults)
+			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, looked at once more %d, dropped %d, faults %d\n",
+				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
 			dry := ""

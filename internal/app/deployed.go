@@ -250,12 +250,12 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	if r.Busy {
 		return
 	}
-	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Failed)})
+	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Overdue)})
 	if r.Halted {
 		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
 	}
 	for what, n := range map[string]int{
-		"redriven": r.Redriven, "failed": r.Failed, "reclaimed": r.Reclaimed, "looks": r.Looks, "adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
+		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks, "adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

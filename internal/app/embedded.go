@@ -206,7 +206,7 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 		log.Error("sweep met faults", "error", err)
 	}
 	if report.Halted = false; !report.Empty() { // that was said when it happened
-		log.Info("swept", "redriven", report.Redriven, "failed", report.Failed, "reclaimed", report.Reclaimed,
+		log.Info("swept", "redriven", report.Redriven, "overdue", report.Overdue, "reclaimed", report.Reclaimed,
 			"looks", report.Looks, "adopted", report.Adopted, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }

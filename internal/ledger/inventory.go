@@ -73,7 +73,7 @@ type Report struct {
 // Swept counts what a sweep did with what was due.
 type Swept struct {
 	Redriven  int `json:"redriven,omitempty"`  // operations that were driven again
-	Failed    int `json:"failed,omitempty"`    // operations that were past their deadline
+	Overdue   int `json:"overdue,omitempty"`   // the same, past their deadline: for a last look
 	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
 	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
 	Dropped   int `json:"dropped,omitempty"`   // expired records

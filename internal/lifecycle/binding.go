@@ -195,7 +195,7 @@ func (b Binding) Fail(now time.Time, f Failure) (Binding, error) {
 	}
 	b.Course = b.clone()
 	b.State = state
-	b.settle(now, Failed, f.Message)
+	b.fail(now, f)
 	return b, nil
 }
 

@@ -209,6 +209,14 @@ func (c *Course) settle(now time.Time, phase Phase, description string) {
 	}
 }
 
+// fail ends the current operation badly.
+func (c *Course) fail(now time.Time, f Failure) {
+	c.settle(now, Failed, f.Message)
+	if f.Reclaim && c.State == CreateFailed {
+		c.Due = now
+	}
+}
+
 // entomb gives a tombstone its time to live.
 func (c *Course) entomb(now time.Time) {
 	c.State = Deleted

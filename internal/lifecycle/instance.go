@@ -322,7 +322,7 @@ func (i Instance) Fail(now time.Time, f Failure) (Instance, error) {
 	}
 	i.Course = i.clone()
 	i.State = state
-	i.settle(now, Failed, f.Message)
+	i.fail(now, f)
 	switch i.Operation.Kind {
 	case Update:
 		i.Operation.Target = nil

@@ -66,7 +66,8 @@ type Operation struct {
 	Description string    `json:"description,omitempty"` // for the platform's user
 	Percent     int       `json:"percent,omitempty"`
 	Started     time.Time `json:"started"`
-	// Deadline is when the operation fails if it has not settled (LOP-20).
+	// Deadline is when the operation fails if it has not settled, and a look from
+	// then on does not see it done (LOP-20).
 	Deadline time.Time `json:"deadline"`
 	Settled  time.Time `json:"settled,omitzero"`
 	// Attempt counts the executions that have driven the operation, from 1;
@@ -102,6 +103,9 @@ type Operation struct {
 	// Unknown are its members that only a newer program knows.
 	Unknown Unknown `json:"-"`
 }
+
+// Overdue reports whether the operation is past its deadline.
+func (op *Operation) Overdue(now time.Time) bool { return !now.Before(op.Deadline) }
 
 // asynchronous reports whether a platform was given the operation's token, and
 // so learns from it how it ends.
@@ -173,11 +177,18 @@ type Failure struct {
 	Message          string
 	InstanceUsable   *bool
 	UpdateRepeatable *bool
+	// Reclaim says that the broker is to remove at once what a creation has made
+	// so far: it may yet come to be, and nobody would use it.
+	Reclaim bool
 }
 
-// Overdue is the failure of an operation that passed its deadline.
+// Overdue is the failure of an operation that is past its deadline, and was seen
+// then to be unfinished.
 func Overdue() Failure {
-	return Failure{Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make."}
+	return Failure{
+		Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make.",
+		Reclaim: true,
+	}
 }
 
 // A PastOperation is a finished operation that a later one replaced in its

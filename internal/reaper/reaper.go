@@ -1,5 +1,5 @@
 // Package reaper puts right what stopped on its way: it drives again what is
-// past due, fails what is past its deadline, begins the deletion of failed
+// past due, past its deadline for a last look, begins the deletion of failed
 // leftovers that nobody deleted, and drops what has expired. It finds them by
 // the index of what is due alone. On a slower schedule it compares what exists
 // to what is recorded, and gives a record to what has none. It deletes nothing
@@ -66,6 +66,15 @@ type Report struct {
 	Halted bool
 	// Busy: another run was at work, and this one did nothing.
 	Busy bool
+}
+
+// redriven is where an operation that is driven again is counted. One that is past
+// its deadline fails only when a look has seen then that it is unfinished.
+func (r *Report) redriven(c lifecycle.Course, now time.Time) *int {
+	if c.Operation.Overdue(now) {
+		return &r.Overdue
+	}
+	return &r.Redriven
 }
 
 // Empty reports whether the sweep found nothing to do.
@@ -236,16 +245,12 @@ func (r *Reaper) start(now time.Time) lifecycle.Start {
 func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Time, report *Report) error {
 	var past *lifecycle.PastOperation
 	var err error
-	count := &report.Redriven
+	var count *int
 	switch {
 	case !due(i.Course, now):
 		return nil
-	case i.InProgress() && !now.Before(i.Operation.Deadline):
-		if i, err = i.Fail(now, lifecycle.Overdue()); err != nil {
-			return err
-		}
-		return r.commit(ctx, &report.Failed, ledger.PutInstance(i))
 	case i.InProgress():
+		count = report.redriven(i.Course, now)
 		i.Course = i.Redriven(now)
 	case i.LateLookDue(now):
 		i.Course = i.LateLookBegun(now)
@@ -267,16 +272,12 @@ func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Ti
 func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time, report *Report) error {
 	var past *lifecycle.PastOperation
 	var err error
-	count := &report.Redriven
+	var count *int
 	switch {
 	case !due(b.Course, now):
 		return nil
-	case b.InProgress() && !now.Before(b.Operation.Deadline):
-		if b, err = b.Fail(now, lifecycle.Overdue()); err != nil {
-			return err
-		}
-		return r.commit(ctx, &report.Failed, ledger.PutBinding(b))
 	case b.InProgress():
+		count = report.redriven(b.Course, now)
 		b.Course = b.Redriven(now)
 	case b.LateLookDue(now):
 		b.Course = b.LateLookBegun(now)

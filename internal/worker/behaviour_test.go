@@ -165,19 +165,6 @@ func TestTheResultIsRecordedAfterTheStepsTime(t *testing.T) {
 	}
 }
 
-func TestADeadlineEndsAnOperation(t *testing.T) {
-	w := newWorld(t)
-	ref := refOf(w.must(provision), 1)
-	w.clock = w.clock.Add(24 * time.Hour)
-	outcome, err := w.with(func(context.Context) (provider.Status, error) {
-		t.Error("the cloud was called after the deadline")
-		return provider.Status{}, nil
-	}).Step(context.Background(), ref)
-	if err != nil || !outcome.Settled || w.instance().State != lifecycle.CreateFailed {
-		t.Errorf("LOP-20: %+v %v, %q", outcome, err, w.instance().State)
-	}
-}
-
 // A step is in the middle of its call when a deletion overtakes it: the
 // deletion waits for it, and what it made is removed.
 func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
@@ -422,11 +409,14 @@ func TestReaper(t *testing.T) {
 		t.Errorf("unsettled %v %v", refs, err)
 	}
 	w.clock = w.clock.Add(25 * time.Hour)
-	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Failed: 1}}) {
+	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Overdue: 1}}) {
 		t.Errorf("past the deadline: %+v %v", report, err)
 	}
-	if i := w.instance(); i.State != lifecycle.CreateFailed {
-		t.Errorf("LOP-20: state %q", i.State)
+	if i := w.instance(); i.State != lifecycle.Creating {
+		t.Errorf("it failed although nobody has looked: state %q", i.State)
+	}
+	if _, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, provider.Failf("no room") }).Step(context.Background(), workflow.Ref{Token: refs[0].Token, Attempt: 2}); err != nil {
+		t.Fatal(err)
 	}
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
 		t.Errorf("a failed creation is left alone for now: %+v %v", report, err)

@@ -76,12 +76,6 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 	}
 	op := b.Operation
 	logs.AddRequest(ctx, op.Asker.Request)
-	if !now.Before(op.Deadline) {
-		return w.recordBinding(ctx, ref, r, "", func(_ context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
-			b, err := r.binding.Fail(now, lifecycle.Overdue())
-			return b, nil, err
-		})
-	}
 	wait := time.Duration(0)
 	if until := b.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		wait = leasePause(op, until, now)
@@ -95,6 +89,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 			return b, nil, err
 		})
 	case changes:
+		if op.Overdue(now) { // the update may take a week
+			return w.answeredBinding(ctx, ref, r, "", now, provider.Status{}, nil)
+		}
 		wait = max(wait, instanceWait)
 	}
 	if wait > 0 && !b.Due.Before(now.Add(wait+lifecycle.Grace)) {
@@ -108,6 +105,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 	}
 
 	in, err := w.bindingFor(ctx, r.instance, b, op)
+	if err != nil && op.Overdue(now) {
+		return w.answeredBinding(ctx, ref, r, "", now, provider.Status{}, err)
+	}
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
@@ -129,8 +129,17 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 		}
 		return p.Unbind(ctx, in)
 	})
+	return w.answeredBinding(ctx, ref, r, holder, now, status, callErr)
+}
+
+// answeredBinding records what a provider answered, as answered does.
+func (w *Worker) answeredBinding(ctx context.Context, ref workflow.Ref, r bound, holder string, began time.Time, status provider.Status, callErr error) (workflow.Outcome, error) {
 	return w.recordBinding(ctx, ref, r, onItsWay(holder, callErr), func(ctx context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
-		return w.judgedBinding(ctx, ref, r.binding, w.judge(r.binding.Operation, status, callErr, now), now)
+		next, more, err := w.judgedBinding(ctx, ref, r.binding, w.judge(r.binding.Operation, status, callErr, began, now), now)
+		if err != nil && r.binding.Operation.Overdue(began) { // it must end all the same
+			return w.judgedBinding(ctx, ref, r.binding, w.judge(r.binding.Operation, provider.Status{}, err, began, now), now)
+		}
+		return next, more, err
 	})
 }
 
@@ -145,12 +154,14 @@ func check(r bound) ledger.Change {
 
 // judgedBinding is the record after a provider's answer.
 func (w *Worker) judgedBinding(ctx context.Context, ref workflow.Ref, b lifecycle.Binding, v verdict, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
+	if v.fault != nil {
+		w.logFault(ctx, ref, b.Operation, v.fault)
+	}
 	switch {
 	case v.failure != nil:
 		b, err := b.Fail(now, *v.failure)
 		return b, nil, err
 	case v.fault != nil:
-		w.logFault(ctx, ref, b.Operation, v.fault)
 		b.Course = b.Faulted(now, backoff(b.Operation.Faults))
 		return b, nil, nil
 	case v.done && b.Operation.Kind == lifecycle.Unbind:

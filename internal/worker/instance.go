@@ -27,12 +27,6 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 	}
 	op := i.Operation
 	logs.AddRequest(ctx, op.Asker.Request)
-	if !now.Before(op.Deadline) {
-		return w.recordInstance(ctx, ref, i, "", func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
-			next, err := i.Fail(now, lifecycle.Overdue())
-			return next, nil, err
-		})
-	}
 	if until := i.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
@@ -48,6 +42,9 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 	}
 
 	in, err := w.instanceFor(ctx, i, op)
+	if err != nil && op.Overdue(now) {
+		return w.answered(ctx, ref, i, "", now, provider.Status{}, err) // it must end all the same
+	}
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
@@ -67,19 +64,26 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 			return p.Deprovision(ctx, in)
 		}
 	})
+	return w.answered(ctx, ref, i, holder, now, status, callErr)
+}
+
+// answered records what a provider answered to a look that began at a time.
+func (w *Worker) answered(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, holder string, began time.Time, status provider.Status, callErr error) (workflow.Outcome, error) {
 	return w.recordInstance(ctx, ref, i, onItsWay(holder, callErr), func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
-		next, err := w.judgedInstance(ctx, ref, i, w.judge(i.Operation, status, callErr, now), now)
+		next, err := w.judgedInstance(ctx, ref, i, w.judge(i.Operation, status, callErr, began, now), now)
 		return next, nil, err
 	})
 }
 
 // judgedInstance is the record after a provider's answer.
 func (w *Worker) judgedInstance(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, v verdict, now time.Time) (lifecycle.Instance, error) {
+	if v.fault != nil {
+		w.logFault(ctx, ref, i.Operation, v.fault)
+	}
 	switch {
 	case v.failure != nil:
 		return i.Fail(now, *v.failure)
 	case v.fault != nil:
-		w.logFault(ctx, ref, i.Operation, v.fault)
 		i.Course = i.Faulted(now, backoff(i.Operation.Faults))
 		return i, nil
 	case v.done && i.Operation.Kind == lifecycle.Deprovision:
@@ -179,7 +183,9 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 	if until := b.Busy(op.ID, now, w.witness()); !until.IsZero() {
 		return w.waitInstance(ctx, ref, i, leasePause(op, until, now))
 	}
-	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && now.Before(b.Operation.Deadline) {
+	if unbinds := b.InProgress() && b.Operation.Kind == lifecycle.Unbind && !b.Operation.Overdue(now); unbinds && op.Overdue(now) {
+		return w.answered(ctx, ref, i, "", now, provider.Status{}, nil) // it has waited long enough
+	} else if unbinds {
 		return w.waitInstance(ctx, ref, i, leasePause(op, b.Operation.Deadline, now))
 	}
 	in, err := w.bindingFor(ctx, i, b, op)
@@ -195,8 +201,9 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 	status, callErr := w.call(ctx, b.Provider, func(ctx context.Context, p provider.Provider) (provider.Status, error) {
 		return p.Unbind(ctx, in)
 	})
+	began := now
 	return w.recordInstance(ctx, ref, i, onItsWay(holder, callErr), func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
-		v := w.judge(i.Operation, status, callErr, now)
+		v := w.judge(i.Operation, status, callErr, began, now)
 		if !v.done {
 			next, err := w.judgedInstance(ctx, ref, i, v, now)
 			return next, nil, err

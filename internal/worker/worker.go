@@ -141,17 +141,32 @@ type verdict struct {
 	grant   *provider.Grant
 }
 
-func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err error, now time.Time) verdict {
+// Of an operation past its deadline that meets nothing but faults, it is not known
+// what has become of it: it is looked at so often, and for so long, before it fails.
+const (
+	lastFaults = 3
+	lastLooks  = 15 * time.Minute
+)
+
+// judge tells what an answer means to a look that began at a time. From its
+// deadline on, an operation that is not seen to be done has failed: an outage may
+// have kept it from being looked at for long, and it may have been done since.
+func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err error, began, now time.Time) verdict {
 	var failure *provider.Failure
-	switch {
+	overdue := lifecycle.Overdue()
+	switch last := op.Overdue(began); {
 	case errors.As(err, &failure):
 		return verdict{failure: &lifecycle.Failure{
 			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
 		}}
+	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
+		return verdict{fault: err, failure: &overdue}
 	case err != nil:
 		return verdict{fault: err}
 	case status.Done:
 		return verdict{done: true, grant: status.Grant}
+	case last:
+		return verdict{failure: &overdue}
 	}
 	after := status.After
 	if after <= 0 {
