@@ -1,0 +1,71 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Ids that were never used before, a clock that is set
+// back by five seconds, and deletions that must delete, now and after a restart.
+func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
+	const user, password = "platform", "a-password-of-a-platform"
+	settings := Settings{Data: t.TempDir(), Username: user, Password: password}
+	open := func() *Embedded {
+		t.Helper()
+		e, err := OpenEmbedded(settings, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	e := open()
+	defer func() { e.Close() }()
+	var service, plan string
+	for _, o := range e.offered.Offerings() {
+		for _, p := range o.Plans {
+			if o.Name == "demo" && p.Name == "sync" {
+				service, plan = o.ID, p.ID
+			}
+		}
+	}
+	ask := func(method, path, body string) (int, string) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), method, "/v2/service_instances/"+path, strings.NewReader(body))
+		r.SetBasicAuth(user, password)
+		r.Header.Set("X-Broker-API-Version", "2.17")
+		w := httptest.NewRecorder()
+		e.Handler.ServeHTTP(w, r)
+		answer, _ := io.ReadAll(w.Result().Body)
+		return w.Code, string(answer)
+	}
+	wants := func(method, path, body string, want int) {
+		t.Helper()
+		if status, answer := ask(method, path, body); status != want {
+			t.Errorf("%s %s: %d %s, want %d", method, path, status, answer, want)
+		}
+	}
+	ids := `{"service_id":"` + service + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s"}`
+	query := "?service_id=" + service + "&plan_id=" + plan
+	setBack := func() {
+		e.folder.clock.mu.Lock()
+		defer e.folder.clock.mu.Unlock()
+		e.folder.clock.wall = func() time.Time { return now().Add(-5 * time.Second) }
+	}
+	for _, restarts := range []bool{false, true} {
+		wants(http.MethodPut, "i", ids, http.StatusCreated)
+		wants(http.MethodPut, "i/service_bindings/b", ids, http.StatusCreated)
+		if restarts {
+			e.Close()
+			e = open()
+		}
+		setBack()
+		wants(http.MethodDelete, "i/service_bindings/b"+query, "", http.StatusOK)
+		wants(http.MethodDelete, "i"+query, "", http.StatusOK)
+		wants(http.MethodGet, "i", "", http.StatusNotFound)
+	}
+}
