@@ -24,8 +24,21 @@ var (
 	errUnauthorized = lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing.")
 )
 
+// innermost is the server's own writer, whatever stands before it: told of a body
+// that is too large, net/http lets the client read the answer before it resets
+// the connection.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = around.Unwrap()
+	}
+}
+
 func drain(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxDrain))
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(innermost(w), r.Body, maxDrain))
 }
 
 // parse checks the syntax of the request: query, body, types (step 5).
@@ -89,7 +102,7 @@ func (c *call) acceptsIncomplete() (bool, error) {
 type object map[string]json.RawMessage
 
 func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limits.Body))
+	body, err := io.ReadAll(http.MaxBytesReader(innermost(w), r.Body, limits.Body))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		drain(w, r)
 		return nil, errTooLarge
