@@ -243,7 +243,9 @@ func (b *Broker) promise(ctx context.Context, c lifecycle.Course) (lifecycle.Cou
 
 // change writes what becomes of the course of a record, while the token's
 // operation runs there, and gives the course as it is then.
-func (b *Broker) change(ctx context.Context, t lifecycle.Token, to func(lifecycle.Course) (lifecycle.Course, bool)) (lifecycle.Course, error) {
+func (b *Broker) change(
+	ctx context.Context, t lifecycle.Token, to func(lifecycle.Course) (lifecycle.Course, bool),
+) (lifecycle.Course, error) {
 	if t.Key.IsBinding() {
 		r, err := b.Records.Binding(ctx, t.Key, b.Now())
 		next, changes := to(r.Course)

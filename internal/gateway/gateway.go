@@ -32,6 +32,10 @@ const BasePathVariable = "basePath"
 // always nil.
 type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
+// answerTime is how long before the function is stopped a request's time is over: a
+// function that is stopped answers nothing, and its caller is told a 502.
+const answerTime = time.Second
+
 // New makes a handler that serves events by next.
 func New(next http.Handler, log *slog.Logger) Handler {
 	adapter := httpadapter.New(next)
@@ -45,6 +49,11 @@ func New(next http.Handler, log *slog.Logger) Handler {
 				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
 			}
 		}()
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
+			defer cancel()
+		}
 		base, path := split(event)
 		path, ok := escaped(path)
 		if !ok {

@@ -231,3 +231,26 @@ func TestAPanicsValueIsNotLogged(t *testing.T) {
 		t.Errorf("%d %s: %v\n%s", response.StatusCode, response.Body, err, log.String())
 	}
 }
+
+// NFR-01: a request's time is over a second before the function is stopped, so that
+// there is an answer; without a limit there is none.
+func TestARequestEndsBeforeItsFunction(t *testing.T) {
+	stops := time.Now().Add(time.Hour)
+	limited, cancel := context.WithDeadline(t.Context(), stops)
+	defer cancel()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		want time.Time
+	}{"Limited": {limited, stops.Add(-time.Second)}, "Unlimited": {t.Context(), time.Time{}}} {
+		t.Run(name, func(t *testing.T) {
+			var got time.Time
+			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }), quiet())
+			if _, err := h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"}); err != nil {
+				t.Fatal(err)
+			}
+			if !got.Equal(tc.want) {
+				t.Errorf("it ends at %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

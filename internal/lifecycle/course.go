@@ -173,7 +173,9 @@ func (c Course) failedBefore(s Start, kind Kind) *FailedOperation {
 	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.asynchronous() {
 		return c.remembered()
 	}
-	return &FailedOperation{ID: op.ID, Kind: op.Kind, Percent: op.Percent, Description: op.Description, Started: op.Started, Settled: op.Settled}
+	return &FailedOperation{
+		ID: op.ID, Kind: op.Kind, Percent: op.Percent, Description: op.Description, Started: op.Started, Settled: op.Settled,
+	}
 }
 
 // past is the operation as it is remembered once another takes its place: one

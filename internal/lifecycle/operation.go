@@ -126,7 +126,9 @@ func (f *FailedOperation) operation() *Operation {
 	if f == nil {
 		return nil
 	}
-	return &Operation{ID: f.ID, Kind: f.Kind, Phase: Failed, Percent: f.Percent, Description: f.Description, Started: f.Started, Settled: f.Settled}
+	return &Operation{
+		ID: f.ID, Kind: f.Kind, Phase: Failed, Percent: f.Percent, Description: f.Description, Started: f.Started, Settled: f.Settled,
+	}
 }
 
 // An Asker is who asked for an operation.

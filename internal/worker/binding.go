@@ -133,7 +133,9 @@ func (w *Worker) stepBinding(ctx context.Context, ref workflow.Ref) (workflow.Ou
 }
 
 // answeredBinding records what a provider answered, as answered does.
-func (w *Worker) answeredBinding(ctx context.Context, ref workflow.Ref, r bound, holder string, began time.Time, status provider.Status, callErr error) (workflow.Outcome, error) {
+func (w *Worker) answeredBinding(
+	ctx context.Context, ref workflow.Ref, r bound, holder string, began time.Time, status provider.Status, callErr error,
+) (workflow.Outcome, error) {
 	return w.recordBinding(ctx, ref, r, onItsWay(holder, callErr), func(ctx context.Context, r bound, now time.Time) (lifecycle.Binding, []ledger.Change, error) {
 		next, more, err := w.judgedBinding(ctx, ref, r.binding, w.judge(r.binding.Operation, status, callErr, began, now), now)
 		if err != nil && r.binding.Operation.Overdue(began) { // it must end all the same

@@ -68,7 +68,9 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 }
 
 // answered records what a provider answered to a look that began at a time.
-func (w *Worker) answered(ctx context.Context, ref workflow.Ref, i lifecycle.Instance, holder string, began time.Time, status provider.Status, callErr error) (workflow.Outcome, error) {
+func (w *Worker) answered(
+	ctx context.Context, ref workflow.Ref, i lifecycle.Instance, holder string, began time.Time, status provider.Status, callErr error,
+) (workflow.Outcome, error) {
 	return w.recordInstance(ctx, ref, i, onItsWay(holder, callErr), func(i lifecycle.Instance, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
 		next, err := w.judgedInstance(ctx, ref, i, w.judge(i.Operation, status, callErr, began, now), now)
 		return next, nil, err
