@@ -30,10 +30,10 @@ func (hanging) Finish(ctx context.Context, _ workflow.Ref) error {
 	return nil
 }
 
-// short are the times of a broker that does not wait long.
+// short is a broker that does not wait long for its records.
 func short(d *desk) broker.Options {
 	o := d.Options
-	o.RecordsTimeout, o.StartTimeout, o.SynchronousWait = 30*time.Millisecond, time.Millisecond, time.Millisecond
+	o.RecordsTimeout = 300 * time.Millisecond
 	return o
 }
 
@@ -61,8 +61,8 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 				d := newDesk(t)
 				kinds["Binding"].before(d)
 				engine := hanging{make(chan lifecycle.Token, 1)}
-				o := short(d)
-				o.Engine = engine
+				o := d.Options
+				o.Engine, o.StartTimeout = engine, time.Millisecond
 				ctx, hangUp := context.WithCancel(t.Context())
 				defer hangUp()
 				if gone { // as soon as the intent is durable
