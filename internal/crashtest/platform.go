@@ -109,7 +109,7 @@ func (w *world) sameToken(what string, t lifecycle.Token) {
 
 // await polls an operation to its end.
 func (w *world) await(key lifecycle.Key, t lifecycle.Token) lifecycle.Phase {
-	for range 500 {
+	for range 1000 {
 		p, err := w.broker.LastOperation(context.Background(), key, t.String())
 		var refusal *lifecycle.Refusal
 		switch {
