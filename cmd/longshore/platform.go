@@ -69,11 +69,17 @@ func newPlatformAdd() *cobra.Command {
 		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own", Args: takes(1, 1, aName),
 		Long: `Let another platform use the broker, with a user name and a password of its
 own. The password is shown once. One that was removed comes back under its name,
-with what it made.`,
-		Example:           "  longshore platform add korifi --path /korifi --offering demo/async",
+with what it made.
+
+Where the record of the platforms themselves was lost (the secret of a stack, or
+credentials.json of a folder), --id gives a platform back what it had made: the
+operator's commands, such as instances, name it for each record.`,
+		Example: "  longshore platform add korifi --path /korifi --offering demo/async\n" +
+			"  longshore platform add korifi --id p-abcdefghijkl --stack Longshore",
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	open := flagsOfPlatforms(c)
+	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, under which its records are; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil, "`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offering files, which --offering may name")
@@ -197,9 +203,9 @@ func orDash(s string) string {
 }
 
 func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, out io.Writer) error {
-	p.ID = "p-" + strings.ToLower(rand.Text()[:12])
+	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: app.NewPassword()}
-	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) { return r.Add(p, time.Now()) })
+	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) { return r.Add(p, newID, time.Now()) })
 	if err != nil {
 		return err
 	}

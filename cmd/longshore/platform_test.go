@@ -250,6 +250,29 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	}
 }
 
+// A platform of which the broker has lost all knowledge but its records gets
+// them back by its id, and nobody else does.
+func TestPlatformAddWithItsID(t *testing.T) {
+	dir := t.TempDir()
+	s := mustStart(t, dir, "cf", first)
+	s.stop()
+	say(t, dir, "Platform korifi may", "add", "korifi")
+	id := say(t, dir, `korifi +(p-\S+)`, "list")
+	edit(t, dir, func(file map[string]any) { delete(file, "platforms") })
+
+	for _, wrong := range []string{"default", "p-" + strings.Repeat("x", 40), "Not/Valid"} {
+		status, _, diagnostics := called(t, nil, "platform", "add", "korifi", "--id", wrong, "--data", dir)
+		if status != 1 || !strings.Contains(diagnostics, `id "`+wrong+`" is `) {
+			t.Errorf("the id %q: exit status %d: %s", wrong, status, diagnostics)
+		}
+	}
+	password := say(t, dir, `password +(\S+)`, "add", "korifi", "--id", id)
+	if got := say(t, dir, `korifi +(p-\S+)`, "list"); got != id {
+		t.Errorf("it has the id %q, and had %q", got, id)
+	}
+	mustStart(t, dir, "", "").lets("", "korifi", password, 200)
+}
+
 // A platform that is named like the user of the environment is refused, and
 // nothing is blocked by it.
 func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {

@@ -149,6 +149,7 @@ func (r Registry) check() error {
 }
 
 var (
+	validID   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 	validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 	validPath = regexp.MustCompile(`^/[a-z0-9][a-z0-9-]{0,39}$`)
 )
@@ -183,8 +184,10 @@ func (r Registry) UserOf(username string) (name string, found bool) {
 func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
 
 // Add gives a new platform access. One that was removed comes back under its
-// name, with what it made, and with a new password.
-func (r Registry) Add(p Platform, now time.Time) (Registry, error) {
+// name, with what it made, and with a new password. With an ID, the platform is
+// the one that has records under it, of which this registry may know nothing;
+// without one it gets newID.
+func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
 	if !validName.MatchString(p.Name) {
 		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
 	}
@@ -202,12 +205,38 @@ func (r Registry) Add(p Platform, now time.Time) (Registry, error) {
 		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other)
 	}
 	if err == nil {
+		if was := r.Platforms[i].ID; p.ID != "" && p.ID != was {
+			return r, fmt.Errorf("platform %q was removed and comes back with its id %q, not %q", p.Name, was, p.ID)
+		}
 		p.ID = r.Platforms[i].ID
 		r.Platforms[i] = p
 		return r, r.check()
 	}
+	if p.ID == "" {
+		p.ID = newID
+	}
+	if err := r.checkID(p.ID); err != nil {
+		return r, err
+	}
 	r.Platforms = append(r.Platforms, p)
 	return r, r.check()
+}
+
+// checkID refuses an id that a new platform cannot have.
+func (r Registry) checkID(id string) error {
+	if !validID.MatchString(id) {
+		return fmt.Errorf("id %q is not valid: give one that a platform of this broker had, such as p-abcdefghijkl", id)
+	}
+	for _, p := range r.Platforms {
+		switch {
+		case p.ID != id:
+		case p.Removed.IsZero():
+			return fmt.Errorf("id %q is that of platform %q", id, p.Name)
+		default:
+			return fmt.Errorf("id %q is that of platform %q, which was removed: add it again under that name", id, p.Name)
+		}
+	}
+	return nil
 }
 
 // EndOfOverlap is until when a password is valid that is rotated now: a whole

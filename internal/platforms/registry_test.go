@@ -24,8 +24,8 @@ func login(username, password string) platforms.Credential {
 func two(t *testing.T) platforms.Registry {
 	t.Helper()
 	r, err := one(login("broker", "first")).Add(platforms.Platform{
-		ID: "p-1", Name: "cf-eu", Path: "/cf-eu", Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"},
-	}, epoch)
+		Name: "cf-eu", Path: "/cf-eu", Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"},
+	}, "p-1", epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestDamagedDocuments(t *testing.T) {
 
 func TestAddIsRefused(t *testing.T) {
 	platform := func(change func(*platforms.Platform)) platforms.Platform {
-		p := platforms.Platform{ID: "p-2", Name: "korifi", Credential: login("korifi", "x")}
+		p := platforms.Platform{Name: "korifi", Credential: login("korifi", "x")}
 		change(&p)
 		return p
 	}
@@ -101,9 +101,13 @@ func TestAddIsRefused(t *testing.T) {
 		"Exists":   {platform(func(p *platforms.Platform) { p.Name = "cf-eu" }), "exists"},
 		"Default":  {platform(func(p *platforms.Platform) { p.Name = "default" }), "exists"},
 		"User":     {platform(func(p *platforms.Platform) { p.Username = "broker" }), "user name"},
+		"ID":       {platform(func(p *platforms.Platform) { p.ID = "P#1" }), "id \"P#1\" is not valid"},
+		"LongID":   {platform(func(p *platforms.Platform) { p.ID = strings.Repeat("p", 41) }), "is not valid"},
+		"TakenID":  {platform(func(p *platforms.Platform) { p.ID = "p-1" }), `id "p-1" is that of platform "cf-eu"`},
+		"First":    {platform(func(p *platforms.Platform) { p.ID = platforms.Default }), `id "default" is that of platform "default"`},
 	} {
 		r := two(t)
-		if _, err := r.Add(tc.p, epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want one about %q", name, err, tc.want)
 		}
 		if diff := cmp.Diff(two(t), r); diff != "" {
@@ -129,7 +133,15 @@ func TestRemoveKeepsTheID(t *testing.T) {
 	if _, err := r.Rotate("cf-eu", "x", epoch, 0); err == nil {
 		t.Error("a removed platform has a new password")
 	}
-	r, err = r.Add(platforms.Platform{ID: "p-9", Name: "cf-eu", Credential: login("cf-eu", "new")}, epoch)
+	for name, p := range map[string]platforms.Platform{
+		"add it again under that name": {ID: "p-1", Name: "korifi", Credential: login("korifi", "new")},
+		`with its id "p-1"`:            {ID: "p-8", Name: "cf-eu", Credential: login("cf-eu", "new")},
+	} {
+		if _, err := r.Add(p, "p-9", epoch); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with the id %q: %v", p.Name, p.ID, err)
+		}
+	}
+	r, err = r.Add(platforms.Platform{Name: "cf-eu", Credential: login("cf-eu", "new")}, "p-9", epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,6 +155,18 @@ func TestRemoveKeepsTheID(t *testing.T) {
 		if err := unknown(); err == nil || !strings.Contains(err.Error(), "platform list") {
 			t.Errorf("an unknown platform: %v", err)
 		}
+	}
+}
+
+// A registry that was lost gets a platform back under the id that its records
+// have.
+func TestAddWithAnID(t *testing.T) {
+	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf", Credential: login("cf", "new")}, "p-9", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf", "new"); !ok || id.ID != "p-1" {
+		t.Errorf("it came back as %+v, %v", id, ok)
 	}
 }
 
