@@ -130,6 +130,7 @@ deploy: functions $(CDK)/installed ## deploy the stack STACK (Longshore) to your
 destroy: functions $(CDK)/installed ## remove the stack, unless instances live (FORCE=1 removes it all the same)
 	@if [ "$(FORCE)" != 1 ]; then $(GO) run ./infra/deployed idle --stack $(STACK) || \
 	  { echo "nothing was removed; FORCE=1 leaves what lives behind"; exit 1; }; fi
+	@$(GO) run ./infra/deployed kept --stack $(STACK) || [ "$(FORCE)" = 1 ]
 	$(call cdk,destroy)
 
 # EMULATOR is docker, ministack or external; unset it is docker where a Docker

@@ -15,23 +15,30 @@ const username = "broker"
 // SecretsProps are what Secrets need.
 type SecretsProps struct{ Key awskms.IKey }
 
-// Secrets are what the platform logs in with. The password is made by AWS when
-// the stack is made and stands in no template.
-type Secrets struct{ Platform awssecretsmanager.Secret }
-
-// ARN is the secret's full ARN by an attribute of that meaning: what a
-// reference gives is the ARN on AWS, but the mere name on an emulator, where a
-// policy for it would allow nothing.
-func (s *Secrets) ARN() *string {
-	return s.Platform.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
+// Secrets are what the platforms log in with, and the ids under which their
+// records are: what the records are of nobody without. The first password is
+// made by AWS when the stack is made and stands in no template. They outlive
+// the stack, as its records do.
+type Secrets struct {
+	// ARN is the secret's full ARN.
+	ARN    *string
+	region *string
 }
 
-// NewSecrets makes the platform's credential.
+// FoundSecrets are those that another stack left behind, by their ARN. This
+// stack does not own them.
+func FoundSecrets(scope constructs.Construct, arn string) *Secrets {
+	return &Secrets{ARN: &arn, region: awscdk.Stack_Of(scope).Region()}
+}
+
+// NewSecrets makes the first platform's credential. It has no name of its own
+// choice, so that one that was kept is in nobody's way.
 func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Secrets {
 	scope = constructs.NewConstruct(scope, &id)
 	secret := awssecretsmanager.NewSecret(scope, jsii.String("Platform"), &awssecretsmanager.SecretProps{
-		Description:   jsii.String("What the platform logs in to the broker with"),
+		Description:   jsii.String("What platforms log in to the broker with, and their ids"),
 		EncryptionKey: props.Key,
+		RemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
 			SecretStringTemplate: jsii.String(`{"username":"` + username + `"}`),
 			GenerateStringKey:    jsii.String("password"),
@@ -42,12 +49,15 @@ func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Sec
 	})
 	except(secret, exception{rule: "AwsSolutions-SMG4", reason: "The platform keeps the same password, and nothing in the specification tells it " +
 		"of a new one: rotation by a schedule would lock it out. The operator changes both."})
-	return &Secrets{Platform: secret}
+	// The ARN is asked for by an attribute of that meaning: what a reference
+	// gives is the ARN on AWS, but the mere name on an emulator, where a policy
+	// for it would allow nothing.
+	return &Secrets{ARN: secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId(), region: awscdk.Stack_Of(scope).Region()}
 }
 
 // Reading is for reading the credential, whose key is the records' own.
 func (s *Secrets) Reading() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Credential", s.ARN(), "secretsmanager:GetSecretValue")}
+	return []awsiam.PolicyStatement{allow("Credential", s.ARN, "secretsmanager:GetSecretValue")}
 }
 
 // Register is the command by which Cloud Foundry is told of the broker. The
@@ -55,7 +65,7 @@ func (s *Secrets) Reading() []awsiam.PolicyStatement {
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String(`cf create-service-broker longshore ` + username + ` "$(aws secretsmanager get-secret-value --region `),
-		awscdk.Stack_Of(s.Platform).Region(), jsii.String(` --secret-id `), s.ARN(),
+		s.region, jsii.String(` --secret-id `), s.ARN,
 		jsii.String(` --query SecretString --output text | jq -r .password)" `), url,
 	})
 }

@@ -30,6 +30,7 @@ const (
 	ContextAlarmTopic     = "alarm-topic"
 	ContextTable          = "table"
 	ContextKey            = "key"
+	ContextSecret         = "secret"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
@@ -80,8 +81,10 @@ type Settings struct {
 	// none.
 	AlarmTopic string
 	// Table and Key are the state of a stack that was removed, to go on with;
-	// empty for a new one.
-	Table, Key string
+	// empty for a new one. Secret is the ARN of what its platforms log in with:
+	// without it they get new credentials, and those that were added are to be
+	// added again by their ids.
+	Table, Key, Secret string
 	// CLICredentials deploys by the caller's own rights, without the roles of
 	// `cdk bootstrap`.
 	CLICredentials bool
@@ -103,6 +106,8 @@ var basePath = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
 var (
 	tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 	keyARN    = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
+	// Secrets Manager puts a hyphen and six characters after the name.
+	secretARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
 )
 
 var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
@@ -128,6 +133,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
 		Table:          r.text(ContextTable, ""),
 		Key:            r.text(ContextKey, ""),
+		Secret:         r.text(ContextSecret, ""),
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
@@ -148,6 +154,12 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	}
 	if (s.Table == "") != (s.Key == "") {
 		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
+	}
+	if s.Secret != "" && s.Table+s.Key == "" {
+		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
+	}
+	if s.Secret != "" && !secretARN.MatchString(s.Secret) {
+		r.refuse(ContextSecret, s.Secret, "the whole ARN of a secret of Secrets Manager")
 	}
 	if s.Table != "" && !tableName.MatchString(s.Table) {
 		r.refuse(ContextTable, s.Table, "the name of a table")

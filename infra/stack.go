@@ -32,7 +32,12 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	} else {
 		state = FoundState(stack, "State", s.Table, s.Key)
 	}
-	secrets := NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
+	var secrets *Secrets
+	if s.Secret == "" {
+		secrets = NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
+	} else {
+		secrets = FoundSecrets(stack, s.Secret)
+	}
 	factory := &Factory{Settings: s, Account: stack.Account()}
 	demo := NewDemo(stack, s.Stack)
 	dead := NewDeadLetters(stack, "DeadLetters")
@@ -50,7 +55,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	front := factory.New(stack, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
 		Environment: map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN(),
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN,
 			app.EnvStateMachine: workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: provisioner.FunctionArn(),
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 		},
@@ -81,7 +86,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	}
 	output(outputs.API, "Id of the REST API", api.REST.RestApiId())
 	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
-	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN())
+	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN)
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
 	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())

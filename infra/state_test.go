@@ -103,6 +103,7 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 				"Rotation": {"the key does not serve for ever", key["EnableKeyRotation"], true},
 				"Window":   {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
 				"Name":     {"a table that is kept is in nobody's way", table["TableName"], nil},
+				"Secret":   {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
 			}
 			for name, test := range tests {
 				if d := cmp.Diff(test.want, test.got); d != "" {
@@ -118,7 +119,7 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 // makes anew.
 func TestOnlyStateOutlivesTheStack(t *testing.T) {
 	made := must(t, usual)
-	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", "")}
+	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""), made.id(t, "AWS::SecretsManager::Secret", "")}
 	for id, r := range made.Resources {
 		want := "Retain"
 		if !slices.Contains(kept, id) {
@@ -150,11 +151,12 @@ func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 // and never becomes this stack's to remove.
 func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	const table, key = "Longshore-StateTable962DE04C-ABC", "arn:aws:kms:eu-central-1:111122223333:key/1234"
-	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key})
+	const secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:SecretsPlatform1234-Ab/1+=.@_-AbC123"
+	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key, ContextSecret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::KMS::Key"} {
+	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SecretsManager::Secret"} {
 		if ids := made.of(kind); len(ids) != 0 {
 			t.Errorf("the stack makes %q", ids)
 		}
@@ -167,6 +169,14 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 		if got := plain(variables[app.EnvKey]); got != key && name != FunctionReaper {
 			t.Errorf("function %q has key %q", name, got)
 		}
+	}
+	if got := plain(at(functions(t, made)[FunctionAPI], "Environment", "Variables", app.EnvSecret)); got != secret {
+		t.Errorf("the API has the secret %q", got)
+	}
+	if !slices.ContainsFunc(grantsOf(t, made, "ApiFunction"), func(g grant) bool {
+		return strings.Contains(g.String(), "secretsmanager:GetSecretValue") && strings.Contains(g.String(), secret)
+	}) {
+		t.Error("the API may not read the secret")
 	}
 	roles := map[string]int{}
 	for _, role := range []string{"ApiFunction", "ProvisionerFunction", "ReaperFunction"} {
@@ -181,7 +191,9 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 			t.Errorf("%s may use neither the table nor the key", role)
 		}
 	}
-	if got := plain(made.Outputs[outputs.Table].Value) + " " + plain(made.Outputs[outputs.Key].Value); got != table+" "+key {
-		t.Errorf("the outputs name %q", got)
+	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret} {
+		if got := plain(made.Outputs[name].Value); got != want {
+			t.Errorf("the output %s is %q", name, got)
+		}
 	}
 }

@@ -47,6 +47,33 @@ urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], t
 PYTHON
 }
 
+# cdk is the CDK's command line on the CDK app, for a stack. Stacks have folders
+# of their own, so that they can be deployed beside one another.
+cdk() {
+  local program=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
+  [ -x "$program" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
+  : "${ARCHITECTURE:?is not set: run make localstack-deploy}" "${STACK:?is not set: run make localstack-deploy}"
+  local base
+  base=$(base_path)
+  # An emulator that enforces IAM knows no more than the caller's own rights.
+  local context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true
+    --context "base-path=$base"
+    # Tests ask more at once than platforms do.
+    --context throttle-rate=1000 --context throttle-burst=2000)
+  if [ -n "${LONGSHORE_DEMO_DELAY:-}" ]; then
+    context+=(--context "demo-delay=$LONGSHORE_DEMO_DELAY")
+  fi
+  mkdir -p "$run"
+  local log=$PWD/$run/$STACK.log out=$PWD/$run/$STACK.out
+  # What follows on the command line, such as -c table=TABLE, stands in CONTEXT.
+  # shellcheck disable=SC2086 # it is several words
+  if ! (cd infra && CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20,22,24 \
+    "$program" "$@" --output "$out" "${context[@]}" ${CONTEXT:-}) >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    fail "cdk $1 of $STACK has failed: see $log"
+  fi
+}
+
 # base_path is what stands before the broker's own paths, by the emulator's own
 # form, with {api} for the id of the API. MiniStack answers to LocalStack's
 # health check too.

@@ -21,12 +21,17 @@ import (
 // longshore runs the command line against the stack, and gives what it says.
 func longshore(t *testing.T, args ...string) string {
 	t.Helper()
+	return longshoreOn(t, cmp.Or(os.Getenv("STACK"), "Longshore"), args...)
+}
+
+func longshoreOn(t *testing.T, stack string, args ...string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "longshore")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/longshore")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
-	args = append(args, "--stack", cmp.Or(os.Getenv("STACK"), "Longshore"))
+	args = append(args, "--stack", stack)
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -1,6 +1,6 @@
 // Command deployed asks a stack that is deployed what its operator has to
-// know: whether instances still live in it, before it is destroyed, and how
-// its broker is reached. It owns nothing and changes nothing. It needs the
+// know: whether instances still live in it, before it is destroyed, what then
+// stays of it, and how its broker is reached. It owns nothing and changes nothing. It needs the
 // operator's own rights to read the stack, its table and its secret.
 package main
 
@@ -26,6 +26,8 @@ const usage = `What a deployed stack says.
 
   deployed idle --stack NAME
         succeeds if no instance lives in it, and lists those that do
+  deployed kept --stack NAME
+        says what stays when it is destroyed, and how to go on with that
   deployed env --stack NAME [--url URL]
         prints the shell command that exports where the broker is and what it is
         logged in to with; {api} in URL stands for the id of the REST API
@@ -50,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return misuse("say what to ask")
 	}
-	if args[0] != "idle" && args[0] != "env" {
+	if args[0] != "idle" && args[0] != "kept" && args[0] != "env" {
 		return misuse(fmt.Sprintf("unknown question %q", args[0]))
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -73,8 +75,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if args[0] == "idle" {
+	switch args[0] {
+	case "idle":
 		return idle(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table], out)
+	case "kept":
+		return kept(*name, said, out)
+	default:
+		return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
 	}
-	return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
 }

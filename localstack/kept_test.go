@@ -1,0 +1,136 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/platforms"
+)
+
+// script runs a command line of bash in this folder for a stack, and gives what
+// it prints.
+func script(ctx context.Context, t *testing.T, stack, line, more string) string {
+	t.Helper()
+	c := exec.CommandContext(ctx, "bash", "-euc", line)
+	c.Env = append(os.Environ(), "STACK="+stack, "CONTEXT="+more)
+	var diagnostics strings.Builder
+	c.Stderr = &diagnostics
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s of %s: %v\n%s%s", line, stack, err, out, diagnostics.String())
+	}
+	return string(out)
+}
+
+// brokerOf is the stack's broker, as the default platform reaches it.
+func brokerOf(t *testing.T, stack string) platform {
+	t.Helper()
+	out := script(t.Context(), t, stack, `line=$(bash env.sh); eval "$line"; printf '%s\n' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"`, "")
+	words := strings.Split(out, "\n")
+	if len(words) < 3 {
+		t.Fatal("where the broker is, is not said")
+	}
+	p := platform{words[0], words[1], words[2]}
+	keep("the default platform's password", p.password)
+	return p
+}
+
+// bound provisions and binds, and gives the credentials.
+func (p platform) bound(t *testing.T, instance, binding string) string {
+	t.Helper()
+	path := instancePath(instance)
+	p.call(t, "PUT", path, provision(planSync), 201)
+	a := p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+	keepCredentials(a.body)
+	return credentialsOf(t, a)
+}
+
+func credentialsOf(t *testing.T, a answer) string {
+	t.Helper()
+	raw, err := json.Marshal(a.body["credentials"])
+	if err != nil || string(raw) == "null" {
+		t.Fatalf("no credentials: %s", a.raw)
+	}
+	return string(raw)
+}
+
+// knows requires that the platform's instance and binding are as they were.
+func (p platform) knows(t *testing.T, instance, binding, credentials string) {
+	t.Helper()
+	path := instancePath(instance)
+	p.call(t, "GET", path, "", 200)
+	if got := credentialsOf(t, p.call(t, "GET", path+"/service_bindings/"+binding, "", 200)); got != credentials {
+		t.Error("the binding has other credentials")
+	}
+}
+
+func (p platform) deletes(t *testing.T, instance, binding string) {
+	t.Helper()
+	path := instancePath(instance)
+	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
+	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
+	p.call(t, "GET", path, "", 404)
+}
+
+// A stack that goes on with what one that was removed has left knows every
+// platform, instance and binding again: by the secret that was kept, and where
+// that is lost by the platforms' ids.
+func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
+	t.Parallel()
+	stack := id("Kept")
+	t.Cleanup(func() { script(context.Background(), t, stack, "bash destroy.sh", "") })
+	script(t.Context(), t, stack, "bash deploy.sh", "")
+	first := brokerOf(t, stack)
+	added := longshoreOn(t, stack, "platform", "add", "cf-eu")
+	second := platform{first.url, said(t, added, `user +(\S+)`), said(t, added, `password +(\S+)`)}
+	keep("a platform's password", second.password)
+	secondID := said(t, longshoreOn(t, stack, "platform", "list"), `cf-eu +(p-\S+)`)
+	time.Sleep(platforms.Spread) // each process of the function learns of it by itself
+	ofFirst, ofSecond := first.bound(t, "i", "b-1"), second.bound(t, "i", "b-2")
+
+	kept, err := exec.CommandContext(t.Context(), "go", "run", "../infra/deployed", "kept", "--stack", stack).Output()
+	if err != nil {
+		t.Fatalf("what stays is not said: %v", err)
+	}
+	goOn := said(t, string(kept), `CONTEXT="([^"]+)"`)
+	script(t.Context(), t, stack, "bash destroy.sh", "")
+
+	script(t.Context(), t, stack, "bash deploy.sh", goOn)
+	now := brokerOf(t, stack)
+	if now.url == first.url {
+		t.Fatal("the new stack is the old one: the test proves nothing")
+	}
+	if now.username != first.username || now.password != first.password {
+		t.Error("the default platform has another login than before")
+	}
+	first.url, second.url = now.url, now.url
+	first.knows(t, "i", "b-1", ofFirst)
+	second.knows(t, "i", "b-2", ofSecond)
+	first.deletes(t, "i", "b-1")
+	second.knows(t, "i", "b-2", ofSecond)
+
+	// The secret is lost: there is another one, with a new login. On AWS its name
+	// ends with what CloudFormation chooses at random; MiniStack chooses the same
+	// again, and puts it in the place of the one that was kept.
+	withoutSecret, _, _ := strings.Cut(goOn, " -c secret=")
+	script(t.Context(), t, stack, "bash deploy.sh", withoutSecret)
+	other := brokerOf(t, stack)
+	if other.password == first.password {
+		t.Fatal("the secret is not lost: the test proves nothing")
+	}
+	again := longshoreOn(t, stack, "platform", "add", "cf-eu", "--id", secondID)
+	returned := platform{other.url, said(t, again, `user +(\S+)`), said(t, again, `password +(\S+)`)}
+	keep("a platform's new password", returned.password)
+	time.Sleep(platforms.Spread)
+	other.call(t, "GET", instancePath("i"), "", 404) // the first platform's was deleted
+	returned.knows(t, "i", "b-2", ofSecond)
+	returned.deletes(t, "i", "b-2")
+}
