@@ -7,7 +7,7 @@ import "time"
 // while a later one was answered: then the id has been deleted meanwhile, and
 // perhaps been given again. Only of an id that has been deleted before may times
 // decide, and only to refuse: no time makes a DELETE of what exists a success
-// (ORB-01 to ORB-03; docs/decisions/0018-clocks.md has the table).
+// (ORB-01 to ORB-03; docs/decisions/0016-clocks.md has the table).
 
 const (
 	// ClockSkew is how far the clock of whoever decides may be behind those of

@@ -65,7 +65,7 @@ func (l life) fails(t *testing.T, now time.Time) life {
 	return life{i, b}
 }
 
-// Which of two requests came first: the table of docs/decisions/0018-clocks.md.
+// Which of two requests came first: the table of docs/decisions/0016-clocks.md.
 // A time decides only about an id that was deleted before, and then it refuses.
 func TestTheOrderOfRequests(t *testing.T) {
 	first := life{}.begins(t, at(10), at(10))
