@@ -32,9 +32,10 @@ import (
 // it by his word, and has what it left removed.
 func TestOperators(t *testing.T) {
 	t.Parallel()
-	p := newPlatform(t)
+	p, c := newPlatform(t), newCloud(t)
 	instance := id("operated")
 	operation := accepted(t, p, instance, 120) // long enough for the commands, its deletion takes as long
+	eventually(t, "its thing is being made", settleLimit, func() bool { return len(c.things(t, instance)) == 1 })
 	if out := longshore(t, "instances", instance); !strings.Contains(out, operation) || !strings.Contains(out, "creating") {
 		t.Fatalf("what is shown:\n%s", out)
 	}
@@ -50,9 +51,15 @@ func TestOperators(t *testing.T) {
 	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
 		t.Fatalf("deleting it says:\n%s", out)
 	}
-	if state := p.settled(t, instancePath(instance), ""); state != "succeeded" {
-		t.Errorf("its deletion has %q", state)
+	eventually(t, "its deletion has ended", settleLimit, func() bool { return !strings.Contains(longshore(t, "instances", "--state", "running"), instance) })
+	if names := c.things(t, instance); len(names) != 0 {
+		t.Errorf("left behind: %q", names)
 	}
+	// To the platform it stays failed until it is deleted (PROV-30).
+	if state := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200).text("state"); state != "failed" {
+		t.Errorf("the platform is told %q", state)
+	}
+	p.call(t, "DELETE", instancePath(instance)+"?accepts_incomplete=true&"+hints(planAsync), "", 410)
 }
 
 // What has lost its records gets them again from what exists, and lives on.
