@@ -73,18 +73,28 @@ const (
 	plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 +-=._:/@"
 	// encodedMark begins what cannot stand as it is; base64url follows.
 	encodedMark = "="
+	// reservedMark begins what only AWS may write.
+	reservedMark = "aws:"
 )
 
 // EncodeText gives a text in few letters, at most four bytes for three and one:
 // most ids stand as they are. No two texts have the same form.
 func EncodeText(s string) string {
-	// Services may cut off space at the ends of a value, of which a long text
-	// takes several.
-	if strings.Trim(s, plainLetters) == "" && s == strings.TrimSpace(s) && (len(s) <= limits.TagValue || !strings.Contains(s, " ")) &&
-		!strings.HasPrefix(s, encodedMark) && !strings.HasPrefix(strings.ToLower(s), "aws:") {
+	if strings.Trim(s, plainLetters) == "" && !strings.HasPrefix(s, encodedMark) && canStand(s) {
 		return s
 	}
 	return encodedMark + base64.RawURLEncoding.EncodeToString([]byte(s))
+}
+
+// canStand reports whether services take the plain text as a value, or as several
+// where it is too long for one: they may cut off space at the ends of each, and
+// keep "aws:" at the beginning for themselves.
+func canStand(s string) bool {
+	lower := strings.ToLower(s)
+	if len(s) > limits.TagValue {
+		return !strings.Contains(s, " ") && !strings.Contains(lower, reservedMark)
+	}
+	return s == strings.TrimSpace(s) && !strings.HasPrefix(lower, reservedMark)
 }
 
 // DecodeText gives back what EncodeText was given.

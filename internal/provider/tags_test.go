@@ -22,6 +22,7 @@ var texts = map[string]struct{ reason, id, coded string }{
 	"SpaceBefore": {"space at an end might be cut off", " a", "=IGE"},
 	"SpaceAfter":  {"space at an end might be cut off", "a ", "=YSA"},
 	"Reserved":    {"AWS keeps this for itself", "AWS:a", "=QVdTOmE"},
+	"Inside":      {"only at the beginning", "a/aws:b", "a/aws:b"},
 	"Long":        {"length alone is no reason", strings.Repeat("a", limits.Identifier), strings.Repeat("a", limits.Identifier)},
 	"LongSpaces":  {"but it has more ends", strings.Repeat("a ", 200) + "b", "=" + strings.Repeat("YSBhIGEg", 66) + "YSBhIGI"},
 }
@@ -48,12 +49,14 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 		"Usual": "8f14e45f-ceea-467f-a8f1-0a1b2c3d4e5f", "Angles": strings.Repeat("<", limits.Identifier), "Braces": strings.Repeat("{", 690),
 		"Wide": strings.Repeat("漢", 266), "Long": strings.Repeat("x", limits.Identifier), "Spaces": "a" + strings.Repeat(" ", limits.Identifier-2) + "b",
 		"Just": strings.Repeat("x", limits.TagValue), "JustMore": strings.Repeat("x", limits.TagValue+1), "Mark": strings.Repeat("=", 300),
+		"Reserved": strings.Repeat("x", limits.TagValue) + "aws:y",
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := provider.Tags{Platform: "platform-1", Instance: id, Binding: id, Incarnation: "0123456789012345678901"}
 			labels := map[string]string{"aws:cloudformation:stack-name": "x"}
 			for _, l := range tags.Labels() {
-				if _, twice := labels[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) || l.Value != strings.TrimSpace(l.Value) {
+				if _, twice := labels[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) || l.Value != strings.TrimSpace(l.Value) ||
+					strings.HasPrefix(l.Value, "aws:") {
 					t.Errorf("label %q has the value %q", l.Name, l.Value)
 				}
 				labels[l.Name] = l.Value
