@@ -124,8 +124,11 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	if anew && (keyLost || errors.Is(err, errOtherKey)) {
 		err = f.replaceKey()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errOtherKey):
 		return nil, fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
+	case err != nil: // nobody is to give up a key for a full disk
+		return nil, fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
 	return f, nil
 }
@@ -403,7 +406,8 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 		return &SettingError{EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
 			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir)}
 	case s.Username != first.Username:
-		return &SettingError{EnvUsername, fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username), remedy}
+		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username)
+		return &SettingError{EnvUsername, what, remedy}
 	case !known:
 		return &SettingError{EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), remedy}
 	case until.IsZero():
@@ -412,7 +416,8 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 		return &SettingError{EnvPassword, fmt.Sprintf(
 			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), remedy}
 	}
-	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername, "valid_until", until)
+	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername,
+		"valid_until", until)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -263,6 +264,33 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 	}
 	if n := opens(t, dir); n != 6 {
 		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// Where a folder of an earlier version cannot be read or written, the key is not
+// to blame: nobody is told to give up what is sealed with it.
+func TestAnotherFaultIsNotTheKeys(t *testing.T) {
+	dir := filled(t)
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := store.Key{Partition: "damaged", Sort: "INSTANCE"}
+	err = f.records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
+	f.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forget(t, dir)
+	for _, anew := range []bool{false, true} {
+		f, err := openFolder(dir, anew)
+		if err == nil {
+			f.close()
+			t.Fatal("it opens")
+		}
+		if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
+			t.Errorf("the key is blamed: %v", err)
+		}
 	}
 }
 
