@@ -95,7 +95,6 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 			e.folder.close()
 		}
 	}()
-	now := e.folder.clock.Now
 	if behind := e.folder.behind; behind > time.Second {
 		log.Warn("the clock is behind the last change in the data folder; times go on from there", "behind", behind.Round(time.Second).String())
 	}
@@ -105,10 +104,12 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	}
 	e.Default = registry.Platforms[0]
 	warnOfShort(registry, s.Data, log)
+	// By the machine's clock, by which rotate says until when a password is valid.
 	known, err := platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, log)
 	if err != nil {
 		return nil, err
 	}
+	now := e.folder.clock.Now
 	things, err := files.Open(e.folder.path(folderDemo))
 	if err != nil {
 		return nil, fmt.Errorf("opening the demo's folder: %w", err)
@@ -150,7 +151,10 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	return e, nil
 }
 
-func newBroker(records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time, r RetryAfter, log *slog.Logger, m *metrics.Metrics) *broker.Broker {
+func newBroker(
+	records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
+	r RetryAfter, log *slog.Logger, m *metrics.Metrics,
+) *broker.Broker {
 	return broker.New(broker.Options{
 		Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,

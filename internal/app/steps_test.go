@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/platforms"
 )
 
-// Ids that were never used before, a clock that is set
-// back by five seconds, and deletions that must delete, now and after a restart.
+// Ids that were never used before, a clock that is set back by five seconds, and
+// deletions that must delete, now and after a restart.
 func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 	const user, password = "platform", "a-password-of-a-platform"
 	settings := Settings{Data: t.TempDir(), Username: user, Password: password}
@@ -67,5 +69,46 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 		wants(http.MethodDelete, "i/service_bindings/b"+query, "", http.StatusOK)
 		wants(http.MethodDelete, "i"+query, "", http.StatusOK)
 		wants(http.MethodGet, "i", "", http.StatusNotFound)
+	}
+}
+
+// Who may log in is decided by the machine's clock, by which the commands say until
+// when: the broker's own goes on from a time that was wrong.
+func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
+	const user, old = "cf", "a-password-of-a-platform"
+	settings := Settings{Data: t.TempDir(), Username: user, Password: old}
+	f, err := openFolder(settings.Data, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clock.wall = func() time.Time { return now().AddDate(1, 0, 0) }
+	record(t, f, f.vault, "one")
+	f.close()
+	open := func() *Embedded {
+		t.Helper()
+		e, err := OpenEmbedded(settings, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	open().Close()
+	err = folderRegistrar{settings.Data}.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		return r.Rotate(platforms.Default, NewPassword(), now(), time.Hour)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := open()
+	defer e.Close()
+	if e.folder.behind < time.Hour {
+		t.Fatalf("the clock is %v behind: the test proves nothing", e.folder.behind)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/catalog", nil)
+	r.SetBasicAuth(user, old)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	w := httptest.NewRecorder()
+	if e.Handler.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Errorf("the old password is refused within the overlap: %d", w.Code)
 	}
 }
