@@ -121,8 +121,8 @@ more.`,
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
-			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows the new password: give %s or more, or 0s to end the old one at once",
-				overlap, short(minOverlap))}
+			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows the new password: "+
+				"give %s or more, or 0s to end the old one at once", overlap, short(minOverlap))}
 		}
 		registrar, err := open()
 		if err != nil {

@@ -101,7 +101,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	}
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
-			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, looked at once more %d, dropped %d, faults %d\n",
+			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, "+
+				"looked at once more %d, dropped %d, faults %d\n",
 				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
@@ -128,7 +129,8 @@ func newRebuild() *cobra.Command {
 	p := place{anew: true}
 	yes := false
 	c := &cobra.Command{
-		Use: "rebuild --yes", Short: "Give a record to all that exists and has none, after records or the vault's key were lost", Args: takes(0, 0, ""),
+		Use: "rebuild --yes", Args: takes(0, 0, ""),
+		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
 		Long: `Give a record to all that exists and has none, after records were lost. What
 cannot be derived is lost for good: parameters, credentials, where instances
 were ordered. Records that exist stay; what is sealed in them and does not open
@@ -158,7 +160,8 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
 	}
-	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n", len(found.Instances), len(found.Bindings), found.Kept)
+	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n",
+		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
 		_, _ = fmt.Fprintln(out, "\nLost for good: the instances' parameters, and where they were ordered.")
 	}

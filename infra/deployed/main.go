@@ -1,7 +1,8 @@
 // Command deployed asks a stack that is deployed what its operator has to
 // know: whether instances still live in it, before it is destroyed, what then
-// stays of it, and how its broker is reached. It owns nothing and changes nothing. It needs the
-// operator's own rights to read the stack, its table and its secret.
+// stays of it, and how its broker is reached. It owns nothing and changes
+// nothing. It needs the operator's own rights to read the stack, its table and
+// its secret.
 package main
 
 import (

@@ -49,10 +49,13 @@ type Console interface {
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
-func newConsole(records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory, now func() time.Time, start func(context.Context, workflow.Ref) error) *operator.Console {
+func newConsole(
+	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory,
+	now func() time.Time, start func(context.Context, workflow.Ref) error,
+) *operator.Console {
 	return operator.New(operator.Options{
-		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID, Deployment: deployment, OperationTimeout: operationTimeout,
-		Vault: v, Inventories: holds,
+		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID,
+		Deployment: deployment, OperationTimeout: operationTimeout, Vault: v, Inventories: holds,
 	})
 }
 
@@ -123,7 +126,8 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 		f.close()
 		return nil, nil, err
 	}
-	console := newConsole(ledger.New(f.records, account, region, newID), offered, f.vault, embeddedDeployment, holdings(things), f.clock.Now, nil)
+	records := ledger.New(f.records, account, region, newID)
+	console := newConsole(records, offered, f.vault, embeddedDeployment, holdings(things), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }
 

@@ -131,8 +131,9 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	engine := stepfunctions.New(d.Starter, d.Invoker, stepfunctions.Options{
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
+	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
 	server, err := osb.New(osb.Options{
-		Broker:    newBroker(d.ledger(set[EnvTable]), offered, kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), engine, now, bounds, d.Log, d.Metrics),
+		Broker:    newBroker(d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
 		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
 	if err != nil {
@@ -255,7 +256,8 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
 	}
 	for what, n := range map[string]int{
-		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks, "adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
+		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
+		"adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

@@ -34,8 +34,8 @@ const shortPassword = 12
 func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
 	for _, p := range r.Platforms {
 		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
-			log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: `longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, dir),
-				"platform", p.Name)
+			log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: "+
+				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, dir), "platform", p.Name)
 		}
 	}
 }

@@ -1,9 +1,8 @@
 // Package gateway turns events of API Gateway into requests of net/http and
 // the answers back. It owns what lies between the two: the escaping of paths,
 // the part of a path that the gateway keeps to itself, the time at which it
-// received the request, and that no event, however
-// it looks, ends in a failed function, which platforms would take for a broker
-// that may have done anything.
+// received the request, and that no event, however it looks, ends in a failed
+// function, which platforms would take for a broker that may have done anything.
 package gateway
 
 import (

@@ -59,7 +59,10 @@ type Guard struct {
 
 // New makes a Guard.
 func New(next http.Handler, o Options) *Guard {
-	return &Guard{Options: o, next: next, places: make(chan struct{}, maxWaiting), addresses: map[netip.Prefix]*rate.Limiter{}, others: allowance()}
+	return &Guard{
+		Options: o, next: next, places: make(chan struct{}, maxWaiting),
+		addresses: map[netip.Prefix]*rate.Limiter{}, others: allowance(),
+	}
 }
 
 func allowance() *rate.Limiter { return rate.NewLimiter(rate.Every(every), burst) }

@@ -160,9 +160,10 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 	return page, err
 }
 
-// Due implements store.Store. Each page is one Query of a shard of the index,
-// of up to 100 keys, from another shard on at each minute of before, and unless it is empty one BatchGetItem for its records.
-// The records are as the table has them now, whatever the index says.
+// Due implements store.Store. Each page is one Query of a shard of the index, of
+// up to 100 keys, and unless it is empty one BatchGetItem for its records. At each
+// minute of before, a listing begins with another shard. The records are as the
+// table has them now, whatever the index says.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	page, err := s.due(ctx, before.UnixMilli(), cursor)
 	if err != nil {
