@@ -143,6 +143,12 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 			s.Concurrency[name] = r.number(name+ContextConcurrency, 0, 0)
 		}
 	}
+	s.check(&r)
+	return s, errors.Join(r.problems...)
+}
+
+// check collects what is wrong with the settings.
+func (s Settings) check(r *reader) {
 	if !stackName.MatchString(s.Stack) {
 		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
 	}
@@ -179,7 +185,6 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	if _, ok := retentions[s.LogDays]; !ok {
 		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
 	}
-	return s, errors.Join(r.problems...)
 }
 
 // numbers lists the keys of a table in order.

@@ -96,16 +96,10 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		}
 	}()
 	if behind := e.folder.behind; behind > time.Second {
-		log.Warn("the clock is behind the last change in the data folder; times go on from there", "behind", behind.Round(time.Second).String())
+		log.Warn("the clock is behind the last change in the data folder; times go on from there",
+			"behind", behind.Round(time.Second).String())
 	}
-	registry, err := e.folder.registry(s, log)
-	if err != nil {
-		return nil, err
-	}
-	e.Default = registry.Platforms[0]
-	warnOfShort(registry, s.Data, log)
-	// By the machine's clock, by which rotate says until when a password is valid.
-	known, err := platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, log)
+	known, err := e.platforms(s)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +143,18 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
 	return e, nil
+}
+
+// platforms gives those that may log in, by the machine's clock: by that, rotate
+// says until when an old password is valid.
+func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
+	registry, err := e.folder.registry(s, e.log)
+	if err != nil {
+		return nil, err
+	}
+	e.Default = registry.Platforms[0]
+	warnOfShort(registry, s.Data, e.log)
+	return platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, e.log)
 }
 
 func newBroker(
