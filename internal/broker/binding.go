@@ -275,10 +275,10 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 	}
 	switch {
 	case errors.Is(err, errTooSlow):
-		if err := b.undo(ctx, q.Caller, r.Course.Token()); err != nil {
-			b.Log.ErrorContext(ctx, "a bind that took too long could not be turned into a deletion", "error", err)
+		if b.undo(ctx, q.Caller, r.Course.Token()) {
+			return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
 		}
-		return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
+		return BindResult{}, tooSlow("The creation of the service binding takes longer than this request can wait and goes on; try again.")
 	case err != nil || result.Effect == Accepted:
 		return BindResult{Result: result}, err
 	}

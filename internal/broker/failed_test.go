@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -309,6 +310,44 @@ func TestATokenOfASynchronousOperationIsAPromise(t *testing.T) {
 			token := make(d)
 			if r, err := d.put("sync", d.caller(17, true), ""); err != nil || r.Effect != broker.Accepted || r.Token != token {
 				t.Errorf("%+v %v, want %v", r, err, token)
+			}
+		})
+	}
+}
+
+// Promise 1: a request that cannot wait for a creation any longer undoes it, but
+// not once another request was given its token: what was accepted goes on.
+func TestWhatWasPromisedIsNotUndone(t *testing.T) {
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			plan := map[string]string{"Instance": "sync", "Binding": "of either"}[name]
+			put := func(d *desk, c broker.Caller) (broker.Result, error) { return d.put(plan, c, "") }
+			d := newDesk(t)
+			if k.key.IsBinding() {
+				q := broker.ProvisionRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s"}
+				if _, err := d.Provision(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+				put = func(d *desk, c broker.Caller) (broker.Result, error) {
+					r, err := d.Bind(t.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids[plan]})
+					return r.Result, err
+				}
+			}
+			d.settles = false
+			var given broker.Result
+			var err error
+			d.during = func(lifecycle.Token) { given, err = put(d, d.caller(17, true)) }
+			if _, err := put(d, d.caller(17, false)); reason(err) != lifecycle.OperationFailed || strings.Contains(err.Error(), "removed") {
+				t.Errorf("who cannot be answered later: %v", err)
+			}
+			if err != nil || given.Effect != broker.Accepted {
+				t.Fatalf("who can: %+v %v", given, err)
+			}
+			if p, err := d.LastOperation(t.Context(), k.key, given.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress {
+				t.Errorf("the token that was given reads %+v %v", p.Operation, err)
+			}
+			if again, err := put(d, d.caller(17, true)); err != nil || again.Token != given.Token {
+				t.Errorf("its repetition: %+v %v", again, err)
 			}
 		})
 	}

@@ -137,26 +137,33 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 	if !errors.Is(err, errTooSlow) {
 		return r, err
 	}
-	if err := b.undo(ctx, q.Caller, i.Course.Token()); err != nil {
-		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "error", err)
+	if b.undo(ctx, q.Caller, i.Course.Token()) {
+		return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
 	}
-	return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
+	return Result{}, tooSlow("The creation of the service instance takes longer than this request can wait and goes on; try again with accepts_incomplete=true.")
 }
 
 // undo turns a creation that took too long into a deletion, unless it has
-// settled or been overtaken meanwhile.
-func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) error {
-	_, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
+// settled or been overtaken meanwhile. It reports false for one that goes on:
+// its token was given to somebody, and nothing that was accepted is lost because
+// another request cannot wait for it.
+func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) bool {
+	course, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
 		c.Received = time.Time{} // no request asks for this deletion
-		return b.overtake(limited, c, t)
+		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
 	})
-	return err
+	if err != nil {
+		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "error", err)
+	}
+	return err != nil || !course.Runs(t)
 }
 
-// overtake begins the deletion of what an operation is about to create. The
-// course is the record's as it stands then: if the operation is no longer the
-// current one, nothing has been begun.
-func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Course, error) {
+// overtake begins the deletion of what an operation is about to create, unless it
+// is spared. The course is the record's as it stands then: if the operation is no
+// longer the current one, nothing has been begun.
+func (b *Broker) overtake(
+	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
+) (lifecycle.Course, error) {
 	now := b.Now()
 	start := b.start(c, catalog.Plan{}, now, false)
 	start.Own = true // no DELETE asked for it
@@ -164,7 +171,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 	var changes []ledger.Change
 	if t.Key.IsBinding() {
 		r, err := b.Records.Binding(ctx, t.Key, now)
-		if err != nil || !r.Runs(t) {
+		if err != nil || !r.Runs(t) || spares(r.Operation) {
 			return r.Course, err
 		}
 		next, past, err := r.BeginUnbind(start)
@@ -174,7 +181,7 @@ func (b *Broker) overtake(ctx context.Context, c Caller, t lifecycle.Token) (lif
 		begun, changes = next.Course, []ledger.Change{ledger.PutBinding(next), ledger.PutPast(past)}
 	} else {
 		r, err := b.Records.Instance(ctx, t.Key, now)
-		if err != nil || !r.Runs(t) {
+		if err != nil || !r.Runs(t) || spares(r.Operation) {
 			return r.Course, err
 		}
 		next, past, err := r.BeginDeprovision(start)

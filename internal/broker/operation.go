@@ -92,7 +92,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
 			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
 		}
-		return b.overtake(limited, c, t)
+		return b.overtake(limited, c, t, func(*lifecycle.Operation) bool { return false })
 	})
 	if err != nil {
 		return Poll{}, nil, err

@@ -95,7 +95,7 @@ func (c Course) Forgotten(now time.Time) bool {
 // by its token: repeating it is answered with that token until the platform has
 // deleted what failed (PROV-30). Nil if there is none.
 func (c Course) FailedCreation() *Operation {
-	if op := c.Operation; c.State == CreateFailed && op.asynchronous() {
+	if op := c.Operation; c.State == CreateFailed && op.Asynchronous() {
 		return op
 	}
 	return c.remembered().operation()
@@ -123,7 +123,7 @@ func (c Course) Seen() State {
 // another one waits for: what fails then fails asynchronously. It reports whether
 // that changes anything.
 func (c Course) Promised() (Course, bool) {
-	if !c.InProgress() || !c.Operation.Kind.Creates() || c.Operation.asynchronous() {
+	if !c.InProgress() || !c.Operation.Kind.Creates() || c.Operation.Asynchronous() {
 		return c, false
 	}
 	c = c.clone()
@@ -170,7 +170,7 @@ func (c Course) failedBefore(s Start, kind Kind) *FailedOperation {
 		return nil
 	}
 	op := c.Operation
-	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.asynchronous() {
+	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.Asynchronous() {
 		return c.remembered()
 	}
 	return &FailedOperation{

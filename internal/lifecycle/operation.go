@@ -107,9 +107,9 @@ type Operation struct {
 // Overdue reports whether the operation is past its deadline.
 func (op *Operation) Overdue(now time.Time) bool { return !now.Before(op.Deadline) }
 
-// asynchronous reports whether a platform was given the operation's token, and
+// Asynchronous reports whether a platform was given the operation's token, and
 // so learns from it how it ends.
-func (op *Operation) asynchronous() bool { return !op.Synchronous || op.Promised }
+func (op *Operation) Asynchronous() bool { return !op.Synchronous || op.Promised }
 
 // A FailedOperation is what a platform is told of an operation that has failed.
 type FailedOperation struct {

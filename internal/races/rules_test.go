@@ -242,7 +242,7 @@ func (s state) depart(q request, a answer) []state {
 
 // departSlow is a bind that stops because its instance is being deleted, and
 // that its request turns into a deletion of the broker's own, unless it has gone
-// by then.
+// by then, or another request was given its token.
 func (s state) departSlow(q request, a answer) []state {
 	r := &s.bindings[q.instance][q.binding]
 	if q.verb != bind || a.effect != 0 || a.refused != lifecycle.OperationFailed {
@@ -250,9 +250,9 @@ func (s state) departSlow(q request, a answer) []state {
 	}
 	op := &s.operations[a.operation]
 	if a.undone == 0 {
-		return s.provided(op.phase == cancelled || op.phase == failed)
+		return s.provided(op.phase == cancelled || op.phase == failed || op.given)
 	}
-	if r.stage != creating || r.current != a.operation || s.operations[a.undone].phase != none {
+	if op.given || r.stage != creating || r.current != a.operation || s.operations[a.undone].phase != none {
 		return nil
 	}
 	op.phase = cancelled
