@@ -40,7 +40,13 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	return c.reprovision(ctx, i)
 }
 
+// errLost: without what is lost, something else would be made than was ordered.
+var errLost = refuse("what it was ordered with is lost: the platform is to delete it, and to create it again")
+
 func (c *Console) reprovision(ctx context.Context, i lifecycle.Instance) (Row, error) {
+	if i.LostParameters() {
+		return Row{}, errLost
+	}
 	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if err != nil {
 		return Row{}, err
@@ -57,6 +63,9 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Instance) (Row, e
 func (c *Console) rebind(ctx context.Context, b lifecycle.Binding) (Row, error) {
 	if b.State != lifecycle.CreateFailed {
 		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
+	}
+	if b.Secret == nil || b.LostParameters() {
+		return Row{}, errLost
 	}
 	timeout, err := c.timeout(b.ServiceID, b.PlanID)
 	if err != nil {

@@ -149,6 +149,26 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 	}
 }
 
+// What was ordered with something that is lost is not tried again: something else
+// would be made.
+func TestRecreateNeedsWhatIsLost(t *testing.T) {
+	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
+		t.Run(name, func(t *testing.T) {
+			s, _, failed := failing(t, binding)
+			s.sealsWith(local(t, 1)) // whose provider has room
+			if _, err := s.console.Rebuild(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if row, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
+				t.Errorf("it was tried again: %+v %v", row, err)
+			}
+			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
+				t.Errorf("PROV-30: %+v %v", again, err)
+			}
+		})
+	}
+}
+
 // A bind is not tried again on an instance that is gone, or on another.
 func TestRecreateChecksTheInstance(t *testing.T) {
 	s, f, failed := failing(t, true)
