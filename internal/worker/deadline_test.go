@@ -146,6 +146,32 @@ func TestFaultsPastADeadlineEnd(t *testing.T) {
 	}
 }
 
+// damaged are records of which no binding can be read.
+type damaged struct{ worker.Records }
+
+func (damaged) NextBinding(context.Context, lifecycle.Key, string) (*lifecycle.Binding, string, error) {
+	return nil, "", errors.New("decoding a record")
+}
+
+// A deprovision that cannot read its instance's bindings does not run for ever.
+func TestADeprovisionWithADamagedBindingEnds(t *testing.T) {
+	k := kinds["Deprovision"]
+	w, ref := overdue(t, k.before, k.ask)
+	o := w.worker().Options
+	o.Records = damaged{o.Records}
+	began := w.clock
+	for steps := 0; w.course(ref.Token.Key).InProgress(); steps++ {
+		outcome, err := worker.New(o).Step(context.Background(), ref)
+		if err != nil || steps > 100 {
+			t.Fatalf("step %d: %v", steps, err)
+		}
+		w.clock = w.clock.Add(outcome.Wait)
+	}
+	if state := w.course(ref.Token.Key).State; state != k.failed || w.clock.Sub(began) > time.Hour {
+		t.Errorf("after %v it is %q", w.clock.Sub(began), state)
+	}
+}
+
 // shut is a vault that opens and seals nothing.
 type shut struct{ vault.Vault }
 

@@ -32,6 +32,9 @@ func (w *Worker) stepInstance(ctx context.Context, ref workflow.Ref) (workflow.O
 	}
 	if op.Kind == lifecycle.Deprovision {
 		b, passed, err := w.Records.NextBinding(ctx, i.Key, op.Unbound)
+		if err != nil && op.Overdue(now) {
+			return w.answered(ctx, ref, i, "", now, provider.Status{}, err) // a record may be damaged, and stay so
+		}
 		if err != nil {
 			return workflow.Outcome{}, err
 		}
