@@ -58,7 +58,7 @@ lint: format vet $(STATICCHECK) ## format, vet, linter
 
 .PHONY: format
 format:
-	@files=$$(gofmt -l bench cmd functions infra internal localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
+	@files=$$(gofmt -l bench cmd functions infra internal kit localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
 vet:

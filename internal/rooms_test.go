@@ -24,9 +24,9 @@ var order = []string{
 	"functions/api",
 	"functions/provisioner",
 	"functions/reaper",
-	"internal/conformance/report",
-	"internal/conformance",
-	"internal/cloudcontroller",
+	"kit/conformance/report",
+	"kit/conformance",
+	"kit/cloudcontroller",
 	"internal/app",
 	"internal/logins",
 	"infra/outputs",
@@ -76,12 +76,8 @@ var apart = map[string]struct {
 	"internal/provider":      {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
 	"internal/provider/demo": {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
 	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
-	"internal/conformance": {"the conformance kit asks any broker, and knows nothing of this one", []string{
-		"internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store", "internal/catalog", "internal/provider", "offerings"}},
-	"internal/cloudcontroller": {"a platform asks any broker over HTTP, and knows nothing of this one", []string{
-		"internal/conformance", "internal/app", "internal/osb", "internal/broker", "internal/worker", "internal/lifecycle", "internal/ledger", "internal/store",
-		"internal/catalog", "internal/provider", "internal/platforms", "offerings"}},
-	"internal/workflow": {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+	"kit/cloudcontroller":    {"a platform asks any broker over HTTP, and needs no checker", []string{"kit/conformance"}},
+	"internal/workflow":      {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
 }
 
 // a room is a package's product files.
@@ -173,6 +169,9 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 			}
 			if at := slices.Index(order, imported); at >= 0 && at <= place {
 				t.Errorf("room %q imports %q, which stands above it", r.path, imported)
+			}
+			if strings.HasPrefix(r.path, "kit/") && (strings.HasPrefix(imported, "internal/") || imported == "offerings") {
+				t.Errorf("room %q imports %q: the kit is for any broker, and others import it", r.path, imported)
 			}
 			if slices.Contains(apart[r.path].banned, imported) {
 				t.Errorf("room %q imports %q: %s", r.path, imported, apart[r.path].reason)

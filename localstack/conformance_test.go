@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // emulatorFaults are the cases that an emulator answers wrongly by itself, by

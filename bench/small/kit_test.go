@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/bench/small"
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/conformance"
-	"github.com/longshore/longshore/internal/conformance/report"
+	"github.com/longshore/longshore/kit/conformance"
+	"github.com/longshore/longshore/kit/conformance/report"
 )
 
 // errNotConform says that a broker was checked, and that something failed.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // A life is one instance's, from the catalog to its end.

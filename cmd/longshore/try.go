@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // errTryFailed says that a trial was made, and that something failed.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // impatient leaves Retry-After out, so that the shortest pause decides.

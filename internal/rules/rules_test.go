@@ -68,7 +68,7 @@ func holders(t *testing.T) map[string][]string {
 			return nil
 		}
 		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../")))
-		kit := dir == "internal/conformance" && !strings.HasSuffix(path, "_test.go")
+		kit := dir == "kit/conformance" && !strings.HasSuffix(path, "_test.go")
 		suite := strings.HasSuffix(dir, "test")
 		if !strings.HasSuffix(path, ".go") || !kit && !suite && !strings.HasSuffix(path, "_test.go") || dir == "internal/rules" {
 			return nil

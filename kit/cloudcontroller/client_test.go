@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // A script is a broker that answers by list, the last answer again and again,

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // A reply is an answer of our broker on its way to the kit. body is what raw

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/longshore/longshore/internal/cloudcontroller"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 // A user is what is done with one instance: made, changed, bound, unbound and

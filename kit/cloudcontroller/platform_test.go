@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/cloudcontroller"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
 const catalogOf = `200 {"services":[{"id":"s","name":"n","description":"d","bindable":true,"requires":%REQUIRES%,"plans":[

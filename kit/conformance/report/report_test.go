@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/conformance"
-	"github.com/longshore/longshore/internal/conformance/report"
+	"github.com/longshore/longshore/kit/conformance"
+	"github.com/longshore/longshore/kit/conformance/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

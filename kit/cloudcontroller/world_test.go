@@ -15,7 +15,6 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/cloudcontroller"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/osb"
@@ -30,6 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
+	"github.com/longshore/longshore/kit/cloudcontroller"
 	"github.com/longshore/longshore/offerings"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // A Writer writes a report in one format.

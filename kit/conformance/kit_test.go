@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/conformance"
-	"github.com/longshore/longshore/internal/conformance/report"
+	"github.com/longshore/longshore/kit/conformance"
+	"github.com/longshore/longshore/kit/conformance/report"
 )
 
 func targetOf(s *httptest.Server) conformance.Target {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // A lawful broker is ours with what it does beyond the specification taken away:

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/conformance"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 const (
@@ -40,7 +40,7 @@ var notOffered = []string{"UPD-15/allowed", "ROT-06"}
 func TestOurBrokerConforms(t *testing.T) {
 	server := httptest.NewServer(open(t).Handler)
 	defer server.Close()
-	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t)}
+	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: only(t)}
 	conforms(t, targetOf(server), options)
 }
 
