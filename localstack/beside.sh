@@ -13,7 +13,7 @@ trap 'kill $suite 2>/dev/null || true' EXIT
 
 status=0
 "$@" || status=$?
-echo "waiting for the tests of the deployed broker (about four minutes in all)"
+echo "waiting for the tests of the deployed broker (about five minutes in all)"
 wait $suite || status=$?
 trap - EXIT
 cat "$log"
