@@ -167,6 +167,7 @@ func (f *folder) beginRecords() (err error) {
 	if f.records, err = bolt.Open(f.path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return err
 	}
+	giveToOwner(f.path(fileRecords))
 	f.mark.Identity = f.records.Identity()
 	return writeJSON(f.path(fileMarker), f.mark)
 }
@@ -242,6 +243,7 @@ func (f *folder) replaceKey() error {
 	if err := vault.CreateKeyFile(f.path(fileKey)); err != nil {
 		return err
 	}
+	giveToOwner(f.path(fileKey))
 	var err error
 	f.vault, err = vault.ReadKeyFile(f.path(fileKey))
 	return err
@@ -421,7 +423,8 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 	return nil
 }
 
-// writeJSON writes a file that is there whole or not at all, mode 0600.
+// writeJSON writes a file of a data folder, which is there whole or not at all,
+// mode 0600.
 func writeJSON(path string, v any) error {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -436,6 +439,7 @@ func writeJSON(path string, v any) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
+	giveToOwner(f.Name())
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}

@@ -127,6 +127,7 @@ func (f folderRegistrar) locked(do func() error) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	giveToOwner(lock.Name())
 	return do()
 }
 
