@@ -258,3 +258,41 @@ func TestNothingSkipsVerification(t *testing.T) {
 		t.Errorf("only %d files were seen", seen)
 	}
 }
+
+// required are the versions that a go.mod requires, by module.
+func required(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(strings.TrimPrefix(line, "require "))
+		if len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
+			versions[fields[0]] = fields[1]
+		}
+	}
+	return versions
+}
+
+// The benchmark is a module of its own, which make bench alone builds. It builds
+// the product's code too: Go refuses it as long as it asks for other versions
+// than the product does, and the test of the kit on brokerapi with it.
+func TestTheBenchmarkHasTheProductsVersions(t *testing.T) {
+	product, bench := required(t, "../go.mod"), required(t, "../bench/go.mod")
+	shared := 0
+	for module, version := range bench {
+		want, ok := product[module]
+		if !ok {
+			continue
+		}
+		shared++
+		if version != want {
+			t.Errorf("bench/go.mod requires %s %s, the product %s: run go mod tidy in bench", module, version, want)
+		}
+	}
+	if shared == 0 {
+		t.Error("bench/go.mod shares no module with go.mod")
+	}
+}
