@@ -324,12 +324,15 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 			put := func(d *desk, c broker.Caller) (broker.Result, error) { return d.put(plan, c, "") }
 			d := newDesk(t)
 			if k.key.IsBinding() {
-				q := broker.ProvisionRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s"}
+				q := broker.ProvisionRequest{
+					Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s",
+				}
 				if _, err := d.Provision(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
 				put = func(d *desk, c broker.Caller) (broker.Result, error) {
-					r, err := d.Bind(t.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids[plan]})
+					q := broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids[plan]}
+					r, err := d.Bind(t.Context(), q)
 					return r.Result, err
 				}
 			}
