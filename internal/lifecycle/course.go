@@ -230,11 +230,14 @@ func (c *Course) entomb(now time.Time) {
 	c.Wary, c.AbsentSince = false, time.Time{}
 }
 
-// bury makes a tombstone of what existed: it is looked at once more. Leases stay:
-// another step of the deletion may still be calling the cloud, and would take
+// bury makes a tombstone of what existed: it is looked at once more, by an
+// execution of its last operation, if it has one: of a record that was rebuilt,
+// the inventory finds what came late. Leases stay: another step of the deletion may still be calling the cloud, and would take
 // what is made next with this id for what it is to remove.
 func (c *Course) bury(now time.Time) {
-	c.LateLook = now.Add(LateLook)
+	if c.Operation != nil {
+		c.LateLook = now.Add(LateLook)
+	}
 	c.entomb(now)
 }
 

@@ -129,3 +129,18 @@ func TestLoseOfABinding(t *testing.T) {
 		}
 	}
 }
+
+// A binding whose record was rebuilt has no operation that could look once more
+// for what came late: when it goes with its instance, nothing is due before its
+// tombstone expires, and the inventory may adopt what it finds.
+func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
+	b, err := lifecycle.Binding{}.Rebuild(lifecycle.Stray{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Instance{Incarnation: "y"}, now)
+	if err == nil {
+		b, err = b.Remove(now, now)
+	}
+	if err != nil || b.State != lifecycle.Deleted || !b.Due.Equal(b.Expires) || b.Owns(b.Incarnation, "x") {
+		t.Errorf("%v: it is %q, due at %v and remembered until %v", err, b.State, b.Due, b.Expires)
+	}
+}
