@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -146,29 +147,44 @@ func TestFaultsPastADeadlineEnd(t *testing.T) {
 	}
 }
 
-// damaged are records of which no binding can be read.
-type damaged struct{ worker.Records }
+// damaged are records of which some cannot be read.
+type damaged struct {
+	worker.Records
+	pointer bool // the binding's pointer, and not the binding
+}
 
-func (damaged) NextBinding(context.Context, lifecycle.Key, string) (*lifecycle.Binding, string, error) {
+func (d damaged) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (*lifecycle.Binding, string, error) {
+	if d.pointer {
+		return d.Records.NextBinding(ctx, instance, after)
+	}
 	return nil, "", errors.New("decoding a record")
 }
 
-// A deprovision that cannot read its instance's bindings does not run for ever.
+func (damaged) Pointer(context.Context, string, string) (lifecycle.Pointer, error) {
+	return lifecycle.Pointer{}, errors.New("decoding a record")
+}
+
+// A deprovision that cannot read what is recorded of its instance's bindings does
+// not run for ever.
 func TestADeprovisionWithADamagedBindingEnds(t *testing.T) {
-	k := kinds["Deprovision"]
-	w, ref := overdue(t, k.before, k.ask)
-	o := w.worker().Options
-	o.Records = damaged{o.Records}
-	began := w.clock
-	for steps := 0; w.course(ref.Token.Key).InProgress(); steps++ {
-		outcome, err := worker.New(o).Step(context.Background(), ref)
-		if err != nil || steps > 100 {
-			t.Fatalf("step %d: %v", steps, err)
-		}
-		w.clock = w.clock.Add(outcome.Wait)
-	}
-	if state := w.course(ref.Token.Key).State; state != k.failed || w.clock.Sub(began) > time.Hour {
-		t.Errorf("after %v it is %q", w.clock.Sub(began), state)
+	for _, pointer := range []bool{false, true} {
+		t.Run(fmt.Sprintf("Pointer=%v", pointer), func(t *testing.T) {
+			w, ref := overdue(t, []asking{provision, bind}, deprovision)
+			o := w.worker().Options
+			o.Records = damaged{o.Records, pointer}
+			o.Providers = map[string]provider.Provider{"demo": answering{status: provider.Status{Done: true}}}
+			began := w.clock
+			for steps := 0; w.course(ref.Token.Key).InProgress(); steps++ {
+				outcome, err := worker.New(o).Step(context.Background(), ref)
+				if err != nil || steps > 100 {
+					t.Fatalf("step %d: %v", steps, err)
+				}
+				w.clock = w.clock.Add(outcome.Wait)
+			}
+			if c := w.course(ref.Token.Key); c.State != lifecycle.DeleteFailed || len(c.Leases) != 0 || w.clock.Sub(began) > time.Hour {
+				t.Errorf("after %v it is %q, with the leases %+v", w.clock.Sub(began), c.State, c.Leases)
+			}
+		})
 	}
 }
 

@@ -213,19 +213,32 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, i lifecycl
 			next, err := w.judgedInstance(ctx, ref, i, v, now)
 			return next, nil, err
 		}
-		b, err := w.Records.Binding(ctx, b.Key, now)
-		if err != nil {
-			return i, nil, err
+		next, changes, err := w.unboundFrom(ctx, i, b.Key, now)
+		if err != nil && i.Operation.Overdue(began) { // it must end all the same
+			next, err = w.judgedInstance(ctx, ref, i, w.judge(i.Operation, provider.Status{}, err, began, now), now)
 		}
-		course, proven := b.AbsenceSeen(i.Operation.ID, now, w.witness())
-		if b.Course = course; !proven {
-			i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
-			return i, []ledger.Change{ledger.PutBinding(b)}, nil
-		}
-		i.Course = i.Looked(now, lifecycle.Look{})
-		changes, err := w.removed(ctx, b, i.DeleteReceived, now)
-		return i.Unbound(b.Key.Binding), changes, err
+		return next, changes, err
 	})
+}
+
+// unboundFrom is what is written once a binding of an instance that is being
+// deleted was seen to be absent.
+func (w *Worker) unboundFrom(ctx context.Context, i lifecycle.Instance, key lifecycle.Key, now time.Time) (lifecycle.Instance, []ledger.Change, error) {
+	b, err := w.Records.Binding(ctx, key, now)
+	if err != nil {
+		return i, nil, err
+	}
+	course, proven := b.AbsenceSeen(i.Operation.ID, now, w.witness())
+	if b.Course = course; !proven {
+		i.Course = i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook})
+		return i, []ledger.Change{ledger.PutBinding(b)}, nil
+	}
+	changes, err := w.removed(ctx, b, i.DeleteReceived, now)
+	if err != nil {
+		return i, nil, err
+	}
+	i.Course = i.Looked(now, lifecycle.Look{})
+	return i.Unbound(key.Binding), changes, nil
 }
 
 // removed is what is written when a binding ends with its instance, whose deletion
