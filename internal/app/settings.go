@@ -77,9 +77,9 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	s.Username, s.Password = getenv(EnvUsername), getenv(EnvPassword)
 	switch {
 	case s.Username == "" && s.Password != "":
-		return s, &SettingError{EnvUsername, "is not set although " + EnvPassword + " is", "set both, or neither to have them generated"}
+		return s, &SettingError{EnvUsername, "is not set although " + EnvPassword + " is", "set both, or neither"}
 	case s.Username != "" && s.Password == "":
-		return s, &SettingError{EnvPassword, "is not set although " + EnvUsername + " is", "set both, or neither to have them generated"}
+		return s, &SettingError{EnvPassword, "is not set although " + EnvUsername + " is", "set both, or neither"}
 	}
 	for i := range s.Username {
 		if s.Username[i] == ':' { // RFC 7617: the first colon ends the user name

@@ -22,6 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
@@ -764,6 +765,11 @@ func TestLinesNameTheirSubject(t *testing.T) {
 		})
 	}
 	var log bytes.Buffer
+	send(t, newServer(t, &stub{}, &log), "PUT", "/v2/service_instances/i", strings.Repeat("x", limits.Body+1))
+	if !strings.Contains(log.String(), `"platform":"platform-1"`) {
+		t.Errorf("the line about a body that is too large does not say whose it is: %s", log.String())
+	}
+	log.Reset()
 	send(t, newServer(t, &stub{}, &log), "GET", "/v2/service_instances/canary", "", "Authorization", "")
 	if strings.Contains(log.String(), "canary") {
 		t.Errorf("what nobody knows the sender of was logged: %s", log.String())

@@ -282,6 +282,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if !ok {
 		return response{}, errUnauthorized // nothing is read of the body
 	}
+	logs.AddSubject(ctx, platform.ID, "", "")
 	if r.ContentLength > limits.Body {
 		drain(w, r)
 		return response{}, errTooLarge
@@ -289,7 +290,6 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	logs.AddSubject(ctx, platform.ID, "", "")
 	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received, API: newestAPI}}
 	if c.shown, err = s.shownTo(platform); err != nil {
 		return response{}, err
