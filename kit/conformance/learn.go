@@ -118,6 +118,18 @@ func (k *Knowledge) results(r *runner) []Result {
 	return out
 }
 
+// wanted is the service or the plan that was chosen, or both.
+func (o Options) wanted() string {
+	switch {
+	case o.Plan == "":
+		return fmt.Sprintf("service %q", o.Service)
+	case o.Service == "":
+		return fmt.Sprintf("plan %q", o.Plan)
+	default:
+		return fmt.Sprintf("plan %q of a service %q", o.Plan, o.Service)
+	}
+}
+
 // learn reads the catalog and tries each plan. Failing to read the catalog is
 // an ErrUnusable.
 func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
@@ -145,7 +157,7 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	})
 	if len(k.plans) == 0 {
 		if r.Service != "" || r.Plan != "" {
-			return nil, fmt.Errorf("%w: its catalog has no plan that was chosen, but %s", ErrUnusable, listed(read(a.body).plans))
+			return nil, fmt.Errorf("%w: its catalog has no %s: it has %s", ErrUnusable, r.wanted(), listed(read(a.body).plans))
 		}
 		return k, nil
 	}
