@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,7 +154,9 @@ func (c *cloud) executionARN(t *testing.T, operation string) string {
 	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + token.Operation + "-1"
 }
 
-// things are the names of all that exists for an instance and its bindings.
+// things are the names of the demo's things for an instance. Hazard: MiniStack
+// counts in its listing, so that a page lacks things while other tests remove
+// theirs. What two listings in a row show is what there is.
 func (c *cloud) things(t *testing.T, instance string) []string {
 	t.Helper()
 	store, err := parameters.New(c.ssm, c.environment(t, "provisioner")[app.EnvDemoPrefix])
@@ -161,21 +164,33 @@ func (c *cloud) things(t *testing.T, instance string) []string {
 		t.Fatal(err)
 	}
 	made := demo.New(store, demo.Options{Now: time.Now})
-	var names []string
-	for cursor := ""; ; {
-		page, next, err := made.List(t.Context(), cursor)
-		if err != nil {
-			t.Fatalf("listing what exists: %v", err)
-		}
-		for _, h := range page {
-			if h.Tags.Instance == instance {
-				names = append(names, h.Name)
+	list := func() (all, names []string) {
+		for cursor := ""; ; {
+			page, next, err := made.List(t.Context(), cursor)
+			if err != nil {
+				t.Fatalf("listing what exists: %v", err)
+			}
+			for _, h := range page {
+				all = append(all, h.Name)
+				if h.Tags.Instance == instance {
+					names = append(names, h.Name)
+				}
+			}
+			if cursor = next; cursor == "" {
+				return all, names
 			}
 		}
-		if cursor = next; cursor == "" {
+	}
+	before, _ := list()
+	for range 50 {
+		now, names := list()
+		if slices.Equal(now, before) {
 			return names
 		}
+		before = now
 	}
+	t.Fatal("the listing of what exists never rests")
+	return nil
 }
 
 // eventually waits until something is so.
