@@ -39,6 +39,7 @@ run: build ## run the broker on this machine, no cloud account needed
 test: lint validate emulator functions $(CDK)/installed ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
 	@$(call histories,$(GO) test -v ./internal/crashtest) # whole: the race detector sees a part of it
 	@localstack/beside.sh $(GO) test -race -timeout 15m ./...
+	cd bench && $(GO) test ./small # what the kit says of a broker that is not ours
 
 .PHONY: test-deployed
 test-deployed: functions $(CDK)/installed ## the tests of the deployed broker alone, on an emulated AWS of their own

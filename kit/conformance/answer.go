@@ -104,6 +104,10 @@ func (s *scene) exchange(q request) (answer, bool) {
 // whenAllowed sends a request again while it is refused for there being too many:
 // that is said by what stands before a broker, which has not seen it.
 func (s *scene) whenAllowed(hr *http.Request) (*http.Response, error) {
+	// A server may close a connection that was kept just when a request goes out
+	// on it. That says nothing of the broker: the client then sends it once more
+	// on a new one, as it does each GET. No value, so the header is not sent.
+	hr.Header["X-Idempotency-Key"] = []string{}
 	for try := 0; ; try++ {
 		response, err := s.client.Do(hr)
 		if err != nil || response.StatusCode != http.StatusTooManyRequests || try == maxRefusals {

@@ -377,3 +377,38 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 		})
 	}
 }
+
+// A connection that was kept, and that is closed when the next request comes, is
+// no silence of the broker.
+func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
+	broker := open(t).Handler
+	var mu sync.Mutex
+	answered, closed := map[string]bool{}, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		kept := answered[r.RemoteAddr]
+		answered[r.RemoteAddr] = true
+		if kept {
+			closed++
+		}
+		mu.Unlock()
+		if kept {
+			panic(http.ErrAbortHandler)
+		}
+		broker.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
+	report, err := conformance.Run(t.Context(), targetOf(server), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if closed == 0 {
+		t.Fatal("no connection was kept: the test proves nothing")
+	}
+	for _, r := range report.Results {
+		if r.Outcome == conformance.Blocked || r.Outcome == conformance.Failed {
+			t.Errorf("%s %s: %s %v", r.ID, r.Outcome, r.Reason, r.Failures)
+		}
+	}
+}
