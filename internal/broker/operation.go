@@ -28,6 +28,11 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	if err != nil {
 		return Poll{}, err
 	}
+	if c.Operation == nil && c.State == lifecycle.Ready {
+		// A rebuild has made the record from what exists: the operation that made
+		// it is lost, and ended well.
+		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
+	}
 	if c.Operation == nil {
 		what := "service instance"
 		if key.IsBinding() {

@@ -68,7 +68,8 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 		return r.out, err
 	}
 	var last map[string]bool
-	for range passes {
+	rests := false
+	for n := 0; n < passes && !rests; n++ {
 		r.out.Kept, r.out.Unknown = 0, slices.Clone(unread)
 		holdings, err := r.list(ctx)
 		if err != nil {
@@ -78,10 +79,12 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 		if err != nil {
 			return r.out, err
 		}
-		if settled && maps.Equal(seen, last) {
-			break
-		}
+		rests = settled && maps.Equal(seen, last)
 		last = seen
+	}
+	if !rests {
+		r.out.Unknown = append(r.out.Unknown,
+			fmt.Sprintf("what exists changed in each of %d listings, so that one may have missed something: run the command again", passes))
 	}
 	if err := r.gone(ctx, before.Instances); err != nil {
 		return r.out, err

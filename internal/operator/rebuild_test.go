@@ -228,6 +228,11 @@ func TestRebuild(t *testing.T) {
 	if _, plan := s.plan("rotatable"); err != nil || view.PlanID != plan {
 		t.Errorf("%+v %v", view, err)
 	}
+	for _, key := range []lifecycle.Key{{Platform: "p", Instance: "one"}, {Platform: "p", Instance: "one", Binding: "b"}} {
+		if poll, err := s.broker.LastOperation(t.Context(), key, "lost"); err != nil || poll.Operation.Phase != lifecycle.Succeeded {
+			t.Errorf("the last operation of %+v, which exists: %+v %v", key, poll, err)
+		}
+	}
 	s.lost("one", "b", "rotatable")
 	s.again("one", "rotatable")
 	if err := s.bind("one", "next", "rotatable", "b"); err != nil {
@@ -348,7 +353,7 @@ func TestRebuildEnds(t *testing.T) {
 	s := newSite(t, demotest.NewMemory())
 	m := &moving{disturbed: 1 << 30, others: func(n int) provider.Holding { return provider.Holding{Name: fmt.Sprint("odd-", n)} }}
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
-	if _, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 {
+	if found, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 || !strings.Contains(strings.Join(found.Unknown, " "), "run the command again") {
 		t.Errorf("%d passes: %v", m.passes, err)
 	}
 }
