@@ -54,6 +54,12 @@ const (
 	// Grant is how much JSON a binding may give, volume mounts and all else
 	// included. A bind whose grant is larger fails.
 	Grant = 64 << 10
+	// State is how many bytes a provider may remember of an instance or of a
+	// binding, and Snapshot how many bytes of JSON it may record of a plan. An
+	// operation whose state is larger fails; a plan whose snapshot is larger is
+	// refused with its catalog.
+	State    = 16 << 10
+	Snapshot = 16 << 10
 	// Description is the longest text that is shown of an operation. A longer
 	// one is clipped.
 	Description = 2 << 10

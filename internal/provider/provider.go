@@ -20,13 +20,19 @@ import (
 // A Provider makes things. Every method is one step: it starts or looks at the
 // work, never waits for it, and may be called any number of times for one
 // operation, also when an earlier call has done its work but its answer was
-// lost, and also by two callers at once.
+// lost. One caller runs it at a time; if that caller dies midway, another may
+// follow while the dead one's last call is still on its way.
 //
 // A step answers with a Status, with a *Failure (the operation has failed for
 // good), or with any other error, which is taken as passing: the step is
 // repeated until the operation's deadline.
 //
-// Nothing that is not Ours is ever changed; the step then fails and says so.
+// Ours means that the tags match: broker, platform, ids and incarnation. If
+// only the incarnation differs, the provider deletes the thing before it makes
+// anything new. It never touches anything else: the step fails and says so.
+//
+// Before it trusts an absence, a step proves that it talks to the target whose
+// identity is recorded; otherwise it returns a passing error.
 type Provider interface {
 	// Provision makes the instance. What is ours of another incarnation is
 	// deleted before anything new is made. "Exists and is ours" is success.
@@ -58,8 +64,16 @@ type Provider interface {
 type Inventory interface {
 	// List reads one page of what exists, in no promised order. Cursor is
 	// empty for the first page, then the returned next; next is empty at the
-	// end. It changes nothing.
+	// end. It lists nothing of another broker and changes nothing. A target
+	// that cannot be reached is an error, never an empty page.
 	List(ctx context.Context, cursor string) (page []Holding, next string, err error)
+}
+
+// A Quarantiner can put a thing out of use without deleting it: logins are
+// locked, keys made inactive, the thing is tagged. An Inventory may implement
+// it. Repeating it is success, and so is a thing that is gone.
+type Quarantiner interface {
+	Quarantine(ctx context.Context, h Holding) error
 }
 
 // A Holding is one thing in the inventory.
@@ -70,6 +84,48 @@ type Holding struct {
 	Created time.Time
 	// PlanID is the plan that it is of, where the thing itself tells.
 	PlanID string
+	// Target and State are what its deletion needs beside the ids, as an
+	// Instance or Binding would carry them.
+	Target Target
+	State  State
+}
+
+// A Target is the place where things are made: an account, a database server.
+// The operator's rules choose it at provision, by broker, platform or plan;
+// users never do. It is recorded with the instance. How to reach it (role,
+// secret, endpoint) is looked up by its name in today's settings.
+type Target struct {
+	Name string `json:"name,omitempty"`
+	// Identity is what the target itself answers when asked who it is: an
+	// account's id, or a random id that this broker wrote into a server.
+	Identity string `json:"identity,omitempty"`
+}
+
+// State is what a provider remembers of an instance or a binding, at most
+// limits.State bytes. It is stored sealed, is committed before the next step
+// runs, outlives operations, and is dropped with the record. The zero State is
+// none.
+type State struct {
+	// Format is the provider's own version of Data.
+	Format int    `json:"format,omitempty"`
+	Data   []byte `json:"data,omitempty"`
+}
+
+// A Place is where an instance was ordered, for tags that people read. Each
+// member may be empty, and may hold any characters.
+type Place struct {
+	Organization string `json:"organization,omitempty"` // its id
+	Space        string `json:"space,omitempty"`        // its id, or the namespace
+	InstanceName string `json:"instance_name,omitempty"`
+}
+
+// A Source is the instance that another one is to be restored from. The commit
+// of each step checks that it is unchanged and ready.
+type Source struct {
+	Platform, ID, Incarnation string
+	Snapshot                  json.RawMessage
+	Target                    Target
+	State                     State
 }
 
 // A Kind is what an operation does.
@@ -99,6 +155,10 @@ type Operation struct {
 
 // An Instance is all that a provider is told of a service instance.
 type Instance struct {
+	// Broker is the broker's own random identity: two brokers in one account
+	// never take each other's things for theirs. Empty on what was made before
+	// brokers had one.
+	Broker   string
 	Platform string // the platform's immutable id
 	ID       string // the platform's id of the instance, any characters
 	// Incarnation is the id of the operation that created this instance. An
@@ -113,6 +173,20 @@ type Instance struct {
 	// Settings is what the operator fixed in the plan; nil when the plan has
 	// left the catalog.
 	Settings map[string]any
+	// Snapshot is what the plan meant when the instance was made or last
+	// updated, as Check gave it; in an update what it is to mean, and Former
+	// what it meant before. Never addresses or secrets.
+	Snapshot, Former json.RawMessage
+	// Maintenance is the version of the plan's maintenance_info that the
+	// instance is at, or is to be at.
+	Maintenance string
+	Place       Place
+	Target      Target
+	// State is the instance's. A step of a binding reads it and cannot
+	// change it.
+	State State
+	// Source is set for a provision that restores another instance.
+	Source *Source
 }
 
 // A Binding is all that a provider is told of a service binding.
@@ -127,6 +201,14 @@ type Binding struct {
 	// the same in each: derive generated passwords from it, so that a repeated
 	// Bind gives the same credentials. Nil when unbinding.
 	Secret []byte
+	// State is the binding's own.
+	//
+	// A secret that the cloud chooses and shows once takes two steps: the first
+	// makes it and returns it as State, not done; the next finds it in State,
+	// verifies that it works and that it is the only one, and is done with the
+	// Grant and a State that no longer holds it. A secret that is not in State
+	// was never recorded: the step revokes it.
+	State State
 }
 
 // String names the instance and keeps its parameters out of logs.
@@ -160,6 +242,11 @@ type Status struct {
 	After time.Duration
 	// Grant is what Bind gives when it is done.
 	Grant *Grant
+	// State replaces the recorded state; nil leaves it.
+	State *State
+	// Target replaces the recorded target, where a first step has learnt its
+	// identity; nil leaves it.
+	Target *Target
 }
 
 // LogValue keeps the Grant out of slog, whose JSON handler would marshal it.
@@ -220,6 +307,8 @@ type Failure struct {
 	// deprovision (ERR-10); nil is not sent and means true.
 	InstanceUsable   *bool
 	UpdateRepeatable *bool
+	// State replaces the recorded state; nil leaves it.
+	State *State
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -232,6 +321,9 @@ func Failf(format string, args ...any) *Failure {
 // Tags are on everything that is made, so that it can be found from the ids
 // alone.
 type Tags struct {
+	// Broker is the identity of the broker that made the thing; empty on what
+	// was made before brokers had one.
+	Broker      string `json:"broker,omitempty"`
 	Platform    string `json:"platform"`
 	Instance    string `json:"instance"`
 	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
@@ -240,15 +332,17 @@ type Tags struct {
 
 // TagsOf are the tags of what is made for an instance.
 func TagsOf(in Instance) Tags {
-	return Tags{Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation}
+	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation}
 }
 
 // BindingTagsOf are the tags of what is made for a binding.
 func BindingTagsOf(b Binding) Tags {
-	return Tags{Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID, Incarnation: b.Incarnation}
+	return Tags{
+		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID, Incarnation: b.Incarnation,
+	}
 }
 
-// SameIDs reports whether both name the same platform, instance and binding,
+// SameIDs reports whether both name the same broker, platform, instance and binding,
 // whatever their incarnation.
 func (t Tags) SameIDs(o Tags) bool {
 	t.Incarnation, o.Incarnation = "", ""
@@ -256,7 +350,7 @@ func (t Tags) SameIDs(o Tags) bool {
 }
 
 // Name derives the name of a thing from the ids it is made for: prefix, role
-// and a hash over the length-prefixed ids, so that two platforms with one id,
+// and a hash over the length-prefixed ids, so that two brokers or platforms with one id,
 // or ids that read the same when joined, never meet. It holds lower-case
 // letters, digits and hyphens only. It panics on a prefix or role that cannot
 // be part of a name, which no input can cause.
@@ -267,7 +361,11 @@ func Name(prefix, role string, t Tags) string {
 		}
 	}
 	h := sha256.New()
-	for _, id := range []string{t.Platform, t.Instance, t.Binding} {
+	ids := []string{t.Platform, t.Instance, t.Binding}
+	if t.Broker != "" { // what was made before brokers had an identity keeps its name
+		ids = append([]string{t.Broker}, ids...)
+	}
+	for _, id := range ids {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(id)))
 		h.Write(n[:])

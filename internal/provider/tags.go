@@ -10,6 +10,7 @@ import (
 
 // The names of the labels that tags become in a cloud.
 const (
+	LabelBroker      = "longshore:broker"
 	LabelPlatform    = "longshore:platform"
 	LabelInstance    = "longshore:instance"
 	LabelBinding     = "longshore:binding" // on what belongs to a binding
@@ -26,6 +27,7 @@ type Label struct{ Name, Value string }
 func (t Tags) Labels() []Label {
 	var out []Label
 	for _, part := range []Label{
+		{LabelBroker, t.Broker},
 		{LabelPlatform, t.Platform}, {LabelInstance, t.Instance}, {LabelBinding, t.Binding}, {LabelIncarnation, t.Incarnation},
 	} {
 		rest := EncodeText(part.Value)
@@ -45,6 +47,7 @@ func TagsFrom(labels map[string]string) (Tags, error) {
 		name string
 		into *string
 	}{
+		{LabelBroker, &t.Broker},
 		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding}, {LabelIncarnation, &t.Incarnation},
 	} {
 		var whole strings.Builder
