@@ -57,6 +57,8 @@ var order = []string{
 	"internal/metrics",
 	"internal/logs",
 	"internal/limits",
+	"internal/pages",
+	"internal/pause",
 	"offerings",
 }
 

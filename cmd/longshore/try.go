@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -31,7 +32,7 @@ type trial struct {
 func newTry(getenv func(string) string) *cobra.Command {
 	g := given{getenv: getenv}
 	client := &cloudcontroller.Client{
-		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: pause, NewID: guid, UserID: guid(),
+		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: pause.For, NewID: guid, UserID: guid(),
 		// What is orphaned is deleted here, and not for 34 hours.
 		KeepOrphans: true,
 	}
@@ -103,17 +104,6 @@ func (t trial) complete(g given, args []string) (_ trial, err error) {
 
 // oldestMinor is the oldest version that a platform can be told to speak.
 const oldestMinor = 9
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // guid is a random id in the form that platforms give.
 func guid() string {

@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
@@ -194,14 +195,7 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 		if !until.IsZero() && now().Add(d).After(until) {
 			return context.DeadlineExceeded
 		}
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return pause.For(ctx, d)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/store"
 )
@@ -96,16 +97,13 @@ func keyOf(h provider.Holding) lifecycle.Key {
 }
 
 func (w *world) holdings() (out []provider.Holding) {
-	for cursor := ""; ; {
-		page, next, err := w.holds.List(context.Background(), cursor)
+	for h, err := range pages.All(context.Background(), w.holds.List) {
 		if err != nil {
 			panic(err)
 		}
-		out = append(out, page...)
-		if cursor = next; cursor == "" {
-			return out
-		}
+		out = append(out, h)
 	}
+	return out
 }
 
 // record is what is recorded of a key, and which incarnation.

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
@@ -156,33 +157,27 @@ func (s *stack) rest(t testing.TB) {
 func (s *stack) owned(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
-	for cursor := ""; ; {
-		page, next, err := s.demo.List(ctx, cursor)
+	for h, err := range pages.All(ctx, s.demo.List) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, h := range page {
-			key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
-			var state lifecycle.State
-			if key.IsBinding() {
-				b, err := s.ledger.Binding(ctx, key, s.clock)
-				if err != nil {
-					t.Fatal(err)
-				}
-				state = b.State
-			} else {
-				i, err := s.ledger.Instance(ctx, key, s.clock)
-				if err != nil {
-					t.Fatal(err)
-				}
-				state = i.State
+		key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
+		var state lifecycle.State
+		if key.IsBinding() {
+			b, err := s.ledger.Binding(ctx, key, s.clock)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if state == lifecycle.Absent || state == lifecycle.Deleted {
-				t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, state)
+			state = b.State
+		} else {
+			i, err := s.ledger.Instance(ctx, key, s.clock)
+			if err != nil {
+				t.Fatal(err)
 			}
+			state = i.State
 		}
-		if cursor = next; cursor == "" {
-			return
+		if state == lifecycle.Absent || state == lifecycle.Deleted {
+			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, state)
 		}
 	}
 }

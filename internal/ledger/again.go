@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/longshore/longshore/internal/pause"
 )
 
 // longestPause is the longest pause between two tries of Again.
@@ -17,20 +19,8 @@ const longestPause = 50 * time.Millisecond
 func Again(ctx context.Context, once func(ctx context.Context) error) error {
 	for try := 0; ; try++ {
 		err := once(ctx)
-		if !errors.Is(err, ErrConflict) || !rest(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) {
+		if !errors.Is(err, ErrConflict) || pause.For(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) != nil {
 			return err
 		}
-	}
-}
-
-// rest waits, and reports whether ctx has not ended.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

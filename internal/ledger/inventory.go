@@ -3,8 +3,10 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
 
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/store"
 )
 
@@ -185,20 +187,23 @@ func PutReport(r Report, id string) Change {
 // Reports reads the reports that are kept, the oldest first.
 func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
 	var out []Report
-	for after := ""; ; {
-		page, err := l.store.List(ctx, reaperPartition, sortReport, after, 0)
+	for r, err := range l.list(ctx, reaperPartition, sortReport) {
+		var report Report
+		if err == nil {
+			err = decode(r, &report)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("listing the reaper's reports: %w", err)
 		}
-		for _, r := range page.Records {
-			var report Report
-			if err := decode(r, &report); err != nil {
-				return nil, err
-			}
-			out = append(out, report)
-		}
-		if after = page.Next; after == "" {
-			return out, nil
-		}
+		out = append(out, report)
 	}
+	return out, nil
+}
+
+// list reads the records of a partition whose sort key starts with prefix.
+func (l *Ledger) list(ctx context.Context, partition, prefix string) iter.Seq2[store.Record, error] {
+	return pages.All(ctx, func(ctx context.Context, after string) ([]store.Record, string, error) {
+		page, err := l.store.List(ctx, partition, prefix, after, 0)
+		return page.Records, page.Next, err
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/store"
 )
 
@@ -24,19 +25,17 @@ func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	if !ok {
 		return e, fmt.Errorf("a store of type %T cannot be scanned", l.store)
 	}
-	var damaged []error
-	for cursor := ""; ; {
+	var faults []error
+	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
 		page, err := scanner.Scan(ctx, cursor)
-		if err != nil {
-			return e, errors.Join(append(damaged, err)...)
+		return page.Records, page.Next, err
+	}) {
+		if err == nil {
+			err = e.add(r)
 		}
-		for _, r := range page.Records {
-			damaged = append(damaged, e.add(r))
-		}
-		if cursor = page.Next; cursor == "" {
-			return e, errors.Join(damaged...)
-		}
+		faults = append(faults, err)
 	}
+	return e, errors.Join(faults...)
 }
 
 func (e *Everything) add(r store.Record) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
 )
@@ -99,18 +100,12 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 		if r.exists[name] == nil {
 			r.exists[name] = map[lifecycle.Key]bool{}
 		}
-		for cursor := ""; ; {
-			page, next, err := inventory.List(ctx, cursor)
+		for h, err := range pages.All(ctx, inventory.List) {
 			if err != nil {
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
-			for _, h := range page {
-				holdings[name] = append(holdings[name], h)
-				r.exists[name][keyOf(h)] = true
-			}
-			if cursor = next; cursor == "" {
-				break
-			}
+			holdings[name] = append(holdings[name], h)
+			r.exists[name][keyOf(h)] = true
 		}
 	}
 	return holdings, nil

@@ -345,13 +345,13 @@ func (p *part) end(ctx context.Context) error {
 // it found. The day's count begins anew, and a table that did not say whose it
 // is now says so. What a run writes meanwhile is read again.
 func Resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
-	const tries = 10
-	for n := 1; ; n++ {
-		if err := resume(ctx, records, deployment, now); n == tries || !errors.Is(err, ledger.ErrConflict) {
-			return err
-		}
-	}
+	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
+	defer cancel()
+	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, deployment, now) })
 }
+
+// resumeTimeout bounds how long Resume meets what runs write.
+const resumeTimeout = 10 * time.Second
 
 func resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
 	state, err := records.Inventory(ctx)

@@ -10,12 +10,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -89,40 +91,31 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	errs = append(errs, r.plan(ctx, now))
 	var lease *ledger.SweepLease
 	var inventory *ledger.Inventory
-	for cursor := ""; ; {
-		found, next, err := r.Records.Due(ctx, now, cursor)
+	for d, err := range r.due(ctx, now) {
 		if err != nil {
 			errs = append(errs, err)
-			if len(found) == 0 && next == "" {
-				break
-			}
+			continue
 		}
-		if len(found) > 0 && lease == nil {
+		if lease == nil {
 			if lease, err = r.takeTurn(ctx, now); err != nil {
 				errs = append(errs, err)
 				break
 			}
-			if lease == nil {
-				report.Busy = true
+			if report.Busy = lease == nil; report.Busy {
 				break
 			}
 		}
-		for _, d := range found {
-			if d.Inventory != nil {
-				inventory = d.Inventory // when the rest is done
-				continue
-			}
-			err := r.deal(ctx, d, &report)
-			switch {
-			case errors.Is(err, ledger.ErrConflict):
-				report.Lost++
-			case err != nil:
-				report.Faults++
-				errs = append(errs, err)
-			}
+		if d.Inventory != nil {
+			inventory = d.Inventory // when the rest is done
+			continue
 		}
-		if cursor = next; cursor == "" || ctx.Err() != nil {
-			break
+		err = r.deal(ctx, d, &report)
+		switch {
+		case errors.Is(err, ledger.ErrConflict):
+			report.Lost++
+		case err != nil:
+			report.Faults++
+			errs = append(errs, err)
 		}
 	}
 	if swept := report.Swept; swept != (ledger.Swept{Dropped: swept.Dropped}) {
@@ -179,18 +172,20 @@ func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
 func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var refs []workflow.Ref
 	var errs []error
-	for cursor := ""; ; {
-		found, next, err := r.Records.Due(ctx, r.Now().AddDate(100, 0, 0), cursor)
+	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		for _, d := range found {
-			if c := course(d); c != nil && c.InProgress() {
-				refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
-			}
-		}
-		if cursor = next; cursor == "" {
-			return refs, errors.Join(errs...)
+		if c := course(d); err == nil && c != nil && c.InProgress() {
+			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
 		}
 	}
+	return refs, errors.Join(errs...)
+}
+
+// due reads all that is due at before.
+func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due, error] {
+	return pages.All(ctx, func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+		return r.Records.Due(ctx, before, cursor)
+	})
 }
 
 func course(d ledger.Due) *lifecycle.Course {
@@ -236,7 +231,7 @@ func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Chang
 	return err
 }
 
-func due(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
+func isDue(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
 
 func (r *Reaper) start(now time.Time) lifecycle.Start {
 	return lifecycle.Start{ID: r.NewID(), Now: now, Timeout: r.OperationTimeout, Own: true}
@@ -247,7 +242,7 @@ func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Ti
 	var err error
 	var count *int
 	switch {
-	case !due(i.Course, now):
+	case !isDue(i.Course, now):
 		return nil
 	case i.InProgress():
 		count = report.redriven(i.Course, now)
@@ -274,7 +269,7 @@ func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time
 	var err error
 	var count *int
 	switch {
-	case !due(b.Course, now):
+	case !isDue(b.Course, now):
 		return nil
 	case b.InProgress():
 		count = report.redriven(b.Course, now)

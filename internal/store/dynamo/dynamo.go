@@ -27,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/store"
 )
 
@@ -78,7 +79,7 @@ var _ store.Store = (*Store)(nil)
 // New makes a store over a table that exists. It calls nothing.
 func New(client API, table string, o Options) *Store {
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = pause.For
 	}
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64

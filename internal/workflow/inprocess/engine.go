@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -44,7 +45,7 @@ var ErrClosed = errors.New("workflow engine is closed")
 // New makes an engine that calls step.
 func New(step workflow.Step, o Options) *Engine {
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = pause.For
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -140,15 +141,4 @@ func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) 
 		}
 	}()
 	return e.step(e.ctx, ref)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

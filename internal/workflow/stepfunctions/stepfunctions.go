@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -64,7 +65,7 @@ var _ workflow.Engine = (*Engine)(nil)
 // New makes an engine. It calls nothing.
 func New(starter Starter, invoker Invoker, o Options) *Engine {
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = pause.For
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -177,15 +178,4 @@ func checkName(name string) error {
 		return fmt.Errorf("execution name %q is not of 1 to 80 letters, digits, '-' and '_'", name)
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

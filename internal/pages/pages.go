@@ -1,0 +1,38 @@
+// Package pages walks listings that are read page by page.
+package pages
+
+import (
+	"context"
+	"iter"
+)
+
+// All reads a listing to its end and gives its items one by one. Read gets an
+// empty cursor for the first page, then the next of the last; an empty next is
+// the end. Read may give an error beside a page: it is yielded after the page's
+// items, and whoever ranges on gets the following page, if next names one. A
+// context that has ended ends the walk with its error, between two pages.
+func All[T any](ctx context.Context, read func(ctx context.Context, cursor string) (page []T, next string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		for cursor := ""; ; {
+			page, next, err := read(ctx, cursor)
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if err != nil && !yield(none, err) {
+				return
+			}
+			// A page that failed and names itself as the next one would be read
+			// for ever.
+			if next == "" || err != nil && next == cursor {
+				return
+			}
+			if cursor = next; ctx.Err() != nil {
+				yield(none, ctx.Err())
+				return
+			}
+		}
+	}
+}

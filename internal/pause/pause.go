@@ -1,0 +1,19 @@
+// Package pause waits, and no longer than a context allows.
+package pause
+
+import (
+	"context"
+	"time"
+)
+
+// For waits for a time, or until the context ends: then it gives its error.
+func For(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
