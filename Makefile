@@ -36,14 +36,15 @@ run: build ## run the broker on this machine, no cloud account needed
 	bin/longshore serve --listen $(LISTEN) --data $(DATA)
 
 .PHONY: test
-test: lint validate emulator functions $(CDK)/installed ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
-	@$(call histories,$(GO) test -v ./internal/crashtest) # whole: the race detector sees a part of it
-	@localstack/beside.sh $(GO) test -race -timeout 15m ./...
-	cd bench && $(GO) test ./small # what the kit says of a broker that is not ours
+test: ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
+	@GO=$(GO) .ci/test
 
 .PHONY: test-deployed
 test-deployed: functions $(CDK)/installed ## the tests of the deployed broker alone, on an emulated AWS of their own
 	@localstack/suite.sh
+
+.PHONY: tools
+tools: emulator $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -82,6 +83,10 @@ histories = out=$$(mktemp); status=0; \
   $(1) > $$out 2>&1 || status=$$?; \
   [ $$status = 0 ] || grep -v 'histories [0-9]*, faults' $$out; \
   sed -n 's/.*\(histories [0-9]*, faults .*\)/\1/p' $$out; rm -f $$out; exit $$status
+
+.PHONY: histories
+histories: ## crash the broker at any effect, the same histories each time; the race detector sees a part of them
+	@$(call histories,$(GO) test -v ./internal/crashtest)
 
 # Other histories each time.
 .PHONY: soak
