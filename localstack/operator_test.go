@@ -132,7 +132,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := kms.New(client, *made.KeyMetadata.Arn)
-	records := ledger.New(c.records(), "000000000000", emulator.Config(t).Region, func() string { return id("test") })
+	records := ledger.New(c.records(), func() string { return id("test") })
 	key := lifecycle.Key{Platform: "default", Instance: instance, Binding: binding}
 	b, err := records.Binding(t.Context(), key, time.Now())
 	if err == nil {
@@ -220,7 +220,7 @@ func TestStraysAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := ledger.New(newCloud(t).records(), "000000000000", cfg.Region, func() string { return id("test") })
+	records := ledger.New(newCloud(t).records(), func() string { return id("test") })
 	longshore(t, "reaper", "resume") // whatever it may have made of the other tests
 	tags := provider.Tags{Platform: "default", Instance: id("stray"), Incarnation: "lost"}
 	stray := demo.Thing{

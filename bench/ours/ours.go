@@ -34,7 +34,7 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
 	b := broker.New(broker.Options{
-		Records: ledger.New(s, "local", "local", id), Catalog: offered, Vault: key, Engine: idle{},
+		Records: ledger.New(s, id), Catalog: offered, Vault: key, Engine: idle{},
 		Now: now, NewID: id, NewSecret: secret, Log: log,
 		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
 	})

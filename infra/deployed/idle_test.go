@@ -187,7 +187,7 @@ func TestIdleReadsWhatTheBrokerWrites(t *testing.T) {
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	name := dynamotest.NewTable(t, client)
 	commits := 0
-	l := ledger.New(dynamo.New(client, name, dynamo.Options{}), "111122223333", "us-east-1", func() string {
+	l := ledger.New(dynamo.New(client, name, dynamo.Options{}), func() string {
 		commits++
 		return fmt.Sprintf("commit-%d", commits)
 	})

@@ -82,7 +82,7 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 		return nil, fmt.Errorf("stack %q does not say where its table, its key and its state machine are: deploy it by this version", stack)
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
-	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), parts[4], parts[3], newID)
+	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
 	things, err := parameters.New(ssm.NewFromConfig(cfg), DemoPrefix(stack))
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 		f.close()
 		return nil, nil, err
 	}
-	records := ledger.New(f.records, account, region, newID)
+	records := ledger.New(f.records, newID)
 	console := newConsole(records, offered, f.vault, embeddedDeployment, holdings(things), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }

@@ -106,7 +106,7 @@ func (d Deployed) required(names ...string) (map[string]string, error) {
 
 func (d Deployed) ledger(table string) *ledger.Ledger {
 	store := dynamo.New(dynamodb.NewFromConfig(d.Config), table, dynamo.Options{})
-	return ledger.New(store, d.Getenv("AWS_ACCOUNT_ID"), d.Config.Region, newID)
+	return ledger.New(store, newID)
 }
 
 // API is the handler of functions/api. It may touch neither the things of

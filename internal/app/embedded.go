@@ -57,8 +57,6 @@ const (
 	hardTimeout      = time.Minute
 	// sweepEvery is how often the reaper looks.
 	sweepEvery = 5 * time.Second
-	// Where its things are.
-	account, region = "local", "local"
 	// What its records say whose they are.
 	embeddedDeployment = "embedded"
 )
@@ -110,7 +108,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	}
 	made := demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})
 	holds := map[string]provider.Inventory{ProviderDemo: made}
-	records := ledger.New(e.folder.records, account, region, newID)
+	records := ledger.New(e.folder.records, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
 		Providers: map[string]provider.Provider{ProviderDemo: made},

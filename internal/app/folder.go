@@ -196,7 +196,7 @@ func (f *folder) prove() error {
 
 // sealed counts what is sealed in the records, and what of it opens.
 func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
-	all, err := ledger.New(f.records, account, region, newID).Scan(ctx)
+	all, err := ledger.New(f.records, newID).Scan(ctx)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -59,7 +59,7 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 		b, err = b.Succeed(at, seal(key, vault.Grant))
 	}
 	if err == nil {
-		err = ledger.New(f.records, account, region, newID).Commit(t.Context(), ledger.PutInstance(i), ledger.PutBinding(b))
+		err = ledger.New(f.records, newID).Commit(t.Context(), ledger.PutInstance(i), ledger.PutBinding(b))
 	}
 	if err != nil {
 		t.Fatal(err)

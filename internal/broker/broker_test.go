@@ -89,7 +89,7 @@ func newDesk(t *testing.T) *desk {
 			}
 		}
 	}
-	d.records = ledger.New(s, "account", "region", d.id)
+	d.records = ledger.New(s, d.id)
 	d.Broker = broker.New(broker.Options{
 		Records: d.records, Catalog: offered, Vault: key, Engine: d, Now: d.now, NewID: d.id,
 		NewSecret: func() []byte { return make([]byte, 32) }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -142,7 +142,7 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			o := short(d)
-			o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, "account", "region", d.id)
+			o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, d.id)
 			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
 				Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
 			})
@@ -191,7 +191,7 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			o := short(d)
-			o.Records = ledger.New(&stuck{Store: d.store}, "account", "region", d.id)
+			o.Records = ledger.New(&stuck{Store: d.store}, d.id)
 			if err := ask(t.Context(), d, broker.New(o)); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v", err)
 			}

@@ -140,7 +140,7 @@ func (w *world) begin() {
 		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, w.serial)
 	}
 	log := slog.New(slog.NewTextHandler(&w.log, nil))
-	w.ledger = ledger.New(crashing{w.records, w}, "account", "region", id)
+	w.ledger = ledger.New(crashing{w.records, w}, id)
 	w.broker = broker.New(broker.Options{
 		Records: w.brokersRecords(), Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: id, Log: log,
 		NewSecret:       func() []byte { return []byte(canary + strings.Repeat("x", 32-len(canary))) },

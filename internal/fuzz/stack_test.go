@@ -88,7 +88,7 @@ func (s *stack) build() *stack {
 		s.serial++
 		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
 	}
-	s.ledger = ledger.New(s.records, "account", "region", newID)
+	s.ledger = ledger.New(s.records, newID)
 	s.demo = demo.New(s.things, demo.Options{Delay: 3 * time.Second, Now: now})
 	s.worker = worker.New(worker.Options{
 		Records: s.ledger, Vault: parts().vault, Plans: parts().offered, Now: now, NewID: newID, Log: log,

@@ -93,7 +93,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 			if err != nil {
 				return fmt.Errorf("encoding record %q: %w", c.key.Sort, err)
 			}
-			r.Writer, r.Schema, r.Account, r.Region = writer, Schema, l.account, l.region
+			r.Writer, r.Schema = writer, Schema
 			r.Due, r.Expires, r.Body = c.due, c.expire, body
 			mine = r
 		}

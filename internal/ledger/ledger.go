@@ -38,17 +38,15 @@ var ErrConflict = store.ErrConflict
 // A Ledger reads and writes the records. It has no state of its own but what it
 // can do without.
 type Ledger struct {
-	memory  memory
-	store   store.Store
-	account string
-	region  string
-	newID   func() string
+	memory memory
+	store  store.Store
+	newID  func() string
 }
 
-// New makes a ledger. Account and region are stamped on every record; newID
-// gives a different string at each call, naming a commit.
-func New(s store.Store, account, region string, newID func() string) *Ledger {
-	return &Ledger{store: s, account: account, region: region, newID: newID}
+// New makes a ledger. NewID gives a different string at each call, naming a
+// commit.
+func New(s store.Store, newID func() string) *Ledger {
+	return &Ledger{store: s, newID: newID}
 }
 
 // Instance reads an instance; what was never recorded has state Absent and

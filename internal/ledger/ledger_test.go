@@ -40,7 +40,7 @@ func newStore(t *testing.T) store.Store {
 func over(s store.Store) *ledger.Ledger {
 	var mu sync.Mutex
 	n := 0
-	return ledger.New(s, "account", "region", func() string {
+	return ledger.New(s, func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
@@ -261,7 +261,7 @@ func TestCommitsThatGoWrong(t *testing.T) {
 			if err := over(s).Commit(context.Background(), put(0)); err != nil {
 				t.Fatal(err)
 			}
-			err := ledger.New(tc.store(s), "a", "r", func() string { return "mine" }).Commit(context.Background(), put(tc.version))
+			err := ledger.New(tc.store(s), func() string { return "mine" }).Commit(context.Background(), put(tc.version))
 			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
 			}

@@ -34,7 +34,7 @@ func begun(t *testing.T, l *ledger.Ledger) lifecycle.Instance {
 // no other.
 func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	s := newStore(t)
-	mine, other := over(s), ledger.New(s, "account", "region", func() string { return "other" })
+	mine, other := over(s), ledger.New(s, func() string { return "other" })
 	begun(t, mine)
 	read := func() lifecycle.Instance {
 		t.Helper()

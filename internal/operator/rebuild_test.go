@@ -47,7 +47,7 @@ func newSite(t *testing.T, things *demotest.Memory) *site {
 		t.Fatal(err)
 	}
 	s := &site{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), offered: offered, things: things}
-	s.ledger = ledger.New(memory.New(), "account", "region", s.id)
+	s.ledger = ledger.New(memory.New(), s.id)
 	s.sealsWith(local(t, 0))
 	return s
 }

@@ -156,10 +156,10 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 		a.patience, loud = 100*time.Millisecond, quiet
 	}
 	for range processes {
-		records := ledger.New(s, "account", "region", rand.Text)
+		records := ledger.New(s, rand.Text)
 		ofSteps := records
 		if f.steps != nil {
-			ofSteps = ledger.New(f.steps(s), "account", "region", rand.Text)
+			ofSteps = ledger.New(f.steps(s), rand.Text)
 		}
 		steps := worker.New(worker.Options{
 			Records: ofSteps, Vault: key, Plans: offered(), Providers: map[string]provider.Provider{"quick": a.cloud},

@@ -61,7 +61,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	t.Cleanup(func() { _ = records.Close() })
 	m := &metered{Store: records}
 	s := &scene{T: t, now: epoch}
-	s.records = &counted{Ledger: ledger.New(m, "account", "region", s.id)}
+	s.records = &counted{Ledger: ledger.New(m, s.id)}
 
 	sweep := func() (calls, read int) {
 		m.calls, m.records = 0, 0
@@ -114,7 +114,7 @@ func newTable(t *testing.T) (*scene, *metered) {
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	m := &metered{Store: dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{})}
 	s := &scene{T: t, now: epoch}
-	s.records = &counted{Ledger: ledger.New(m, "account", "region", s.id)}
+	s.records = &counted{Ledger: ledger.New(m, s.id)}
 	return s, m
 }
 

@@ -59,7 +59,7 @@ func newScene(t *testing.T) *scene {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	out := &scene{T: t, now: epoch}
-	out.records = &counted{Ledger: ledger.New(s, "account", "region", out.id)}
+	out.records = &counted{Ledger: ledger.New(s, out.id)}
 	return out
 }
 

@@ -31,8 +31,6 @@ type Record struct {
 	Writer string
 	// Schema is the version of the body's encoding.
 	Schema int
-	// Account and Region are where the record's things live.
-	Account, Region string
 	// Due puts the record into the index of what is due; zero leaves it out.
 	// Kept in UTC to the millisecond; what is finer is cut off. A store that by
 	// itself drops what has expired may leave out what is due no sooner than

@@ -65,7 +65,7 @@ func CheckChanges(changes []Change) error {
 			if len(r.Body) > MaxBody {
 				return Invalidf("body of record %q of %q has %d bytes, at most %d", r.Sort, r.Partition, len(r.Body), MaxBody)
 			}
-			if err := checkText(r.Writer, r.Account, r.Region); err != nil {
+			if err := checkText(r.Writer); err != nil {
 				return err
 			}
 		default:

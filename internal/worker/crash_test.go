@@ -181,13 +181,13 @@ func (w *world) log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Disc
 
 // ledgerOver is a ledger over another store.
 func ledgerOver(w *world, s store.Store) *ledger.Ledger {
-	return ledger.New(s, "account", "region", w.id)
+	return ledger.New(s, w.id)
 }
 
 // quietLedger writes without effects, for tests with several goroutines.
 func quietLedger(w *world) *ledger.Ledger { return ledgerOver(w, w.records) }
 
-func (w *world) ledger() *ledger.Ledger { return ledger.New(w, "account", "region", w.id) }
+func (w *world) ledger() *ledger.Ledger { return ledger.New(w, w.id) }
 
 func (w *world) broker() *broker.Broker {
 	return broker.New(broker.Options{

@@ -103,7 +103,7 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 		ofSteps = f.steps(records)
 	}
 	o := worker.Options{
-		Records: ledger.New(ofSteps, "account", "region", rand.Text), Vault: key, Plans: offered(), Now: now, NewID: rand.Text, Log: quiet,
+		Records: ledger.New(ofSteps, rand.Text), Vault: key, Plans: offered(), Now: now, NewID: rand.Text, Log: quiet,
 		Providers:   map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}), slow: slow}},
 		CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout,
 	}
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	}
 	engine := inprocess.New(step, inprocess.Options{Log: quiet})
 	t.Cleanup(engine.Close)
-	var kept broker.Records = ledger.New(records, "account", "region", rand.Text)
+	var kept broker.Records = ledger.New(records, rand.Text)
 	if f.records != nil {
 		kept = f.records(kept)
 	}
@@ -131,7 +131,7 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 		t.Fatal(err)
 	}
 	w.sweep(reaper.New(reaper.Options{
-		Records: ledger.New(records, "account", "region", rand.Text), Start: engine.Start, Now: now, NewID: operationID, OperationTimeout: 24 * time.Hour, Log: quiet,
+		Records: ledger.New(records, rand.Text), Start: engine.Start, Now: now, NewID: operationID, OperationTimeout: 24 * time.Hour, Log: quiet,
 	}))
 	return w
 }

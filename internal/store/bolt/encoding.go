@@ -52,8 +52,6 @@ type envelope struct {
 	Version int64  `json:"version"`
 	Writer  string `json:"writer,omitempty"`
 	Schema  int    `json:"schema,omitempty"`
-	Account string `json:"account,omitempty"`
-	Region  string `json:"region,omitempty"`
 	Due     *int64 `json:"due,omitempty"`     // milliseconds since 1970
 	Expires *int64 `json:"expires,omitempty"` // seconds since 1970
 }
@@ -76,7 +74,7 @@ func checksum(parts ...[]byte) uint64 {
 }
 
 func encode(key []byte, r store.Record) ([]byte, error) {
-	e := envelope{Version: r.Version, Writer: r.Writer, Schema: r.Schema, Account: r.Account, Region: r.Region}
+	e := envelope{Version: r.Version, Writer: r.Writer, Schema: r.Schema}
 	if due, ok := milliseconds(r.Due); ok {
 		e.Due = &due
 	}
@@ -114,7 +112,7 @@ func decode(key, value []byte) (store.Record, error) {
 		return store.Record{}, damaged("record %q of %q has no readable envelope", k.Sort, k.Partition)
 	}
 	r := store.Record{
-		Key: k, Version: e.Version, Writer: e.Writer, Schema: e.Schema, Account: e.Account, Region: e.Region,
+		Key: k, Version: e.Version, Writer: e.Writer, Schema: e.Schema,
 		Body: bytes.Clone(rest[length:]),
 	}
 	if e.Due != nil {

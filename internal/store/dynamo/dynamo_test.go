@@ -468,6 +468,27 @@ func TestForeignItems(t *testing.T) {
 	}
 }
 
+// An item of an earlier program says where its things are: nobody reads that.
+func TestItemsOfEarlierPrograms(t *testing.T) {
+	s := newStand(t)
+	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	item := map[string]types.AttributeValue{
+		dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text("s"), dynamo.AttributeWriter: text("w"),
+		dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1"}, "account": text("111122223333"), "region": text("eu-central-1"),
+	}
+	client := dynamodb.NewFromConfig(emulator.Config(t))
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Get(t.Context(), store.Key{Partition: "p", Sort: "s"})
+	if err != nil || r.Writer != "w" || r.Version != 1 {
+		t.Fatalf("read %+v: %v", r, err)
+	}
+	if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+		t.Error(err)
+	}
+}
+
 // The emulator is always consistent, so only what is asked for can be seen.
 func TestConsistentReads(t *testing.T) {
 	s := newStand(t)

@@ -29,10 +29,8 @@ func itemKey(k store.Key) item {
 func encode(r store.Record) item {
 	i := itemKey(r.Key)
 	i[AttributeVersion] = number(r.Version)
-	for name, s := range map[string]string{AttributeWriter: r.Writer, AttributeAccount: r.Account, AttributeRegion: r.Region} {
-		if s != "" {
-			i[name] = text(s)
-		}
+	if r.Writer != "" {
+		i[AttributeWriter] = text(r.Writer)
 	}
 	if r.Schema != 0 {
 		i[AttributeSchema] = number(int64(r.Schema))
@@ -136,10 +134,7 @@ func decodeKey(i item) (store.Key, error) {
 
 func decode(i item) (store.Record, error) {
 	in := reader{item: i}
-	r := store.Record{
-		Key: in.key(), Writer: in.text(AttributeWriter), Account: in.text(AttributeAccount), Region: in.text(AttributeRegion),
-		Body: in.bytes(AttributeBody),
-	}
+	r := store.Record{Key: in.key(), Writer: in.text(AttributeWriter), Body: in.bytes(AttributeBody)}
 	var ok bool
 	if r.Version, ok = in.number(AttributeVersion); !ok {
 		in.fail(AttributeVersion, "is missing")

@@ -168,8 +168,6 @@ func fixture(partition, sort string) store.Record {
 		Key:     store.Key{Partition: partition, Sort: sort},
 		Writer:  "writer of " + sort,
 		Schema:  7,
-		Account: "111122223333",
-		Region:  "eu-central-1",
 		Due:     due,
 		Expires: due.Truncate(time.Second).Add(time.Hour),
 		Body:    bytes.Repeat([]byte(sort), 10),

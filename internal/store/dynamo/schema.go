@@ -10,8 +10,6 @@ const (
 	AttributeVersion   = "version"
 	AttributeWriter    = "writer"
 	AttributeSchema    = "schema"
-	AttributeAccount   = "account"
-	AttributeRegion    = "region"
 	AttributeBody      = "body"
 	// AttributeDue is a number of milliseconds since 1970.
 	AttributeDue = "due"

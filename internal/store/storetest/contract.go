@@ -131,8 +131,6 @@ func testInvalid(t *testing.T, h *Harness) {
 		"PartitionNotText":   {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Partition = "\xff" })}},
 		"SortNotText":        {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Sort = "\xc3" })}},
 		"WriterNotText":      {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Writer = "\xff" })}},
-		"AccountNotText":     {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Account = "\xff" })}},
-		"RegionNotText":      {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Region = "\xff" })}},
 		"UnknownAction":      {"there are three actions", []store.Change{{Action: 99, Record: resting(key("partition", "bad"))}}},
 		"InvalidAndConflict": {"what cannot be right is not worth reading again for", []store.Change{store.Check(stored.Key, 9), store.Check(key("partition", ""), 0)}},
 	}

@@ -27,12 +27,10 @@ func key(partition, sort string) store.Key { return store.Key{Partition: partiti
 // field that is zero, and no two fields are alike.
 func fixture(k store.Key) store.Record {
 	return store.Record{
-		Key:     k,
-		Writer:  "writer <of> \"" + k.Sort + "\" & \u2028 ü",
-		Schema:  7,
-		Account: "111122223333",
-		Region:  "eu-central-1",
-		Due:     due,
+		Key:    k,
+		Writer: "writer <of> \"" + k.Sort + "\" & \u2028 ü",
+		Schema: 7,
+		Due:    due,
 		// So late that no store drops it while the test runs.
 		Expires: time.Date(2999, time.December, 31, 23, 59, 58, 0, time.UTC),
 		Body:    body(256),
@@ -60,7 +58,6 @@ func resting(k store.Key) store.Record {
 func changed(r store.Record) store.Record {
 	r.Writer = "the next writer"
 	r.Schema++
-	r.Account, r.Region = "444455556666", "ap-southeast-2"
 	if !r.Due.IsZero() {
 		r.Due = r.Due.Add(time.Hour)
 	}

@@ -291,8 +291,8 @@ func (m *memory) apply(changes []store.Change) {
 			r.Body = slices.Clone(r.Body)
 		}
 		switch m.mutant {
-		case "ForgetsRegion":
-			r.Region = ""
+		case "ForgetsSchema":
+			r.Schema = 0
 		case "KeepsOldWriter":
 			if old, ok := m.records[r.Key]; ok {
 				r.Writer = old.Writer
@@ -330,7 +330,7 @@ func (m *memory) valid(changes []store.Change) bool {
 			return false
 		}
 		seen[r.Key] = true
-		if c.Action == store.ActionPut && (len(r.Body) > largest || !validText(r.Writer, r.Account, r.Region)) {
+		if c.Action == store.ActionPut && (len(r.Body) > largest || !validText(r.Writer)) {
 			return false
 		}
 	}

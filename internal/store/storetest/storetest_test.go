@@ -66,7 +66,7 @@ func TestMutants(t *testing.T) {
 		"TakesTooMany":         {"a commit may have a change too many", "Contract/Invalid"},
 		"TakesTwice":           {"a record may be changed twice at once", "Contract/Invalid"},
 		"IgnoresContext":       {"a call goes on after its context", "Contract/Context"},
-		"ForgetsRegion":        {"a field is not kept", "Records/RoundTrip"},
+		"ForgetsSchema":        {"a field is not kept", "Records/RoundTrip"},
 		"KeepsOldWriter":       {"a field is not replaced", "Records/RoundTrip"},
 		"ForgetsWhenReopened":  {"nothing is durable", "Records/Reopened"},
 		"KeepsTheCallersBody":  {"the caller's slice is stored", "Records/NotAliased"},
