@@ -1,11 +1,11 @@
-// Package offerings embeds the offering files that ship with the broker, one
-// YAML file for each offering. What they mean, and whether they are right, is
-// the catalog package's.
+// Package offerings embeds the offerings that ship with the broker, a folder
+// for each: offering.yaml, and beside it what its provider reads. What they
+// mean, and whether they are right, is the catalog package's.
 package offerings
 
 import "embed"
 
-// FS holds the shipped offering files at its root.
+// FS holds the folders of the shipped offerings at its root.
 //
-//go:embed *.yaml
+//go:embed */*
 var FS embed.FS

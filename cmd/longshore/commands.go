@@ -95,7 +95,7 @@ Settings from the environment:
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, the demo's things")
-	c.Flags().StringVar(&s.Offerings, "offerings", "", "`DIR` of your own offering files, beside the shipped ones")
+	c.Flags().StringVar(&s.Offerings, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
 	return c
 }

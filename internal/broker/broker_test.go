@@ -46,7 +46,7 @@ type desk struct {
 }
 
 // either is an offering whose instances and bindings may be answered now or later.
-var either = catalog.Source{Name: "either", FS: fstest.MapFS{"either.yaml": {Data: []byte(`
+var either = catalog.Source{Name: "either", FS: fstest.MapFS{"either/offering.yaml": {Data: []byte(`
 id: 31e9f4e2-9d0c-4a55-8d0d-6d9a1f1f7d01
 name: either
 description: Now or later

@@ -20,7 +20,7 @@ func TestDocumentedFile(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "docs", FS: fstest.MapFS{"cache.yaml": {Data: []byte(file)}}})
+	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("---\n...\n---\n")
 	f.Add("id: \x00\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := load(map[string]string{"a.yaml": text})
+		c, err := load(map[string]string{"a/offering.yaml": text})
 		var problems catalog.Problems
 		switch {
 		case err == nil && c == nil, err != nil && c != nil:
@@ -59,7 +59,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`"propertyNames": {"format": "uri"}, "patternProperties": {"": {"not": {}}}`, `{"":null}`)
 	f.Fuzz(func(t *testing.T, schema, params string) {
 		for _, draft := range []string{draft04, draft20} {
-			c, err := load(map[string]string{"a.yaml": offeringWith(draft, schema)})
+			c, err := load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)})
 			if err != nil {
 				continue
 			}

@@ -12,12 +12,12 @@ import (
 func TestLoadHidesTheClientSecret(t *testing.T) {
 	const secret = "canary-5b2f"
 	client := "dashboard_client:\n  id: [" + secret + "]\n  secret: " + secret + "\n  redirect_ur: " + secret + "\n"
-	_, err := load(map[string]string{"a.yaml": sound + client})
+	_, err := load(map[string]string{"a/offering.yaml": sound + client})
 	if err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("a file's secret must not reach an error: Load(...): %v", err)
 	}
 
-	c, err := load(map[string]string{"a.yaml": sound + "dashboard_client: {id: client, secret: " + secret + ", redirect_uri: \"https://example.com\"}\n"})
+	c, err := load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret + ", redirect_uri: \"https://example.com\"}\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ plans:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a.yaml": tc.text})
+			c, err := load(map[string]string{"a/offering.yaml": tc.text})
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}

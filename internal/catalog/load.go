@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +18,13 @@ import (
 // enough to read it whole.
 const maxFile = 1 << 20
 
-// A Source is a folder of offering files. Every *.yaml and *.yml file at its
-// root is one offering; other files, hidden files and folders are left alone,
-// so that what a provider needs can stand beside.
+// OfferingFile is the file of an offering, in the offering's own folder. What
+// else stands there is the provider's to read.
+const OfferingFile = "offering.yaml"
+
+// A Source is a folder of offerings, each of which is a folder with an
+// OfferingFile in it; or it is the one folder of an offering itself. Names that
+// begin with a dot are left alone.
 type Source struct {
 	// Name is the folder as problems show it.
 	Name string
@@ -45,14 +48,18 @@ func Load(providers []string, sources ...Source) (*Catalog, error) {
 	)
 	for _, source := range sources {
 		files = append(files, source.Name)
-		names, err := offeringFiles(source.FS)
+		names, misplaced, err := offeringFiles(source)
+		for _, m := range misplaced {
+			files = append(files, m.File)
+		}
+		problems = append(problems, misplaced...)
 		switch {
 		case err != nil:
 			problems = append(problems, Problem{File: source.Name,
 				What: "the folder cannot be read: " + err.Error(), Remedy: "check that it exists and may be read"})
-		case len(names) == 0:
+		case len(names)+len(misplaced) == 0:
 			problems = append(problems, Problem{File: source.Name,
-				What: "the folder holds no offering", Remedy: "add a .yaml file for each offering"})
+				What: "the folder holds no offering", Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
 		}
 		for _, name := range names {
 			r := &reader{file: path.Join(source.Name, name), providers: providers, schemas: schemas, broken: map[*yaml.Node]bool{}}
@@ -74,22 +81,36 @@ func Load(providers []string, sources ...Source) (*Catalog, error) {
 	return assemble(drafts), nil
 }
 
-// offeringFiles names the offering files of a folder, sorted.
-func offeringFiles(folder fs.FS) ([]string, error) {
-	entries, err := fs.ReadDir(folder, ".")
+// offeringFiles names the offering files of a folder, sorted, and what looks
+// like one in a place where none is read.
+func offeringFiles(source Source) (names []string, misplaced []Problem, err error) {
+	if isFile(source.FS, OfferingFile) {
+		return []string{OfferingFile}, nil, nil
+	}
+	entries, err := fs.ReadDir(source.FS, ".")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var names []string
 	for _, e := range entries {
-		extension := strings.ToLower(path.Ext(e.Name()))
-		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || extension != ".yaml" && extension != ".yml" {
-			continue
+		name, extension := e.Name(), path.Ext(e.Name())
+		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
+		case strings.HasPrefix(name, "."):
+		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
+			names = append(names, path.Join(name, OfferingFile))
+		case err == nil && info.IsDir():
+			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
+				Remedy: "add one, or move the folder elsewhere"})
+		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
+			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
+				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
 		}
-		names = append(names, e.Name())
 	}
-	slices.Sort(names)
-	return names, nil
+	return names, misplaced, nil
+}
+
+func isFile(folder fs.FS, name string) bool {
+	info, err := fs.Stat(folder, name)
+	return err == nil && !info.IsDir()
 }
 
 // parse reads a file's one document.
@@ -115,7 +136,7 @@ func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	err = decoder.Decode(&document)
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && isEmpty(&document):
-		r.problem(1, "the file is empty", "write an offering into it, or remove it")
+		r.problem(1, "the file is empty", "write an offering into it, or remove its folder")
 		return nil, false
 	case err != nil:
 		r.syntax(data, err)
@@ -124,7 +145,7 @@ func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	err = decoder.Decode(&next)
 	switch {
 	case err == nil:
-		r.problem(next.Line, "the file holds several documents", "put each offering into a file of its own")
+		r.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
 		return nil, false
 	case !errors.Is(err, io.EOF):
 		r.syntax(data, err)

@@ -94,7 +94,7 @@ func problemsOf(t *testing.T, reason string, err error, want []found) []found {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	in := func(line int, about string) found { return found{"offerings/a.yaml", line, about} }
+	in := func(line int, about string) found { return found{"offerings/a/offering.yaml", line, about} }
 	schema := func(lines ...string) string {
 		return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n          " +
 			strings.Join(lines, "\n          ")})
@@ -402,17 +402,17 @@ func TestLoadRefuses(t *testing.T) {
 		"PlanNamesNotUnique": {
 			reason: "CAT-04: plan names are unique within their offering.",
 			text:   spoil(map[int]string{12: "  name: small"}),
-			want:   []found{in(12, "offerings/a.yaml:9")},
+			want:   []found{in(12, "offerings/a/offering.yaml:9")},
 		},
 		"PlanIDsNotUnique": {
 			reason: "CAT-04: plan ids are unique.",
 			text:   spoil(map[int]string{11: "- id: plan-1"}),
-			want:   []found{in(11, "offerings/a.yaml:8")},
+			want:   []found{in(11, "offerings/a/offering.yaml:8")},
 		},
 		"OfferingIDIsPlanID": {
 			reason: "CAT-04: an offering's id is no plan's id.",
 			text:   spoil(map[int]string{11: "- id: offering-1"}),
-			want:   []found{in(11, "offerings/a.yaml:1")},
+			want:   []found{in(11, "offerings/a/offering.yaml:1")},
 		},
 		"AliasOfItself": {
 			reason: "An alias within its own anchor has no end.",
@@ -429,7 +429,7 @@ func TestLoadRefuses(t *testing.T) {
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a.yaml": tc.text})
+			c, err := load(map[string]string{"a/offering.yaml": tc.text})
 			if c != nil {
 				t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
 			}

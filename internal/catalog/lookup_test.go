@@ -10,8 +10,8 @@ import (
 
 func TestLookups(t *testing.T) {
 	c, err := load(map[string]string{
-		"a.yaml": sound,
-		"b.yml":  "{id: offering-2, name: two, description: d, provider: demo, bindable: false, plans: [{id: plan-3, name: small, description: d}]}",
+		"a/offering.yaml": sound,
+		"b/offering.yaml": "{id: offering-2, name: two, description: d, provider: demo, bindable: false, plans: [{id: plan-3, name: small, description: d}]}",
 	})
 	if err != nil {
 		t.Fatal(err)

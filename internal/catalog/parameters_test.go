@@ -25,7 +25,7 @@ const (
 // draft and its braces, for provision, update and bind.
 func with(t testing.TB, draft, schema string) *catalog.Catalog {
 	t.Helper()
-	c, err := load(map[string]string{"a.yaml": offeringWith(draft, schema)})
+	c, err := load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestCheckPicksTheSchema(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a.yaml": tc.text})
+			c, err := load(map[string]string{"a/offering.yaml": tc.text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestCheckResult(t *testing.T) {
 			if len(parts) > 0 {
 				schemas = `, "schemas": {"service_instance": {` + strings.Join(parts, ", ") + `}}`
 			}
-			c, err := load(map[string]string{"a.yaml": `{"id": "o", "name": "one", "description": "d", "provider": "demo", "bindable": true,
+			c, err := load(map[string]string{"a/offering.yaml": `{"id": "o", "name": "one", "description": "d", "provider": "demo", "bindable": true,
 				"plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`})
 			if err != nil {
 				t.Fatal(err)

@@ -25,37 +25,42 @@ func TestLoadSources(t *testing.T) {
 		"EmptyFolder": {
 			reason: "An operator who names a folder means it to hold something; each is judged by itself.",
 			sources: []catalog.Source{
-				{Name: "shipped", FS: folder(map[string]string{"a.yaml": sound})},
-				{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", "sub/b.yaml": other})},
+				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
+				{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
 			},
 			want: []found{{"mine", 0, "no offering"}},
 		},
+		"Misplaced": {
+			reason:  "What looks like an offering and would not be read is told of, and where it belongs.",
+			sources: []catalog.Source{{Name: "mine", FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
+			want:    []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml"}},
+		},
 		"TooLargeFile": {
 			reason:  "A file beyond any real one is not read into memory.",
-			sources: []catalog.Source{{Name: "mine", FS: folder(map[string]string{"a.yml": strings.Repeat("#", 1<<20+1)})}},
-			want:    []found{{"mine/a.yml", 1, "larger"}},
+			sources: []catalog.Source{{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
+			want:    []found{{"mine/a/offering.yaml", 1, "larger"}},
 		},
 		"UniqueAcrossSources": {
 			reason: "CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.",
 			sources: []catalog.Source{
-				{Name: "shipped", FS: folder(map[string]string{"a.yaml": sound + client})},
+				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
 				{Name: "mine", FS: folder(map[string]string{
-					"a.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
-					"b.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7", "name: nine", "name: one").Replace(other),
+					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
+					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7", "name: nine", "name: one").Replace(other),
 				})},
 			},
 			want: []found{
-				{"mine/a.yaml", 1, "shipped/a.yaml:1"}, {"mine/a.yaml", 14, "shipped/a.yaml:14"},
-				{"mine/b.yaml", 1, "shipped/a.yaml:8"}, {"mine/b.yaml", 2, "shipped/a.yaml:2"}, {"mine/b.yaml", 8, "shipped/a.yaml:11"},
+				{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"}, {"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
+				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"}, {"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
 			},
 		},
 		"OrderOfSources": {
 			reason: "Problems come in the order of the sources, then of files, then of lines.",
 			sources: []catalog.Source{
-				{Name: "z", FS: folder(map[string]string{"b.yml": spoil(map[int]string{2: "name: A", 1: "id: 5"}), "a.yaml": "{"})},
-				{Name: "a", FS: folder(map[string]string{"a.yaml": "[]"})},
+				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}), "a/offering.yaml": "{"})},
+				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 			},
-			want: []found{{"z/a.yaml", 1, "not YAML"}, {"z/b.yml", 1, "id"}, {"z/b.yml", 2, "name"}, {"a/a.yaml", 1, "mapping"}},
+			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}, {"a/a/offering.yaml", 1, "mapping"}},
 		},
 	}
 	for name, tc := range cases {
@@ -65,5 +70,21 @@ func TestLoadSources(t *testing.T) {
 				t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// What stands beside an offering is its provider's, whatever its name; the
+// folder of one offering is a source too.
+func TestLoadLeavesOtherFiles(t *testing.T) {
+	one := map[string]string{"offering.yaml": sound, "template.yaml": "Resources: [", "policies/deep/offering.yaml": "{"}
+	within := map[string]string{}
+	for name, text := range one {
+		within["a/"+name] = text
+	}
+	for _, files := range []map[string]string{one, within} {
+		c, err := load(files)
+		if err != nil || len(c.Offerings()) != 1 {
+			t.Errorf("want one offering, got %v", err)
+		}
 	}
 }

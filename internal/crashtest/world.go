@@ -50,7 +50,7 @@ func offered(s Subject) *catalog.Catalog {
   binding_rotatable: true
   settings: %s
 `
-	c, err := catalog.Load([]string{s.Name}, catalog.Source{Name: "crashtest", FS: fstest.MapFS{"crashtest.yaml": {Data: []byte(`
+	c, err := catalog.Load([]string{s.Name}, catalog.Source{Name: "crashtest", FS: fstest.MapFS{"crashtest/offering.yaml": {Data: []byte(`
 id: ` + serviceID + `
 name: crashtest
 description: For histories

@@ -81,7 +81,7 @@ func TestDashboards(t *testing.T) {
 		t.Helper()
 		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\n"+
 			"dashboard_url: https://%s/of/{instance_id}\nplans:\n- id: %s\n  name: only\n  description: The only one\n", offering, host, plan)
-		if err := os.WriteFile(filepath.Join(mine, "mine.yaml"), []byte(file), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return startWith(t, credentials(), "--data", data, "--offerings", mine)
@@ -132,7 +132,7 @@ func TestOfferingsThatAreWithdrawn(t *testing.T) {
 	data, mine := t.TempDir(), t.TempDir()
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555666", "2b9a2a1e-7777-4888-8999-900001111222"
 	file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\nplans:\n- id: %s\n  name: only\n  description: The only one\n  asynchronous: never\n", offering, plan)
-	if err := os.WriteFile(filepath.Join(mine, "mine.yaml"), []byte(file), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve := func(args ...string) *process {

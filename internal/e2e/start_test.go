@@ -39,7 +39,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "mine.yaml"), []byte("id: x\nname: mine\nplanz: []\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(broken, "offering.yaml"), []byte("id: x\nname: mine\nplanz: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
@@ -65,7 +65,7 @@ func TestCommandLine(t *testing.T) {
 		"NoDataName":     {nil, []string{"serve", "--data", ""}, 1, []string{"--data"}},
 		"NoOfferings":    {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1, []string{"--offerings", "/nonexistent"}},
 		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 12 plans", "valid"}},
-		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"mine.yaml:3", "planz", "plans"}},
+		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"offering.yaml:3", "planz", "plans"}},
 		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"validate"}},
 	}
 	for name, tc := range cases {

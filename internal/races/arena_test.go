@@ -80,7 +80,7 @@ const (
 
 // offered is one plan where every request may be answered now or later.
 var offered = sync.OnceValue(func() *catalog.Catalog {
-	c, err := catalog.Load([]string{"quick"}, catalog.Source{Name: "offerings", FS: fstest.MapFS{"races.yaml": {Data: []byte(`
+	c, err := catalog.Load([]string{"quick"}, catalog.Source{Name: "offerings", FS: fstest.MapFS{"races/offering.yaml": {Data: []byte(`
 id: ` + service + `
 name: races
 description: For requests that race
