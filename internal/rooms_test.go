@@ -50,6 +50,7 @@ var order = []string{
 	"internal/store",
 	"internal/provider/demo/files",
 	"internal/provider/demo/parameters",
+	"internal/provider/remote",
 	"internal/provider/demo",
 	"internal/provider",
 	"internal/catalog",
@@ -187,7 +188,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
 		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
-		"internal/provider/demo/parameters/parameterstest",
+		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {

@@ -78,16 +78,16 @@ type Quarantiner interface {
 
 // A Holding is one thing in the inventory.
 type Holding struct {
-	Name string
-	Tags Tags
+	Name string `json:"name"`
+	Tags Tags   `json:"tags"`
 	// Created is when it was made, UTC.
-	Created time.Time
+	Created time.Time `json:"created"`
 	// PlanID is the plan that it is of, where the thing itself tells.
-	PlanID string
+	PlanID string `json:"plan_id,omitempty"`
 	// Target and State are what its deletion needs beside the ids, as an
 	// Instance or Binding would carry them.
-	Target Target
-	State  State
+	Target Target `json:"target,omitzero"`
+	State  State  `json:"state,omitzero"`
 }
 
 // A Target is the place where things are made: an account, a database server.
@@ -122,10 +122,12 @@ type Place struct {
 // A Source is the instance that another one is to be restored from. The commit
 // of each step checks that it is unchanged and ready.
 type Source struct {
-	Platform, ID, Incarnation string
-	Snapshot                  json.RawMessage
-	Target                    Target
-	State                     State
+	Platform    string          `json:"platform"`
+	ID          string          `json:"id"`
+	Incarnation string          `json:"incarnation"`
+	Snapshot    json.RawMessage `json:"snapshot,omitempty"`
+	Target      Target          `json:"target,omitzero"`
+	State       State           `json:"state,omitzero"`
 }
 
 // A Kind is what an operation does.
@@ -144,63 +146,66 @@ const (
 type Operation struct {
 	// ID is the same in every step of one operation and in no other: use it
 	// as the idempotency token of calls to the cloud.
-	ID   string
-	Kind Kind
+	ID   string `json:"id"`
+	Kind Kind   `json:"kind"`
 	// Started is when the platform asked for it, UTC.
-	Started time.Time
+	Started time.Time `json:"started"`
 	// Synchronous says that the platform waits for the answer, a few seconds
 	// at most.
-	Synchronous bool
+	Synchronous bool `json:"synchronous,omitempty"`
 }
 
-// An Instance is all that a provider is told of a service instance.
+// An Instance is all that a provider is told of a service instance. Its JSON is
+// what package remote sends: it holds secrets, and is never stored or logged.
 type Instance struct {
 	// Broker is the broker's own random identity: two brokers in one account
 	// never take each other's things for theirs. Empty on what was made before
 	// brokers had one.
-	Broker   string
-	Platform string // the platform's immutable id
-	ID       string // the platform's id of the instance, any characters
+	Broker   string `json:"broker,omitempty"`
+	Platform string `json:"platform"` // the platform's immutable id
+	ID       string `json:"id"`       // the platform's id of the instance, any characters
 	// Incarnation is the id of the operation that created this instance. An
 	// id may be used again after a deletion; its incarnation differs.
-	Incarnation string
-	ServiceID   string
-	PlanID      string
-	Operation   Operation
+	Incarnation string    `json:"incarnation"`
+	ServiceID   string    `json:"service_id"`
+	PlanID      string    `json:"plan_id"`
+	Operation   Operation `json:"operation"`
 	// Parameters are the user's, a JSON object; numbers keep their digits. Nil
 	// if there are none, and in a deletion.
-	Parameters json.RawMessage
+	Parameters json.RawMessage `json:"parameters,omitempty"`
 	// Settings is what the operator fixed in the plan; nil when the plan has
-	// left the catalog.
-	Settings map[string]any
+	// left the catalog. Its numbers are of any type that a decoder of YAML or
+	// JSON gives, json.Number included.
+	Settings map[string]any `json:"settings"`
 	// Snapshot is what the plan meant when the instance was made or last
 	// updated, as Check gave it; in an update what it is to mean, and Former
 	// what it meant before. Never addresses or secrets.
-	Snapshot, Former json.RawMessage
+	Snapshot json.RawMessage `json:"snapshot,omitempty"`
+	Former   json.RawMessage `json:"former,omitempty"`
 	// Maintenance is the version of the plan's maintenance_info that the
 	// instance is at, or is to be at.
-	Maintenance string
-	Place       Place
-	Target      Target
+	Maintenance string `json:"maintenance,omitempty"`
+	Place       Place  `json:"place,omitzero"`
+	Target      Target `json:"target,omitzero"`
 	// State is the instance's. A step of a binding reads it and cannot
 	// change it.
-	State State
+	State State `json:"state,omitzero"`
 	// Source is set for a provision that restores another instance.
-	Source *Source
+	Source *Source `json:"source,omitempty"`
 }
 
 // A Binding is all that a provider is told of a service binding.
 type Binding struct {
-	Instance    Instance // its Operation is the binding's operation
-	ID          string
-	Incarnation string          // the operation that created the binding
-	AppGUID     string          // empty for a service key
-	Route       string          // the route to forward, if one is bound
-	Parameters  json.RawMessage // as the instance's
+	Instance    Instance        `json:"instance"` // its Operation is the binding's operation
+	ID          string          `json:"id"`
+	Incarnation string          `json:"incarnation"`          // the operation that created the binding
+	AppGUID     string          `json:"app_guid,omitempty"`   // empty for a service key
+	Route       string          `json:"route,omitempty"`      // the route to forward, if one is bound
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // as the instance's
 	// Secret is 32 random bytes, chosen and stored before the first step and
 	// the same in each: derive generated passwords from it, so that a repeated
 	// Bind gives the same credentials. Nil when unbinding.
-	Secret []byte
+	Secret []byte `json:"secret"`
 	// State is the binding's own.
 	//
 	// A secret that the cloud chooses and shows once takes two steps: the first
@@ -208,7 +213,7 @@ type Binding struct {
 	// verifies that it works and that it is the only one, and is done with the
 	// Grant and a State that no longer holds it. A secret that is not in State
 	// was never recorded: the step revokes it.
-	State State
+	State State `json:"state,omitzero"`
 }
 
 // String names the instance and keeps its parameters out of logs.
@@ -233,20 +238,20 @@ func (b Binding) LogValue() slog.Value { return slog.StringValue(b.String()) }
 
 // A Status is how far a step has come.
 type Status struct {
-	Done bool
+	Done bool `json:"done,omitempty"`
 	// Percent is 0 to 100, a hint for people.
-	Percent int
+	Percent int `json:"percent,omitempty"`
 	// Description is shown to the platform's user; no secrets.
-	Description string
+	Description string `json:"description,omitempty"`
 	// After is when to ask again; zero leaves it to the caller.
-	After time.Duration
+	After time.Duration `json:"after,omitempty"`
 	// Grant is what Bind gives when it is done.
-	Grant *Grant
+	Grant *Grant `json:"grant,omitempty"`
 	// State replaces the recorded state; nil leaves it.
-	State *State
+	State *State `json:"state,omitempty"`
 	// Target replaces the recorded target, where a first step has learnt its
 	// identity; nil leaves it.
-	Target *Target
+	Target *Target `json:"target,omitempty"`
 }
 
 // LogValue keeps the Grant out of slog, whose JSON handler would marshal it.
@@ -302,13 +307,13 @@ type Endpoint struct {
 type Failure struct {
 	// Message is shown to the platform's user: what went wrong and what to
 	// do, no internals, no secrets.
-	Message string
+	Message string `json:"message"`
 	// InstanceUsable and UpdateRepeatable say more of a failed update or
 	// deprovision (ERR-10); nil is not sent and means true.
-	InstanceUsable   *bool
-	UpdateRepeatable *bool
+	InstanceUsable   *bool `json:"instance_usable,omitempty"`
+	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 	// State replaces the recorded state; nil leaves it.
-	State *State
+	State *State `json:"state,omitempty"`
 }
 
 func (f *Failure) Error() string { return f.Message }

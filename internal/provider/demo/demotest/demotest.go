@@ -26,7 +26,12 @@ var errFault = errors.New("the things answered with a fault")
 // Run proves the demo over the things that a world makes. A world gives the
 // same things, opened again, each time it is asked.
 func Run(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.Things)) {
-	providertest.Run(t, func(t *testing.T) *providertest.Harness {
+	providertest.Run(t, Factory(pageSize, world))
+}
+
+// Factory makes the harnesses that Run runs the suite on.
+func Factory(pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.Things)) providertest.Factory {
+	return func(t *testing.T) *providertest.Harness {
 		reopen := world(t)
 		things := &faltering{Things: reopen(t)}
 		clock := providertest.NewClock(start)
@@ -74,7 +79,7 @@ func Run(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing
 			},
 			PageSize: pageSize,
 		}
-	})
+	}
 }
 
 // lastUpdate is the operation that made the thing what it is; empty if it is as

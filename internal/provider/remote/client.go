@@ -1,0 +1,205 @@
+// Package remote calls a provider that runs in another function: inside a VPC,
+// where the servers are that it talks to. It owns both ends and what goes
+// between them: the client, which is a provider to the worker and an inventory
+// to the reaper, and the handler of the function inside.
+//
+// The function inside has no rights and no state: it is given all that a call
+// needs, secrets included, and answers what came of it. Records, leases and
+// sealing stay outside. Nothing of a call is logged on either side.
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// Invoker is what a client calls of *lambda.Client. It blocks until the
+// function has answered. A client never repeats a call by itself.
+type Invoker interface {
+	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// Options configure a client.
+type Options struct {
+	// Provider is the name that the function inside knows the provider by.
+	Provider string
+	// Function is the ARN of the function inside.
+	Function string
+	// Reach looks up how to reach targets today: addresses, passwords, whatever
+	// the provider inside is opened with. It gets those that the call names, and
+	// none for a page of the inventory, which is of all. Nil if nothing is needed.
+	Reach func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
+	// CallTimeout and Wait are the Wired's.
+	CallTimeout, Wait time.Duration
+	// Quarantines says that the inventory inside can quarantine.
+	Quarantines bool
+}
+
+// New gives the provider and its inventory. It calls nothing. Each call is one
+// Invoke, which the caller's context has to end.
+func New(invoker Invoker, o Options) provider.Wired {
+	c := &client{invoker: invoker, Options: o}
+	w := provider.Wired{Provider: c, Inventory: c, CallTimeout: o.CallTimeout, Wait: o.Wait}
+	if o.Quarantines {
+		w.Inventory = quarantiner{c}
+	}
+	return w
+}
+
+type client struct {
+	invoker Invoker
+	Options
+}
+
+var (
+	_ provider.Provider    = (*client)(nil)
+	_ provider.Inventory   = (*client)(nil)
+	_ provider.Quarantiner = quarantiner{}
+)
+
+// Provision implements provider.Provider.
+func (c *client) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.step(ctx, targetsOf(in), request{Verb: verbProvision, Instance: &in})
+}
+
+// Update implements provider.Provider.
+func (c *client) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.step(ctx, targetsOf(in), request{Verb: verbUpdate, Instance: &in})
+}
+
+// Deprovision implements provider.Provider.
+func (c *client) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.step(ctx, targetsOf(in), request{Verb: verbDeprovision, Instance: &in})
+}
+
+// Bind implements provider.Provider.
+func (c *client) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return c.step(ctx, targetsOf(b.Instance), request{Verb: verbBind, Binding: &b})
+}
+
+// Unbind implements provider.Provider.
+func (c *client) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return c.step(ctx, targetsOf(b.Instance), request{Verb: verbUnbind, Binding: &b})
+}
+
+// List implements provider.Inventory.
+func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	a, err := c.call(ctx, nil, request{Verb: verbList, Cursor: cursor})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case a.Page == nil:
+		return nil, "", errVersion
+	}
+	return a.Page.Holdings, a.Page.Next, nil
+}
+
+type quarantiner struct{ *client }
+
+// Quarantine implements provider.Quarantiner.
+func (q quarantiner) Quarantine(ctx context.Context, h provider.Holding) error {
+	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbQuarantine, Holding: &h})
+	return err
+}
+
+// targetsOf are those that a step of the instance names.
+func targetsOf(in provider.Instance) []provider.Target {
+	targets := []provider.Target{in.Target}
+	if in.Source != nil && in.Source.Target != in.Target {
+		targets = append(targets, in.Source.Target)
+	}
+	return targets
+}
+
+func (c *client) step(ctx context.Context, targets []provider.Target, r request) (provider.Status, error) {
+	a, err := c.call(ctx, targets, r)
+	switch {
+	case err != nil:
+		return provider.Status{}, err
+	case a.Failure != nil:
+		return provider.Status{}, a.Failure
+	case a.Status == nil:
+		return provider.Status{}, errVersion
+	}
+	return *a.Status, nil
+}
+
+// call is one Invoke.
+func (c *client) call(ctx context.Context, targets []provider.Target, r request) (answer, error) {
+	if err := ctx.Err(); err != nil {
+		return answer{}, err
+	}
+	r.Version, r.Provider = version, c.Provider
+	if c.Reach != nil {
+		var err error
+		if r.Reach, err = c.Reach(ctx, targets); err != nil {
+			return answer{}, fmt.Errorf("looking up how provider %q reaches its target: %w", c.Provider, err)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		r.Until = deadline.Add(-answerTime).UTC()
+	}
+	payload, err := encode(r)
+	if err != nil {
+		return answer{}, fmt.Errorf("encoding a call of provider %q: %w", c.Provider, err)
+	}
+	out, err := c.invoker.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &c.Function, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: payload,
+	}, once)
+	switch {
+	case err != nil && refused(err):
+		return answer{}, fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)
+	case err != nil:
+		return answer{}, &unanswered{fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)}
+	case out.FunctionError != nil:
+		// It may have died in the middle of its own call. What it says may
+		// repeat what it was given.
+		return answer{}, &unanswered{fmt.Errorf("the function of provider %q inside the VPC has failed: its log says why", c.Provider)}
+	}
+	var a answer
+	if decode(out.Payload, &a) != nil || a.Version != version {
+		return answer{}, errVersion
+	}
+	if f := a.Fault; f != nil {
+		err := fmt.Errorf("provider %q inside the VPC: %s", c.Provider, f.What)
+		if f.Unanswered {
+			err = &unanswered{err}
+		}
+		return answer{}, err
+	}
+	return a, nil
+}
+
+// answerTime is what the call inside ends before this one does, so that its end
+// is known here: two calls that both run are two callers to a cloud.
+const answerTime = time.Second
+
+// once has the SDK not repeat a call: the first may still run inside.
+func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
+
+// refused reports whether Lambda has not even begun the call: it may not be
+// made, is too large, or there are too many.
+func refused(err error) bool {
+	var r *smithyhttp.ResponseError
+	return errors.As(err, &r) && r.HTTPStatusCode() >= http.StatusBadRequest && r.HTTPStatusCode() < http.StatusInternalServerError
+}
+
+// unanswered is a call that may still run, or land, inside. To whoever asked it
+// is as a call of its own whose time was up.
+type unanswered struct{ err error }
+
+func (e *unanswered) Error() string { return e.err.Error() }
+
+// Unwrap implements errors.Unwrap of several.
+func (e *unanswered) Unwrap() []error { return []error{e.err, context.DeadlineExceeded} }

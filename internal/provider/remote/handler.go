@@ -1,0 +1,139 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// Open gives a provider that reaches its targets as reach says, which is what the
+// client's Reach looked up; nil if it needs none. It is called for each call, and
+// may give the same provider again. Its error is logged: it repeats nothing of
+// reach.
+type Open func(reach json.RawMessage) (provider.Wired, error)
+
+// A Handler serves calls. It is a lambda.Handler.
+type Handler struct {
+	providers map[string]Open
+	log       *slog.Logger
+}
+
+// NewHandler makes one for providers, by their names.
+func NewHandler(providers map[string]Open, log *slog.Logger) *Handler {
+	return &Handler{providers: providers, log: log}
+}
+
+// Invoke serves one call. Whatever happens is in the answer, and there is no
+// error: Lambda would write its text to the log. The answer holds secrets.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	out, err := encode(h.serve(logs.Begin(ctx), payload))
+	if err != nil { // a provider gave what is no JSON
+		h.log.ErrorContext(ctx, "an answer cannot be encoded", "error", fmt.Sprintf("%T", err))
+		out, err = encode(answer{Version: version, Fault: &fault{What: "its answer cannot be encoded"}})
+	}
+	return out, err
+}
+
+func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
+	var r request
+	defer func() {
+		if p := recover(); p != nil {
+			_ = logs.Panicked(ctx, h.log, p, "provider", r.Provider, "verb", r.Verb) // it is in the log now
+			a = answer{Fault: &fault{What: "it panicked: its log says where", Unanswered: true}}
+		}
+		a.Version = version
+	}()
+	if err := decode(payload, &r); err != nil {
+		return h.fault(ctx, r, "the call is of another version: a deploy is under way", err)
+	}
+	if err := r.check(); err != nil {
+		return h.fault(ctx, r, "the call is of another version: a deploy is under way", err)
+	}
+	open, ok := h.providers[r.Provider]
+	if !ok {
+		return h.fault(ctx, r, "it is not part of the function inside the VPC: a deploy is under way", errors.New("no such provider"))
+	}
+	if in := r.subject(); in != (provider.Tags{}) {
+		logs.AddSubject(ctx, in.Platform, in.Instance, in.Binding)
+	}
+	if !r.Until.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, r.Until)
+		defer cancel()
+	}
+	// A call that comes too late begins nothing: whoever asked has gone.
+	if err := ctx.Err(); err != nil {
+		return h.fault(ctx, r, "the call came too late", err)
+	}
+	w, err := open(r.Reach)
+	if err != nil {
+		return h.fault(ctx, r, "its target cannot be reached as the settings say: the log of the function inside the VPC says why", err)
+	}
+	return h.ask(ctx, w, r)
+}
+
+// ask makes the call.
+func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
+	var (
+		st  provider.Status
+		out *page
+		err error
+	)
+	switch r.Verb {
+	case verbProvision:
+		st, err = w.Provider.Provision(ctx, *r.Instance)
+	case verbUpdate:
+		st, err = w.Provider.Update(ctx, *r.Instance)
+	case verbDeprovision:
+		st, err = w.Provider.Deprovision(ctx, *r.Instance)
+	case verbBind:
+		st, err = w.Provider.Bind(ctx, *r.Binding)
+	case verbUnbind:
+		st, err = w.Provider.Unbind(ctx, *r.Binding)
+	case verbList:
+		out = &page{}
+		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
+	case verbQuarantine:
+		q, ok := w.Inventory.(provider.Quarantiner)
+		if !ok {
+			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Quarantiner"))
+		}
+		err = q.Quarantine(ctx, *r.Holding)
+	}
+	var failure *provider.Failure
+	switch {
+	case errors.As(err, &failure):
+		return answer{Failure: failure}
+	case err != nil:
+		return h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
+	case out != nil:
+		return answer{Page: out}
+	}
+	return answer{Status: &st}
+}
+
+// fault logs what happened, and answers no more than that it passes. What a
+// provider calls passing, the worker would log in its place.
+func (h *Handler) fault(ctx context.Context, r request, what string, err error) answer {
+	h.log.WarnContext(ctx, "a call met a fault and will be repeated", "provider", r.Provider, "verb", r.Verb, "error", err)
+	late := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return answer{Fault: &fault{What: what, Unanswered: late}}
+}
+
+// subject is what the call is about; nothing for the inventory.
+func (r request) subject() provider.Tags {
+	switch {
+	case r.Instance != nil:
+		return provider.TagsOf(*r.Instance)
+	case r.Binding != nil:
+		return provider.BindingTagsOf(*r.Binding)
+	case r.Holding != nil:
+		return r.Holding.Tags
+	}
+	return provider.Tags{}
+}

@@ -1,0 +1,472 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/remote"
+)
+
+// invoke is an Invoker in one function.
+type invoke func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error)
+
+func (f invoke) Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	var o lambda.Options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.Retryer == nil || o.Retryer.MaxAttempts() != 1 {
+		return nil, errors.New("the SDK would repeat the call")
+	}
+	return f(ctx, in)
+}
+
+// told is a provider that keeps what it was told, and answers as it is bidden.
+type told struct {
+	got    []any
+	ctx    context.Context
+	status provider.Status
+	page   []provider.Holding
+	next   string
+	err    error
+	panics any
+}
+
+func (p *told) step(ctx context.Context, verb string, in any) (provider.Status, error) {
+	if p.panics != nil {
+		panic(p.panics)
+	}
+	p.got, p.ctx = append(p.got, verb, in), ctx
+	return p.status, p.err
+}
+
+func (p *told) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.step(ctx, "provision", in)
+}
+
+func (p *told) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.step(ctx, "update", in)
+}
+
+func (p *told) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.step(ctx, "deprovision", in)
+}
+
+func (p *told) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return p.step(ctx, "bind", b)
+}
+
+func (p *told) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return p.step(ctx, "unbind", b)
+}
+
+func (p *told) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	_, err := p.step(ctx, "list", cursor)
+	return p.page, p.next, err
+}
+
+func (p *told) Quarantine(ctx context.Context, h provider.Holding) error {
+	_, err := p.step(ctx, "quarantine", h)
+	return err
+}
+
+// call is what both functions are in a test: the client, and what it is wired to.
+type call struct {
+	told
+	provider.Wired
+	reached json.RawMessage // what the provider inside was opened with
+	asked   []provider.Target
+	log     bytes.Buffer
+}
+
+func newCall() *call {
+	c := &call{}
+	handler := remote.NewHandler(map[string]remote.Open{"told": func(reach json.RawMessage) (provider.Wired, error) {
+		c.reached = reach
+		return provider.Wired{Provider: &c.told, Inventory: &c.told}, nil
+	}}, slog.New(slog.NewJSONHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	reach := func(_ context.Context, targets []provider.Target) (json.RawMessage, error) {
+		c.asked = targets
+		return json.RawMessage(`{"password":"canary"}`), nil
+	}
+	c.Wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+		out, err := handler.Invoke(ctx, in.Payload)
+		return &lambda.InvokeOutput{Payload: out}, err
+	}), remote.Options{Provider: "told", Quarantines: true, Reach: reach})
+	return c
+}
+
+// fill sets every field of a value, to something else each time.
+func fill(t *testing.T, v reflect.Value, n *int) {
+	t.Helper()
+	*n++
+	switch v.Interface().(type) {
+	case json.RawMessage:
+		v.SetBytes(fmt.Appendf(nil, `{"canary<&>":12345678901234567890.%d}`, *n))
+		return
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, 5, *n, time.UTC)))
+		return
+	case map[string]any:
+		v.Set(reflect.ValueOf(map[string]any{
+			"number": json.Number(fmt.Sprintf("9007199254740993%d", *n)), "text": "canary\u2028<é>", "none": nil,
+			"deep": []any{true, map[string]any{"n": json.Number("1e-7")}},
+		}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("canary %d <\x00\u00e4>", *n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n) + 1<<60)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
+		for i := range v.Len() {
+			fill(t, v.Index(i), n)
+		}
+	case reflect.Uint8:
+		v.SetUint(uint64(*n) % 256)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), n)
+		}
+	default:
+		t.Fatalf("fill does not know %v: teach it, so that it is known to travel", v.Type())
+	}
+}
+
+func filled[T any](t *testing.T) (v T) {
+	t.Helper()
+	fill(t, reflect.ValueOf(&v).Elem(), new(int))
+	return v
+}
+
+// Every field of the contract arrives, in both directions: also one that is added
+// tomorrow.
+func TestEverythingTravels(t *testing.T) {
+	in, b, h := filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
+	status := filled[provider.Status](t)
+	for verb, c := range map[string]struct {
+		sent any
+		step func(w provider.Wired, ctx context.Context) (provider.Status, error)
+	}{
+		"provision": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+			return w.Provider.Provision(ctx, in)
+		}},
+		"update": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+			return w.Provider.Update(ctx, in)
+		}},
+		"deprovision": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+			return w.Provider.Deprovision(ctx, in)
+		}},
+		"bind":   {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
+		"unbind": {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
+	} {
+		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
+			t.Run(verb+"/"+what, func(t *testing.T) {
+				call := newCall()
+				if call.status = status; what == "Empty" {
+					call.status = provider.Status{}
+					in, b = provider.Instance{}, provider.Binding{}
+					defer func() { in, b = filled[provider.Instance](t), filled[provider.Binding](t) }()
+				}
+				got, err := c.step(call.Wired, t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff([]any{verb, sent}, call.got); d != "" {
+					t.Errorf("what the provider inside is told: -want +got:\n%s", d)
+				}
+				if d := cmp.Diff(call.status, got); d != "" {
+					t.Errorf("what it answers: -want +got:\n%s", d)
+				}
+			})
+		}
+	}
+	call := newCall()
+	call.page, call.next = filled[[]provider.Holding](t), "canary <next>"
+	page, next, err := call.Inventory.List(t.Context(), "canary <cursor>")
+	if d := cmp.Diff([]any{call.page, call.next, nil}, []any{page, next, err}); d != "" {
+		t.Errorf("a page: -want +got:\n%s", d)
+	}
+	if d := cmp.Diff([]any{"list", "canary <cursor>"}, call.got); d != "" {
+		t.Errorf("what is asked for a page: -want +got:\n%s", d)
+	}
+	call = newCall()
+	if err := call.Inventory.(provider.Quarantiner).Quarantine(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]any{"quarantine", h}, call.got); d != "" {
+		t.Errorf("what is quarantined: -want +got:\n%s", d)
+	}
+	if strings.Contains(call.log.String(), "canary") {
+		t.Errorf("it is logged: %s", &call.log)
+	}
+}
+
+// A failure arrives whole, and ends the operation.
+func TestFailuresTravel(t *testing.T) {
+	want := filled[provider.Failure](t)
+	for _, usable := range []*bool{nil, new(true), new(false)} {
+		want.InstanceUsable = usable
+		c := newCall()
+		c.err = fmt.Errorf("wrapped: %w", &want)
+		_, err := c.Provider.Update(t.Context(), provider.Instance{})
+		var got *provider.Failure
+		if !errors.As(err, &got) {
+			t.Fatalf("not a failure: %v", err)
+		}
+		if d := cmp.Diff(&want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+		if c.log.Len() > 0 {
+			t.Errorf("logged: %s", &c.log)
+		}
+	}
+}
+
+// The function inside is told how to reach the targets that a call names, and
+// none for the inventory, which is of all.
+func TestReach(t *testing.T) {
+	here, there := provider.Target{Name: "here", Identity: "1"}, provider.Target{Name: "there"}
+	restored := provider.Instance{Target: here, Source: &provider.Source{Target: there}}
+	bound, held := provider.Binding{Instance: provider.Instance{Target: there}}, provider.Holding{Target: there}
+	ordered := provider.Instance{Target: here}
+	for name, test := range map[string]struct {
+		call func(w provider.Wired) error
+		want []provider.Target
+	}{
+		"Step": {
+			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), ordered); return err }, []provider.Target{here},
+		},
+		"Restore": {
+			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), restored); return err }, []provider.Target{here, there},
+		},
+		"Binding": {
+			func(w provider.Wired) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
+		},
+		"Inventory": {
+			func(w provider.Wired) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
+		},
+		"Quarantine": {
+			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall()
+			if err := test.call(c.Wired); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, c.asked); d != "" {
+				t.Errorf("targets: -want +got:\n%s", d)
+			}
+			if string(c.reached) != `{"password":"canary"}` {
+				t.Errorf("the provider inside was opened with %s", c.reached)
+			}
+		})
+	}
+	failing := remote.New(nil, remote.Options{Provider: "told", Reach: func(context.Context, []provider.Target) (json.RawMessage, error) {
+		return nil, errors.New("no such secret")
+	}})
+	if _, err := failing.Provider.Provision(t.Context(), provider.Instance{}); !passing(err) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a target that cannot be looked up: %v", err)
+	}
+}
+
+// passing reports whether an error has the step repeated.
+func passing(err error) bool {
+	var f *provider.Failure
+	return err != nil && !errors.As(err, &f)
+}
+
+// Whatever is between the two functions passes. A call that may still run inside
+// is as one whose time was up: nobody else may begin meanwhile.
+func TestFaultsPass(t *testing.T) {
+	answered := func(payload string) invoke {
+		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			return &lambda.InvokeOutput{Payload: []byte(payload)}, nil
+		}
+	}
+	failed := func(err error) invoke {
+		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) { return nil, err }
+	}
+	for name, test := range map[string]struct {
+		invoker    invoke
+		unanswered bool
+	}{
+		"Throttled": {failed(fmt.Errorf("operation error: %w", refusal())), false},
+		"Cut":       {failed(errors.New("connection reset")), true},
+		"TimeIsUp":  {failed(context.DeadlineExceeded), true},
+		"Crashed": {func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			return &lambda.InvokeOutput{FunctionError: new("Unhandled"), Payload: []byte(`{"errorMessage":"canary"}`)}, nil
+		}, true},
+		"NoAnswer":     {answered(``), false},
+		"OtherVersion": {answered(`{"version":2,"status":{"done":true}}`), false},
+		"NewerMember":  {answered(`{"version":1,"status":{"done":true,"canary":1}}`), false},
+		"Two":          {answered(`{"version":1,"status":{"done":true}}{}`), false},
+		"OtherAnswer":  {answered(`{"version":1,"page":{"holdings":null}}`), false},
+		"Nothing":      {answered(`{"version":1}`), false},
+		"Fault":        {answered(`{"version":1,"fault":{"what":"it says"}}`), false},
+		"FaultLate":    {answered(`{"version":1,"fault":{"what":"it says","unanswered":true}}`), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := remote.New(test.invoker, remote.Options{Provider: "told"})
+			st, err := w.Provider.Provision(t.Context(), provider.Instance{})
+			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered || !reflect.ValueOf(st).IsZero() {
+				t.Errorf("got %v and error %v", st, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "canary") {
+				t.Errorf("the error repeats what the function said: %v", err)
+			}
+			if name == "OtherAnswer" {
+				return
+			}
+			if page, next, err := w.Inventory.List(t.Context(), ""); !passing(err) || page != nil || next != "" {
+				t.Errorf("a page: got %v, %q and error %v", page, next, err)
+			}
+		})
+	}
+}
+
+// What goes wrong inside stays in the log there: the answer says no more than that
+// it passes.
+func TestFaultsInside(t *testing.T) {
+	for name, test := range map[string]struct {
+		arrange    func(*call)
+		unanswered bool
+		logged     string
+	}{
+		"Fault":    {func(c *call) { c.err = errors.New("10.0.0.1: connection refused") }, false, "10.0.0.1"},
+		"TimeIsUp": {func(c *call) { c.err = fmt.Errorf("10.0.0.1: %w", context.DeadlineExceeded) }, true, "10.0.0.1"},
+		"Panic":    {func(c *call) { c.panics = "canary" }, true, "panic"},
+		"NoJSON":   {func(c *call) { c.status.Grant = &provider.Grant{Credentials: map[string]any{"f": func() {}}} }, false, "cannot be encoded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall()
+			test.arrange(c)
+			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"), Instance: provider.Instance{ID: "i-1"}})
+			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
+				t.Errorf("error %v", err)
+			}
+			if strings.Contains(err.Error(), "10.0.0.1") || strings.Contains(err.Error(), "canary") {
+				t.Errorf("the error tells of the inside: %v", err)
+			}
+			if log := c.log.String(); !strings.Contains(log, test.logged) || strings.Contains(log, "canary") {
+				t.Errorf("log: %s", log)
+			}
+		})
+	}
+}
+
+// The call inside ends before the one outside; what comes too late begins nothing.
+func TestDeadlines(t *testing.T) {
+	c := newCall()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if _, err := c.Provider.Provision(ctx, provider.Instance{}); err != nil {
+		t.Fatal(err)
+	}
+	outside, _ := ctx.Deadline()
+	if inside, ok := c.ctx.Deadline(); !ok || !inside.Equal(outside.Add(-time.Second)) {
+		t.Errorf("the call inside ends at %v, the one outside at %v", inside, outside)
+	}
+	c = newCall()
+	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := c.Provider.Provision(ctx, provider.Instance{}); !passing(err) || !errors.Is(err, context.DeadlineExceeded) || c.got != nil {
+		t.Errorf("too late: error %v, and the provider was told %v", err, c.got)
+	}
+}
+
+// A call that this version does not understand begins nothing.
+func TestUnknownCalls(t *testing.T) {
+	for name, payload := range map[string]string{
+		"NoJSON": `canary`, "Empty": ``, "Null": `null`, "Two": `{} {}`,
+		"Version":  `{"version":2,"provider":"told","verb":"list"}`,
+		"Member":   `{"version":1,"provider":"told","verb":"list","canary":1}`,
+		"Deep":     `{"version":1,"provider":"told","verb":"provision","instance":{"canary":1}}`,
+		"Verb":     `{"version":1,"provider":"told","verb":"drop"}`,
+		"Lacking":  `{"version":1,"provider":"told","verb":"provision","binding":{}}`,
+		"Provider": `{"version":1,"provider":"other","verb":"list"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			p := &told{}
+			h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
+				return provider.Wired{Provider: p, Inventory: p}, nil
+			}}, slog.New(slog.NewTextHandler(&log, nil)))
+			out, err := h.Invoke(t.Context(), []byte(payload))
+			var a remote.Answer
+			if err != nil || remote.Decode(out, &a) != nil || a.Fault == nil || a.Fault.Unanswered || p.got != nil {
+				t.Errorf("answer %s, error %v; the provider was told %v", out, err, p.got)
+			}
+			if strings.Contains(log.String()+string(out), "canary") {
+				t.Errorf("what was sent is repeated: %s %s", out, &log)
+			}
+		})
+	}
+}
+
+// Who cannot quarantine does not promise it.
+func TestQuarantinesOnlyWhereItCan(t *testing.T) {
+	if _, ok := remote.New(nil, remote.Options{}).Inventory.(provider.Quarantiner); ok {
+		t.Error("it promises to quarantine")
+	}
+}
+
+// No bytes whatever break the function inside, or have it answer what the client
+// does not take.
+func FuzzHandler(f *testing.F) {
+	for _, seed := range []string{
+		`{"version":1,"provider":"told","verb":"bind","binding":{"secret":"AA=="}}`,
+		`{"version":1,"provider":"told","verb":"list","until":"2030-01-02T03:04:05Z"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		p := &told{status: provider.Status{Done: true}}
+		h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
+			return provider.Wired{Provider: p, Inventory: p}, nil
+		}}, slog.New(slog.DiscardHandler))
+		out, err := h.Invoke(t.Context(), payload)
+		var a remote.Answer
+		if err != nil || remote.Decode(out, &a) != nil || a.Version != remote.Version {
+			t.Fatalf("answer %s, error %v", out, err)
+		}
+		if (a.Status == nil) == (p.got != nil && p.got[0] != "list") {
+			t.Errorf("the provider was told %v, and the answer is %s", p.got, out)
+		}
+	})
+}
+
+// No answer whatever breaks the client; it fails an operation only by a failure.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"version":1,"status":{"done":true,"grant":{"credentials":{"a":1.50}}}}`))
+	f.Add([]byte(`{"version":1,"failure":{"message":"no"}}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		w := remote.New(invoke(func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			return &lambda.InvokeOutput{Payload: payload}, nil
+		}), remote.Options{})
+		_, err := w.Provider.Bind(t.Context(), provider.Binding{})
+		if err != nil && !passing(err) && !bytes.Contains(bytes.ToLower(payload), []byte(`failure`)) {
+			t.Errorf("%q fails the operation: %v", payload, err)
+		}
+	})
+}

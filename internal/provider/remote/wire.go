@@ -1,0 +1,112 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// version is of what the two functions say to each other. Raise it when a
+// member changes its meaning; a new member needs nothing, since who does not
+// know it takes the whole for another version's.
+const version = 1
+
+// The verbs.
+const (
+	verbProvision   = "provision"
+	verbUpdate      = "update"
+	verbDeprovision = "deprovision"
+	verbBind        = "bind"
+	verbUnbind      = "unbind"
+	verbList        = "list"
+	verbQuarantine  = "quarantine"
+)
+
+// A request is one call. It holds secrets: nobody logs or stores it.
+type request struct {
+	Version  int    `json:"version"`
+	Provider string `json:"provider"`
+	Verb     string `json:"verb"`
+	// Until is when whoever asked gives up; zero if only the function's own end
+	// ends the call.
+	Until time.Time `json:"until,omitzero"`
+	// Reach is how to reach what the call needs, in the provider's own form.
+	Reach json.RawMessage `json:"reach,omitempty"`
+	// What the verb takes.
+	Instance *provider.Instance `json:"instance,omitempty"`
+	Binding  *provider.Binding  `json:"binding,omitempty"`
+	Holding  *provider.Holding  `json:"holding,omitempty"`
+	Cursor   string             `json:"cursor,omitempty"`
+}
+
+// An answer is what came of it: exactly one of its members beside the version.
+type answer struct {
+	Version int               `json:"version"`
+	Status  *provider.Status  `json:"status,omitempty"`
+	Failure *provider.Failure `json:"failure,omitempty"`
+	Page    *page             `json:"page,omitempty"`
+	Fault   *fault            `json:"fault,omitempty"`
+}
+
+// A page is one of the inventory's.
+type page struct {
+	Holdings []provider.Holding `json:"holdings"`
+	Next     string             `json:"next,omitempty"`
+}
+
+// A fault passes. It says what it is in words of this package: what exactly
+// went wrong stands in the log of the function that met it.
+type fault struct {
+	What string `json:"what"`
+	// Unanswered: a call into the network was begun, and may still land.
+	Unanswered bool `json:"unanswered,omitempty"`
+}
+
+// encode gives JSON in which texts are as they were.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return out.Bytes(), err
+}
+
+// errVersion: the other function is of another version. It passes, since a
+// deploy replaces one after the other.
+var errVersion = errors.New("the function inside the VPC is of another version: a deploy is under way")
+
+// decode takes nothing that it does not know: to leave out a member that another
+// version understands would be another call. Numbers keep their digits. The
+// error repeats nothing of what was read.
+func decode(raw []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	d.UseNumber()
+	if d.Decode(into) != nil {
+		return errVersion
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errVersion
+	}
+	return nil
+}
+
+// check tells whether a call has what its verb takes.
+func (r request) check() error {
+	if r.Version != version {
+		return errVersion
+	}
+	complete := map[string]bool{
+		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
+		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil,
+	}
+	if !complete[r.Verb] {
+		return fmt.Errorf("verb %q is not known, or lacks what it is about", r.Verb)
+	}
+	return nil
+}
