@@ -27,6 +27,8 @@ const handler = "bootstrap"
 type Factory struct {
 	Settings Settings
 	Account  *string
+	// Broker is the broker's own identity.
+	Broker *string
 }
 
 // FunctionProps are what a function is made of.
@@ -62,7 +64,7 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	if exceptions := merged(append(f.Settings.Tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)
 	}
-	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack}
+	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack, app.EnvBroker: f.Broker}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
 	architecture := awslambda.Architecture_ARM_64()

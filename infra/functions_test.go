@@ -128,6 +128,7 @@ func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
 // these say where things are, and none of them is secret.
 func TestEnvironment(t *testing.T) {
 	const account, key, table, machine = "<AWS::AccountId>", "<StateKey.Arn>", "<StateTable>", "<WorkflowStateMachine>"
+	const identity = stackIdentity
 	tests := map[string]struct {
 		reason   string
 		variant  func() (template, error)
@@ -135,25 +136,25 @@ func TestEnvironment(t *testing.T) {
 		want     map[string]string
 	}{
 		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
 			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvReaperDryRun: "true",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {

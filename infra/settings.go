@@ -31,6 +31,7 @@ const (
 	ContextTable          = "table"
 	ContextKey            = "key"
 	ContextSecret         = "secret"
+	ContextBroker         = "broker"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
@@ -85,6 +86,9 @@ type Settings struct {
 	// without it they get new credentials, and those that were added are to be
 	// added again by their ids.
 	Table, Key, Secret string
+	// Broker is the identity of the broker that the table is of; empty for a new
+	// one, which gets the stack's own random id.
+	Broker string
 	// CLICredentials deploys by the caller's own rights, without the roles of
 	// `cdk bootstrap`.
 	CLICredentials bool
@@ -110,6 +114,8 @@ var (
 	secretARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
 )
 
+var brokerIdentity = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+
 var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
 
 var stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
@@ -134,6 +140,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Table:          r.text(ContextTable, ""),
 		Key:            r.text(ContextKey, ""),
 		Secret:         r.text(ContextSecret, ""),
+		Broker:         r.text(ContextBroker, ""),
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
@@ -166,6 +173,9 @@ func (s Settings) check(r *reader) {
 	}
 	if s.Secret != "" && !secretARN.MatchString(s.Secret) {
 		r.refuse(ContextSecret, s.Secret, "the whole ARN of a secret of Secrets Manager")
+	}
+	if s.Broker != "" && !brokerIdentity.MatchString(s.Broker) {
+		r.refuse(ContextBroker, s.Broker, "the identity that the other stack gave as its output Broker")
 	}
 	if s.Table != "" && !tableName.MatchString(s.Table) {
 		r.refuse(ContextTable, s.Table, "the name of a table")

@@ -76,6 +76,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"Tracing":     {"it is or it is not", map[string]any{"tracing": "some"}, []string{`context tracing is "some": give true or false`}},
 		"DryRun":      {"it is or it is not", map[string]any{"reaper-dry-run": "maybe"}, []string{`context reaper-dry-run: LONGSHORE_REAPER_DRY_RUN "maybe" is neither true nor false: give one of them, or leave it out`}},
 		"RetryOrder":  {"the least is not the most", map[string]any{"min-retry-after": "10s", "max-retry-after": "5s"}, []string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER 10s is more than LONGSHORE_MAX_RETRY_AFTER, which is 5s: give the smaller one here`}},
+		"Broker":      {"it goes into names and tags", map[string]any{"broker": "a b"}, []string{`context broker is "a b": give the identity that the other stack gave as its output Broker`}},
 		"TableAlone":  {"records are of no use without their key", map[string]any{"table": "Longshore-StateTable"}, []string{`context table and key: give both, of a stack that was removed, or neither`}},
 		"Table":       {"a table is named", map[string]any{"table": "a b", "key": "arn:aws:kms:eu-central-1:111122223333:key/k"}, []string{`context table is "a b": give the name of a table`}},
 		"SecretAlone": {"a secret is of no use without what it opens", map[string]any{"secret": "arn:aws:secretsmanager:eu-central-1:111122223333:secret:s-AbC123"},

@@ -38,7 +38,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	} else {
 		secrets = FoundSecrets(stack, s.Secret)
 	}
-	factory := &Factory{Settings: s, Account: stack.Account()}
+	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	demo := NewDemo(stack, s.Stack)
 	dead := NewDeadLetters(stack, "DeadLetters")
 
@@ -88,11 +88,23 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
 	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN)
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
+	output(outputs.Broker, "The broker's own identity, which all that it makes carries", factory.Broker)
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
 	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())
 	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
 	return stack
+}
+
+// identity is the broker's own: the one that is given, or the random part of the
+// stack's id, which no other stack has had or will have. It is known to the
+// functions without reading anything, stands in the stack's outputs, and outlives
+// an emptied table.
+func identity(stack awscdk.Stack, given string) *string {
+	if given != "" {
+		return &given
+	}
+	return awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(jsii.String("/"), stack.StackId(), nil))
 }
 
 // text is nil for what is not set.

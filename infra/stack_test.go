@@ -10,6 +10,9 @@ import (
 	"github.com/longshore/longshore/infra/outputs"
 )
 
+// stackIdentity is the random part of the stack's id.
+const stackIdentity = `{"Fn::Select":[2,{"Fn::Split":["/",{"Ref":"AWS::StackId"}]}]}`
+
 func TestOutputs(t *testing.T) {
 	made := must(t, usual)
 	got := map[string]string{}
@@ -22,7 +25,7 @@ func TestOutputs(t *testing.T) {
 	}
 	delete(got, outputs.URL)
 	delete(got, outputs.Register) // of what follows
-	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>", outputs.Key: "<StateKey.Arn>", outputs.StateMachine: "<WorkflowStateMachine>", outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
+	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>", outputs.Key: "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>", outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
 		t.Errorf("outputs (-want +got):\n%s", d)
 	}
 }

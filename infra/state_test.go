@@ -152,7 +152,8 @@ func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	const table, key = "Longshore-StateTable962DE04C-ABC", "arn:aws:kms:eu-central-1:111122223333:key/1234"
 	const secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:SecretsPlatform1234-Ab/1+=.@_-AbC123"
-	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key, ContextSecret: secret})
+	const identity = "6b3f3b60-0c8a-11f0-9d1e-0a5f6d3c2b1a"
+	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key, ContextSecret: secret, ContextBroker: identity})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +166,9 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 		variables := asMap(at(f, "Environment", "Variables"))
 		if got := plain(variables[app.EnvTable]); got != table {
 			t.Errorf("function %q has table %q", name, got)
+		}
+		if got := plain(variables[app.EnvBroker]); got != identity {
+			t.Errorf("function %q is of the broker %q", name, got)
 		}
 		if got := plain(variables[app.EnvKey]); got != key && name != FunctionReaper {
 			t.Errorf("function %q has key %q", name, got)
@@ -191,7 +195,7 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 			t.Errorf("%s may use neither the table nor the key", role)
 		}
 	}
-	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret} {
+	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret, outputs.Broker: identity} {
 		if got := plain(made.Outputs[name].Value); got != want {
 			t.Errorf("the output %s is %q", name, got)
 		}

@@ -10,6 +10,8 @@ const (
 	Secret = "SecretId"
 	Table  = "TableName"
 	Key    = "KeyArn"
+	// Broker is the broker's own identity.
+	Broker = "Broker"
 	// StateMachine drives operations.
 	StateMachine = "StateMachineArn"
 	DeadLetters  = "DeadLettersUrl"

@@ -167,7 +167,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		},
 		{
 			name:        "reaper",
-			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench", app.EnvDemoPrefix: "/longshore/bench/demo"},
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench", app.EnvBroker: "identity-of-bench", app.EnvDemoPrefix: "/longshore/bench/demo"},
 			event:       events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
 			check: func(answer []byte) error {
 				var out reaper.Report

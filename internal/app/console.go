@@ -50,12 +50,12 @@ type Console interface {
 }
 
 func newConsole(
-	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, deployment string, holds map[string]provider.Inventory,
+	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, whose ledger.Identity, holds map[string]provider.Inventory,
 	now func() time.Time, start func(context.Context, workflow.Ref) error,
 ) *operator.Console {
 	return operator.New(operator.Options{
 		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID,
-		Deployment: deployment, OperationTimeout: operationTimeout, Vault: v, Inventories: holds,
+		Whose: whose, OperationTimeout: operationTimeout, Vault: v, Inventories: holds,
 	})
 }
 
@@ -78,8 +78,8 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	}
 	machine := said[outputs.StateMachine]
 	parts := strings.Split(machine, ":")
-	if len(parts) < 6 || said[outputs.Table] == "" || said[outputs.Key] == "" {
-		return nil, fmt.Errorf("stack %q does not say where its table, its key and its state machine are: deploy it by this version", stack)
+	if len(parts) < 6 || said[outputs.Table] == "" || said[outputs.Key] == "" || said[outputs.Broker] == "" {
+		return nil, fmt.Errorf("stack %q does not say which broker it is, or where its table, its key and its state machine are: deploy it by this version", stack)
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
@@ -92,7 +92,7 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, stack, holdings(things), now, engine.Start), nil
+	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, holdings(things), now, engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -127,7 +127,7 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, embeddedDeployment, holdings(things), f.clock.Now, nil)
+	console := newConsole(records, offered, f.vault, f.whose(), holdings(things), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }
 

@@ -201,7 +201,7 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 
 // Reaper is the handler of functions/reaper.
 func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Report, error), error) {
-	set, err := d.required(EnvTable, EnvStateMachine, EnvStack, EnvDemoPrefix)
+	set, err := d.required(EnvTable, EnvStateMachine, EnvStack, EnvBroker, EnvDemoPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	sweeper := reaper.New(reaper.Options{
 		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
-		Inventory: inventory(records, set[EnvStack], dryRun, holdings(things)),
+		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, holdings(things)),
 	})
 	return func(ctx context.Context) (_ reaper.Report, err error) {
 		defer d.recovered(ctx, &err)

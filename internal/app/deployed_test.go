@@ -91,7 +91,7 @@ func newTogether(t *testing.T, cfg aws.Config) *together {
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
-		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test",
+		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test", app.EnvBroker: "identity-of-test",
 	}
 	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here,
 		Metrics: metrics.New("test", &f.counts, time.Now)}
@@ -273,7 +273,7 @@ func held(t *testing.T, cfg aws.Config, prefix string) int {
 func TestFunctionsNameTheirSettings(t *testing.T) {
 	whole := map[string]string{
 		app.EnvTable: "t", app.EnvKey: "k", app.EnvSecret: "s", app.EnvStateMachine: "m", app.EnvProvisioner: "p",
-		app.EnvDemoPrefix: "/longshore/demo", app.EnvStack: "s",
+		app.EnvDemoPrefix: "/longshore/demo", app.EnvStack: "s", app.EnvBroker: "b",
 	}
 	starts := map[string]func(app.Deployed) error{
 		"API":         func(d app.Deployed) error { _, err := d.API(context.Background()); return err },
@@ -293,6 +293,7 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"ReaperTable":     {"Reaper", app.EnvTable, ""},
 		"ReaperMachine":   {"Reaper", app.EnvStateMachine, ""},
 		"ReaperStack":     {"Reaper", app.EnvStack, ""},
+		"ReaperBroker":    {"Reaper", app.EnvBroker, ""},
 		"ReaperPrefix":    {"Reaper", app.EnvDemoPrefix, ""},
 		"ReaperDryRun":    {"Reaper", app.EnvReaperDryRun, "maybe"},
 	}

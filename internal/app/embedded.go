@@ -124,7 +124,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
-		Inventory: inventory(records, embeddedDeployment, s.ReaperDryRun, holds),
+		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, holds),
 	})
 	e.Handler, err = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
@@ -136,7 +136,7 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, embeddedDeployment, holds, now, e.engine.Start), log)
+	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), holds, now, e.engine.Start), log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)

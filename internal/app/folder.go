@@ -47,6 +47,9 @@ type folder struct {
 type marker struct {
 	Format   int    `json:"format"`
 	Identity string `json:"identity"`
+	// Broker is the broker's own identity, which its things carry. It outlives
+	// the records; empty in a folder of an earlier version, until it is opened.
+	Broker string `json:"broker,omitempty"`
 	// Check proves the vault's key; nil in a folder of an earlier version.
 	Check []byte `json:"check,omitempty"`
 }
@@ -130,7 +133,20 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	case err != nil: // nobody is to give up a key for a full disk
 		return nil, fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
+	if err := f.identify(); err != nil {
+		return nil, fail("cannot keep the broker's identity", "allow it to be written", err)
+	}
 	return f, nil
+}
+
+// identify gives the broker of a folder of an earlier version its identity. What
+// it has made until now keeps its names, and its records say no identity.
+func (f *folder) identify() error {
+	if f.mark.Broker != "" {
+		return nil
+	}
+	f.mark.Broker = newID()
+	return writeJSON(f.path(fileMarker), f.mark)
 }
 
 const restore = "restore the folder from a backup; without one, `longshore rebuild --yes` gives a record to what exists; " +
@@ -300,7 +316,7 @@ func (f *folder) setUp() error {
 	if f.records, err = bolt.Open(f.path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return fail("cannot be set up", restore, err)
 	}
-	f.mark = marker{Format: folderFormat, Identity: f.records.Identity()}
+	f.mark = marker{Format: folderFormat, Identity: f.records.Identity(), Broker: newID()}
 	switch err := f.prove(); {
 	case errors.Is(err, errOtherKey):
 		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
@@ -308,6 +324,11 @@ func (f *folder) setUp() error {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
 	return nil
+}
+
+// whose is what the records of the folder say whose they are.
+func (f *folder) whose() ledger.Identity {
+	return ledger.Identity{Deployment: embeddedDeployment, Broker: f.mark.Broker}
 }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }

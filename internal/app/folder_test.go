@@ -363,3 +363,43 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// A broker has one identity for good: it outlives its records and its key, and a
+// folder of an earlier version gets it at the next start.
+func TestTheBrokersIdentity(t *testing.T) {
+	identity := func(dir string, anew bool) string {
+		t.Helper()
+		f, err := openFolder(dir, anew)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close()
+		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || kept.Broker != f.mark.Broker || kept.Broker == "" {
+			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
+		}
+		return f.whose().Broker
+	}
+	dir := filled(t)
+	was := identity(dir, false)
+	if other := identity(filled(t), false); other == was {
+		t.Error("two brokers have one identity")
+	}
+	if again := identity(dir, false); again != was {
+		t.Errorf("at the next start it is %q, not %q", again, was)
+	}
+	for _, lost := range []string{fileRecords, fileKey} {
+		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
+			t.Fatal(err)
+		}
+		if again := identity(dir, true); again != was {
+			t.Errorf("without %s it is %q, not %q", lost, again, was)
+		}
+	}
+
+	earlier := filled(t)
+	forget(t, earlier)
+	first := identity(earlier, false)
+	if again := identity(earlier, false); again != first {
+		t.Errorf("a folder of an earlier version is given %q, and then %q", first, again)
+	}
+}

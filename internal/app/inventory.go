@@ -16,9 +16,9 @@ const inventoryEvery = time.Hour
 
 // inventory has the reaper see what the providers hold, and nothing more of
 // them.
-func inventory(records *ledger.Ledger, deployment string, dryRun bool, of map[string]provider.Inventory) *reaper.InventoryOptions {
+func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, of map[string]provider.Inventory) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
-		Records: records, Listers: map[string]reaper.Lister{}, Deployment: deployment, Every: inventoryEvery, DryRun: dryRun,
+		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
 	}
 	for name, i := range of {
 		o.Listers[name] = lister{i}
@@ -35,7 +35,7 @@ func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string
 	things := make([]reaper.Thing, 0, len(page))
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

@@ -23,6 +23,7 @@ const (
 	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
 	// Of the functions: where things are.
 	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
+	EnvBroker       = "LONGSHORE_BROKER"        // the broker's own identity, which its things carry
 	EnvTable        = "LONGSHORE_TABLE"         // name of the table
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials

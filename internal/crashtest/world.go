@@ -154,7 +154,7 @@ func (w *world) begin() {
 	w.reaper = reaper.New(reaper.Options{
 		Records: w.ledger, Start: engine{w}.Start, Now: w.now, NewID: id, OperationTimeout: 24 * time.Hour, Log: log,
 		Inventory: &reaper.InventoryOptions{
-			Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Deployment: deployment, Every: time.Hour,
+			Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment}, Every: time.Hour,
 		},
 	})
 }

@@ -103,9 +103,12 @@ type Counted struct {
 // An Identity says whose table this is. Whoever is about to act on what is
 // missing from a table asks first whether it is the right one, and whole.
 type Identity struct {
-	Version    int64     `json:"-"`
-	Deployment string    `json:"deployment"`
-	Since      time.Time `json:"since"`
+	Version    int64  `json:"-"`
+	Deployment string `json:"deployment"`
+	// Broker is the broker's own identity; empty in a table of a program that
+	// knew of none.
+	Broker string    `json:"broker,omitempty"`
+	Since  time.Time `json:"since"`
 }
 
 // A Sighting is when a thing was first seen without an owner.

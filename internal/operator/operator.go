@@ -48,8 +48,8 @@ type Options struct {
 	Inventories map[string]provider.Inventory
 	Now         func() time.Time
 	NewID       func() string
-	// Deployment is whose table it is; see reaper.Resume.
-	Deployment string
+	// Whose says whose table it is; see reaper.Resume.
+	Whose ledger.Identity
 	// OperationTimeout is the deadline of deletions that are begun again.
 	OperationTimeout time.Duration
 }
@@ -383,5 +383,5 @@ func (c *Console) Inventory(ctx context.Context) (ledger.Inventory, error) {
 
 // Resume lifts the reaper's halt.
 func (c *Console) Resume(ctx context.Context) error {
-	return reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+	return reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }

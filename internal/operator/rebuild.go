@@ -90,7 +90,7 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := r.gone(ctx, before.Instances); err != nil {
 		return r.out, err
 	}
-	return r.out, reaper.Resume(ctx, c.Records, c.Deployment, c.Now())
+	return r.out, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }
 
 // list reads all pages of all providers.

@@ -80,7 +80,7 @@ func (s *site) sealsWith(v vault.Vault) {
 		SynchronousWait: time.Minute, OperationTimeout: time.Hour,
 	})
 	s.console = operator.New(operator.Options{
-		Records: s.ledger, Vault: v, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Deployment: "site",
+		Records: s.ledger, Vault: v, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Whose: ledger.Identity{Deployment: "site", Broker: "broker-of-site"},
 		OperationTimeout: time.Hour, Inventories: map[string]provider.Inventory{"demo": p},
 	})
 }

@@ -14,7 +14,10 @@ import (
 
 // A Thing is something that exists in the cloud, with what its tags say.
 type Thing struct {
-	Name        string
+	Name string
+	// Broker is the identity of the broker that made it; empty on what was made
+	// before brokers had one.
+	Broker      string
 	Key         lifecycle.Key
 	Incarnation string
 	Created     time.Time
@@ -37,8 +40,8 @@ type InventoryRecords interface {
 type InventoryOptions struct {
 	Records InventoryRecords
 	Listers map[string]Lister // by the providers' names
-	// Deployment is whose table this must be.
-	Deployment string
+	// Whose says whose table this must be: its deployment and its broker.
+	Whose ledger.Identity
 	// Every is the time between two passes.
 	Every time.Duration
 	// DryRun has it only report what it would adopt.
@@ -122,8 +125,17 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 		return fmt.Errorf("reading whose table this is: %w", err)
 	}
 	p.known = identity.Version > 0
-	if p.known && identity.Deployment != p.Deployment {
-		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Deployment))
+	switch {
+	case !p.known:
+	case identity.Deployment != p.Whose.Deployment:
+		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Whose.Deployment))
+	case identity.Broker == "": // a table of a program that knew of none
+		if err := p.identify(ctx, identity); err != nil {
+			return err
+		}
+	case identity.Broker != p.Whose.Broker:
+		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity that the table has",
+			identity.Broker, p.Whose.Broker))
 	}
 	names := slices.Sorted(maps.Keys(p.Listers))
 	for _, name := range names {
@@ -188,6 +200,9 @@ func (p *part) timeLeft(ctx context.Context) bool {
 
 // thing judges one thing.
 func (p *part) thing(ctx context.Context, provider string, t Thing) error {
+	if t.Broker != "" && t.Broker != p.Whose.Broker {
+		return nil // another broker's: its records are elsewhere
+	}
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	counted.Things++
 	if t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" {
@@ -314,8 +329,8 @@ func (p *part) finish(ctx context.Context) error {
 	switch {
 	case p.known, counted.Young > 0:
 	case counted.Sighted == 0:
-		if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(ledger.Identity{Deployment: p.Deployment, Since: p.Now()})); err != nil {
-			return fmt.Errorf("saying whose table this is: %w", err)
+		if err := p.identify(ctx, ledger.Identity{}); err != nil {
+			return err
 		}
 	default:
 		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is not the right one", counted.Sighted))
@@ -325,6 +340,18 @@ func (p *part) finish(ctx context.Context) error {
 	}
 	p.state.Due = p.Now().Add(p.Every)
 	return p.end(ctx)
+}
+
+// identify has the table say whose it is.
+func (p *part) identify(ctx context.Context, was ledger.Identity) error {
+	if was.Since.IsZero() {
+		was.Since = p.Now()
+	}
+	was.Deployment, was.Broker = p.Whose.Deployment, p.Whose.Broker
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(was)); err != nil {
+		return fmt.Errorf("saying whose table this is: %w", err)
+	}
+	return nil
 }
 
 // end keeps the pass's report.
@@ -344,16 +371,16 @@ func (p *part) end(ctx context.Context) error {
 // Resume has the reaper go on after it halted: an operator has looked at what
 // it found. The day's count begins anew, and a table that did not say whose it
 // is now says so. What a run writes meanwhile is read again.
-func Resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
+func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
-	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, deployment, now) })
+	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, whose, now) })
 }
 
 // resumeTimeout bounds how long Resume meets what runs write.
 const resumeTimeout = 10 * time.Second
 
-func resume(ctx context.Context, records Resumed, deployment string, now time.Time) error {
+func resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
 	state, err := records.Inventory(ctx)
 	if err != nil {
 		return err
@@ -364,8 +391,8 @@ func resume(ctx context.Context, records Resumed, deployment string, now time.Ti
 	}
 	state.Halt, state.Unseen, state.Pass, state.Adopted, state.Since, state.Due = nil, nil, nil, 0, now, now
 	changes := []ledger.Change{ledger.PutInventory(state)}
-	if identity.Deployment != deployment {
-		identity.Deployment, identity.Since = deployment, now
+	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
+		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
 		changes = append(changes, ledger.PutIdentity(identity))
 	}
 	return records.Commit(ctx, changes...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +41,8 @@ func (s *shelf) List(_ context.Context, cursor string) (page []reaper.Thing, nex
 	return s.things[from:to], next, nil
 }
 
-const ours = "broker"
+// ours is what the table says when it is the right one.
+var ours = ledger.Identity{Deployment: "broker", Broker: "identity"}
 
 // A stock is a scene with things.
 type stock struct {
@@ -52,7 +54,7 @@ type stock struct {
 
 func newStock(t *testing.T) *stock {
 	s := &stock{scene: newScene(t), shelf: &shelf{}}
-	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf}, Deployment: ours, Every: time.Hour}
+	s.options = reaper.InventoryOptions{Records: s.records, Listers: map[string]reaper.Lister{"demo": s.shelf}, Whose: ours, Every: time.Hour}
 	return s
 }
 
@@ -320,9 +322,14 @@ func TestTheRightTable(t *testing.T) {
 		}, "emptied"},
 		"Another": {func(t *testing.T) *stock {
 			s := known(t)
-			s.options.Deployment = "another"
+			s.options.Whose.Deployment = "another"
 			return s
 		}, `of deployment "broker"`},
+		"AnothersWithItsName": {func(t *testing.T) *stock {
+			s := known(t)
+			s.options.Whose.Broker = "another"
+			return s
+		}, `the identity "identity"`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -340,7 +347,7 @@ func TestTheRightTable(t *testing.T) {
 			if len(s.started) != 0 || s.state("stray-000").State != lifecycle.Absent {
 				t.Error("something was begun")
 			}
-			if err := reaper.Resume(t.Context(), s.records, s.options.Deployment, s.now); err != nil {
+			if err := reaper.Resume(t.Context(), s.records, s.options.Whose, s.now); err != nil {
 				t.Fatal(err)
 			}
 			if r := s.run(t.Context()); r.Halted && r.Adopted == 0 {
@@ -362,7 +369,7 @@ func TestANewTable(t *testing.T) {
 	if c := s.pass(); c.Halted != "" {
 		t.Errorf("%+v", c)
 	}
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Deployment != ours {
+	if id, err := s.records.Identity(t.Context()); err != nil || id.Deployment != ours.Deployment || id.Broker != ours.Broker {
 		t.Errorf("%+v %v", id, err)
 	}
 }
@@ -519,7 +526,47 @@ func TestResumeBesideARun(t *testing.T) {
 	if r := s.run(t.Context()); r.Adopted == 0 {
 		t.Errorf("it does not go on: %+v", r)
 	}
-	if err := reaper.Resume(t.Context(), &contended{s.records, 1000}, ours, s.now); !errors.Is(err, ledger.ErrConflict) {
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now); !errors.Is(err, ledger.ErrConflict) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A table of a program that knew of no identity gets it, and nothing halts.
+func TestATableWithoutTheBrokersIdentity(t *testing.T) {
+	s := newStock(t)
+	if err := s.records.Commit(t.Context(), ledger.PutIdentity(ledger.Identity{Deployment: ours.Deployment, Since: epoch})); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.pass(); c.Halted != "" {
+		t.Errorf("it halts: %+v", c)
+	}
+	if id, err := s.records.Identity(t.Context()); err != nil || id.Broker != ours.Broker || !id.Since.Equal(epoch) {
+		t.Errorf("%+v %v", id, err)
+	}
+}
+
+// Another broker's things are nothing to this one, whatever their ids; what was
+// made before brokers had an identity is its own.
+func TestAnotherBrokersThings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, broker string
+		want           int
+	}{
+		"Its":      {"it looks for records elsewhere", "another", 0},
+		"Ours":     {"it carries our identity", ours.Broker, 1},
+		"Earliest": {"it lies where only this broker's things are", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			stray := thing("i", epoch)
+			stray.Broker = tc.broker
+			s.things = []reaper.Thing{stray}
+			s.pass()
+			if c := s.pass(); c.Things != tc.want || len(c.Adopted) != tc.want || len(s.started) != tc.want {
+				t.Errorf("%s: %+v, started %v", tc.reason, c, s.started)
+			}
+		})
 	}
 }

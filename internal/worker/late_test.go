@@ -212,7 +212,7 @@ func TestStraysAreRemoved(t *testing.T) {
 	records := w.ledger()
 	r := w.reaper()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: records, Listers: map[string]reaper.Lister{"demo": shelves{p}}, Deployment: "test", Every: time.Hour,
+		Records: records, Listers: map[string]reaper.Lister{"demo": shelves{p}}, Whose: ledger.Identity{Deployment: "test"}, Every: time.Hour,
 	}
 	// The table is known to be the right one.
 	if err := records.Commit(context.Background(), ledger.PutIdentity(ledger.Identity{Deployment: "test"})); err != nil {
