@@ -154,7 +154,7 @@ func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.T
 // rooms' tests; it may import what it tests.
 func isSuite(path string) bool {
 	base := filepath.Base(path)
-	return strings.HasSuffix(base, "test") || base == "emulator"
+	return strings.HasSuffix(base, "test") || base == "emulator" || base == "testkit"
 }
 
 func TestRoomsImportOnlyRoomsBelow(t *testing.T) {

@@ -5,24 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
-	"github.com/longshore/longshore/offerings"
 )
 
 // A desk is a broker whose engine is the test: what is started stays in
@@ -46,7 +42,7 @@ type desk struct {
 }
 
 // either is an offering whose instances and bindings may be answered now or later.
-var either = catalog.Source{Name: "either", FS: fstest.MapFS{"either/offering.yaml": {Data: []byte(`
+const either = `
 id: 31e9f4e2-9d0c-4a55-8d0d-6d9a1f1f7d01
 name: either
 description: Now or later
@@ -60,7 +56,7 @@ plans:
   description: Now or later
   asynchronous: allowed
   asynchronous_binding: allowed
-`)}}}
+`
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
@@ -69,15 +65,8 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS}, either)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &desk{T: t, store: s, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), ids: map[string]string{}, settles: true}
+	offered := testkit.DemoAnd(map[string]string{"either/offering.yaml": either})
+	d := &desk{T: t, store: s, clock: testkit.Epoch, ids: map[string]string{}, settles: true}
 	for _, o := range offered.Offerings() {
 		d.ids[o.Name] = o.ID
 		for _, p := range o.Plans {
@@ -89,12 +78,10 @@ func newDesk(t *testing.T) *desk {
 			}
 		}
 	}
-	d.records = ledger.New(s, d.id)
-	d.Broker = broker.New(broker.Options{
-		Records: d.records, Catalog: offered, Vault: key, Engine: d, Now: d.now, NewID: d.id,
-		NewSecret: func() []byte { return make([]byte, 32) }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		SynchronousWait: time.Second, OperationTimeout: time.Hour,
+	kit := testkit.New(testkit.Options{
+		Store: s, Catalog: offered, Engine: d, Now: d.now, NewID: d.id, SynchronousWait: time.Second, OperationTimeout: time.Hour,
 	})
+	d.records, d.Broker = kit.Ledger(), kit.Broker()
 	return d
 }
 

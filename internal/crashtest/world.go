@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"testing/fstest"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -18,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/memory"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
@@ -50,20 +50,16 @@ func offered(s Subject) *catalog.Catalog {
   binding_rotatable: true
   settings: %s
 `
-	c, err := catalog.Load([]string{s.Name}, catalog.Source{Name: "crashtest", FS: fstest.MapFS{"crashtest/offering.yaml": {Data: []byte(`
-id: ` + serviceID + `
+	return testkit.Offering(s.Name, `
+id: `+serviceID+`
 name: crashtest
 description: For histories
-provider: ` + s.Name + `
+provider: `+s.Name+`
 bindable: true
 plan_updateable: true
 instances_retrievable: true
 bindings_retrievable: true
-plans:` + fmt.Sprintf(plan, planA, "a", settings) + fmt.Sprintf(plan, planB, "b", settings))}}})
-	if err != nil {
-		panic(err)
-	}
-	return c
+plans:`+fmt.Sprintf(plan, planA, "a", settings)+fmt.Sprintf(plan, planB, "b", settings))
 }
 
 // A visit is an execution that waits for its next step.
@@ -87,7 +83,7 @@ type world struct {
 	holds       provider.Inventory
 	key         vault.Vault
 	offered     *catalog.Catalog
-	serial      int
+	ids         func() string
 	effects     int
 	struck      int // faults that happened
 	current     *task
@@ -107,13 +103,9 @@ type world struct {
 }
 
 func newWorld(s Subject, p plan, g *Safeguard) *world {
-	key, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		panic(err)
-	}
 	w := &world{
-		plan: p, subject: s, without: g, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
-		records: memory.New(), key: key, offered: offered(s), platform: newPlatform(),
+		plan: p, subject: s, without: g, clock: testkit.Epoch,
+		records: memory.New(), key: testkit.Key(), ids: testkit.IDs(), offered: offered(s), platform: newPlatform(),
 	}
 	w.cloud, w.holds = s.New(func() time.Time { return w.clock }, w.cloudEffect)
 	w.begin()
@@ -135,28 +127,19 @@ func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without 
 
 // begin starts the processes anew: what they remember is gone.
 func (w *world) begin() {
-	id := func() string {
-		w.serial++
-		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, w.serial)
+	kit := testkit.New(testkit.Options{
+		Store: crashing{w.records, w}, Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
+		Providers: map[string]provider.Provider{w.subject.Name: w.provider()}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Secret:          []byte(canary + strings.Repeat("x", 32-len(canary))),
+		SynchronousWait: synchronousWait, CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
+	})
+	w.ledger = kit.Ledger()
+	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
+	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
+	r.Inventory = &reaper.InventoryOptions{
+		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment}, Every: time.Hour,
 	}
-	log := slog.New(slog.NewTextHandler(&w.log, nil))
-	w.ledger = ledger.New(crashing{w.records, w}, id)
-	w.broker = broker.New(broker.Options{
-		Records: w.brokersRecords(), Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: id, Log: log,
-		NewSecret:       func() []byte { return []byte(canary + strings.Repeat("x", 32-len(canary))) },
-		SynchronousWait: synchronousWait, OperationTimeout: 24 * time.Hour,
-	})
-	w.worker = worker.New(worker.Options{
-		Records: w.workersRecords(), Vault: crashingVault{w.key, w}, Plans: w.offered, Now: w.now, NewID: id, Log: log,
-		Providers:   map[string]provider.Provider{w.subject.Name: w.provider()},
-		CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
-	})
-	w.reaper = reaper.New(reaper.Options{
-		Records: w.ledger, Start: engine{w}.Start, Now: w.now, NewID: id, OperationTimeout: 24 * time.Hour, Log: log,
-		Inventory: &reaper.InventoryOptions{
-			Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment}, Every: time.Hour,
-		},
-	})
+	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)
 }
 
 func (w *world) tell(format string, args ...any) {

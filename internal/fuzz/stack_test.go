@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,28 +17,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/memory"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
-	"github.com/longshore/longshore/offerings"
 )
 
-const (
-	synchronousWait  = 15 * time.Second
-	operationTimeout = 24 * time.Hour
-)
+const synchronousWait = 15 * time.Second
 
 // A stack is the whole broker. It drives operations when it is told to.
 type stack struct {
@@ -56,57 +47,23 @@ type stack struct {
 	demo    *demo.Provider
 }
 
-// parts are what all stacks share.
-var parts = sync.OnceValue(func() (p struct {
-	offered *catalog.Catalog
-	vault   vault.Vault
-}) {
-	var err error
-	if p.offered, err = catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS}); err != nil {
-		panic(err)
-	}
-	if p.vault, err = vault.NewLocal(make([]byte, 32)); err != nil {
-		panic(err)
-	}
-	return p
-})
-
 // The platforms, by their user names: one at the root, one behind a prefix.
-type known map[string]platforms.Identity
-
-func (k known) Authenticate(user, password string) (platforms.Identity, bool) {
-	id, ok := k[user]
-	return id, ok && password == "password"
-}
-
-var users = known{"root": {ID: "p-root"}, "eu": {ID: "p-eu", Path: "/cf-eu", Offerings: []string{"demo"}}}
+var users = testkit.Platforms{"root": {ID: "p-root"}, "eu": {ID: "p-eu", Path: "/cf-eu", Offerings: []string{"demo"}}}
 
 // build wires what a stack is made of over its records and things.
 func (s *stack) build() *stack {
-	now, log := func() time.Time { return s.clock }, slog.New(slog.DiscardHandler)
-	newID := func() string {
-		s.serial++
-		return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
-	}
-	s.ledger = ledger.New(s.records, newID)
+	now := func() time.Time { return s.clock }
 	s.demo = demo.New(s.things, demo.Options{Delay: 3 * time.Second, Now: now})
-	s.worker = worker.New(worker.Options{
-		Records: s.ledger, Vault: parts().vault, Plans: parts().offered, Now: now, NewID: newID, Log: log,
-		Providers: map[string]provider.Provider{"demo": s.demo}, CallTimeout: time.Minute, HardTimeout: time.Minute,
+	kit := testkit.New(testkit.Options{
+		Store: s.records, Engine: s, Now: now, SynchronousWait: synchronousWait,
+		NewID: func() string {
+			s.serial++
+			return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
+		},
+		Providers: map[string]provider.Provider{"demo": s.demo},
 	})
-	s.reaper = reaper.New(reaper.Options{Records: s.ledger, Start: s.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log})
-	var err error
-	s.handler, err = osb.New(osb.Options{
-		Broker: broker.New(broker.Options{
-			Records: s.ledger, Catalog: parts().offered, Vault: parts().vault, Engine: s, Now: now, NewID: newID, Log: log,
-			NewSecret:       func() []byte { return []byte("0123456789abcdef0123456789abcdef") },
-			SynchronousWait: synchronousWait, OperationTimeout: operationTimeout,
-		}),
-		Platforms: users, Offerings: parts().offered.Offerings(), Now: now, NewID: newID, Log: log,
-	})
-	if err != nil {
-		panic(err)
-	}
+	s.ledger, s.worker, s.reaper = kit.Ledger(), kit.Worker(), kit.Reaper()
+	s.handler = kit.Handler(kit.Broker(), users)
 	return s
 }
 
@@ -194,7 +151,7 @@ func (s *stack) send(q request) (*httptest.ResponseRecorder, error) {
 	if err != nil {
 		return nil, err // no client can send it
 	}
-	r.SetBasicAuth(q.user, "password")
+	r.SetBasicAuth(q.user, testkit.Password)
 	for name, value := range q.header {
 		r.Header.Set(name, value)
 	}
@@ -216,7 +173,7 @@ type snapshot struct {
 
 var used = sync.OnceValue(func() snapshot {
 	s := snapshot{
-		(&stack{clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), records: memory.New(), things: demotest.NewMemory()}).build(),
+		(&stack{clock: testkit.Epoch, records: memory.New(), things: demotest.NewMemory()}).build(),
 		map[string]string{},
 	}
 	do := func(id, method, target, body string) {
@@ -282,14 +239,8 @@ const (
 )
 
 func planID(name string) string {
-	for _, o := range parts().offered.Offerings() {
-		for _, p := range o.Plans {
-			if o.ID == serviceID && p.Name == name {
-				return p.ID
-			}
-		}
-	}
-	panic("the demo has no plan " + name)
+	_, id := testkit.PlanIDs(name)
+	return id
 }
 
 func idsOf(plan string) string { return "service_id=" + serviceID + "&plan_id=" + planID(plan) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -19,19 +18,21 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/memory"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
-	"github.com/longshore/longshore/offerings"
 )
 
 // A site is a broker that does everything at once, and its things.
 type site struct {
 	*testing.T
 	clock   time.Time
-	serial  int
+	id      func() string
 	offered *catalog.Catalog
+	store   store.Store
 	things  *demotest.Memory
 	worker  *worker.Worker
 	broker  *broker.Broker
@@ -42,12 +43,7 @@ type site struct {
 
 func newSite(t *testing.T, things *demotest.Memory) *site {
 	t.Helper()
-	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), offered: offered, things: things}
-	s.ledger = ledger.New(memory.New(), s.id)
+	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), offered: testkit.Demo(), store: memory.New(), things: things}
 	s.sealsWith(local(t, 0))
 	return s
 }
@@ -61,28 +57,14 @@ func local(t *testing.T, key byte) vault.Vault {
 	return v
 }
 
-func (s *site) id() string {
-	s.serial++
-	return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
-}
-
 // sealsWith has all that the site is made of use the vault.
 func (s *site) sealsWith(v vault.Vault) {
-	now, log, id, offered := func() time.Time { return s.clock }, slog.New(slog.DiscardHandler), s.id, s.offered
-	p := demo.New(s.things, demo.Options{Now: now})
-	s.worker = worker.New(worker.Options{
-		Records: s.ledger, Vault: v, Plans: offered, Providers: map[string]provider.Provider{"demo": p}, Now: now, NewID: id, Log: log,
-		CallTimeout: time.Minute, HardTimeout: time.Minute,
+	now := func() time.Time { return s.clock }
+	kit := testkit.New(testkit.Options{
+		Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id, OperationTimeout: time.Hour,
+		Providers: map[string]provider.Provider{"demo": demo.New(s.things, demo.Options{Now: now})},
 	})
-	s.broker = broker.New(broker.Options{
-		Records: s.ledger, Catalog: offered, Vault: v, Engine: s, Now: now, NewID: id, Log: log,
-		NewSecret:       func() []byte { return []byte("0123456789abcdef0123456789abcdef") },
-		SynchronousWait: time.Minute, OperationTimeout: time.Hour,
-	})
-	s.console = operator.New(operator.Options{
-		Records: s.ledger, Vault: v, Start: s.Start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: id, Whose: ledger.Identity{Deployment: "site", Broker: "broker-of-site"},
-		OperationTimeout: time.Hour, Inventories: map[string]provider.Inventory{"demo": p},
-	})
+	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(), kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
 }
 
 func (s *site) Start(ctx context.Context, ref workflow.Ref) error {
@@ -109,15 +91,7 @@ func (s *site) caller() broker.Caller {
 }
 
 func (s *site) plan(name string) (service, plan string) {
-	for _, o := range s.offered.Offerings() {
-		for _, p := range o.Plans {
-			if o.Name == "demo" && p.Name == name {
-				return o.ID, p.ID
-			}
-		}
-	}
-	s.Fatalf("no plan %q", name)
-	return "", ""
+	return testkit.PlanIDs(name)
 }
 
 func (s *site) provision(id, plan string) {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,14 +19,13 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
@@ -80,8 +78,8 @@ const (
 
 // offered is one plan where every request may be answered now or later.
 var offered = sync.OnceValue(func() *catalog.Catalog {
-	c, err := catalog.Load([]string{"quick"}, catalog.Source{Name: "offerings", FS: fstest.MapFS{"races/offering.yaml": {Data: []byte(`
-id: ` + service + `
+	return testkit.Offering("quick", `
+id: `+service+`
 name: races
 description: For requests that race
 provider: quick
@@ -89,16 +87,12 @@ bindable: true
 instances_retrievable: true
 bindings_retrievable: true
 plans:
-- id: ` + plan + `
+- id: `+plan+`
   name: either
   description: Now or later
   asynchronous: allowed
   asynchronous_binding: allowed
-`)}}})
-	if err != nil {
-		panic(err)
-	}
-	return c
+`)
 })
 
 // api is what a client asks of a broker.
@@ -142,35 +136,27 @@ const processes = 2
 
 func newArena(t *testing.T, s store.Store, f fault) *arena {
 	t.Helper()
-	key, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if f.store != nil {
 		s = f.store(s)
 	}
 	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
-	quiet := slog.New(slog.DiscardHandler)
+	kit := testkit.New(testkit.Options{
+		Store: s, Catalog: offered(), Providers: map[string]provider.Provider{"quick": a.cloud}, Now: a.now, NewID: operationID,
+		SynchronousWait: 20 * time.Second, OperationTimeout: 3 * time.Hour, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
+	})
 	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
 	if f.store != nil || f.steps != nil || f.records != nil || f.api != nil {
-		a.patience, loud = 100*time.Millisecond, quiet
+		a.patience, loud = 100*time.Millisecond, kit.Log
 	}
 	for range processes {
-		records := ledger.New(s, rand.Text)
-		ofSteps := records
+		steps := kit.WorkerOptions()
 		if f.steps != nil {
-			ofSteps = ledger.New(f.steps(s), rand.Text)
+			steps.Records = kit.LedgerOver(f.steps(s))
 		}
-		steps := worker.New(worker.Options{
-			Records: ofSteps, Vault: key, Plans: offered(), Providers: map[string]provider.Provider{"quick": a.cloud},
-			Now: a.now, NewID: rand.Text, Log: quiet, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
-		})
-		engine := inprocess.New(steps.Step, inprocess.Options{Sleep: doze, Log: loud})
+		engine := inprocess.New(worker.New(steps).Step, inprocess.Options{Sleep: doze, Log: loud})
 		t.Cleanup(engine.Close)
-		o := broker.Options{
-			Records: records, Catalog: offered(), Vault: key, Engine: usher{engine}, Now: a.now, NewID: operationID, Log: quiet,
-			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: 20 * time.Second, RecordsTimeout: time.Minute, OperationTimeout: 3 * time.Hour,
-		}
+		o := kit.BrokerOptions()
+		o.Engine, o.RecordsTimeout = usher{engine}, time.Minute
 		if f.records != nil {
 			o.Records = f.records(o.Records)
 		}

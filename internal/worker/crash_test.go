@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -21,10 +19,10 @@ import (
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
-	"github.com/longshore/longshore/offerings"
 )
 
 // A world is the whole broker on a fake clock: what it does is driven by the
@@ -36,11 +34,10 @@ type world struct {
 	things  demo.Things
 	vault   vault.Vault
 	offered *catalog.Catalog
-	serial  int
+	ids     func() string
 	alone   bool // whoever took a lease is dead
 	started map[string]workflow.Ref
 
-	mu      sync.Mutex
 	effects int // so far
 	dieAt   int // 0: never
 	after   bool
@@ -50,28 +47,9 @@ type world struct {
 type died struct{}
 
 var (
-	offered = sync.OnceValue(func() *catalog.Catalog {
-		c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
-		if err != nil {
-			panic(err)
-		}
-		return c
-	})
-	service       = sync.OnceValue(func() string { s, _ := idsOf("async-bind"); return s })
-	planAsyncBind = sync.OnceValue(func() string { _, p := idsOf("async-bind"); return p })
+	service       = sync.OnceValue(func() string { s, _ := testkit.PlanIDs("async-bind"); return s })
+	planAsyncBind = sync.OnceValue(func() string { _, p := testkit.PlanIDs("async-bind"); return p })
 )
-
-// idsOf finds a plan of the demo by its name.
-func idsOf(plan string) (serviceID, planID string) {
-	for _, o := range offered().Offerings() {
-		for _, p := range o.Plans {
-			if o.Name == "demo" && p.Name == plan {
-				return o.ID, p.ID
-			}
-		}
-	}
-	panic("the demo has no plan " + plan)
-}
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -84,24 +62,13 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &world{
-		T: t, clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), records: records, things: things,
-		vault: key, offered: offered(), started: map[string]workflow.Ref{},
+		T: t, clock: testkit.Epoch, records: records, things: things, ids: testkit.IDs(),
+		vault: testkit.Key(), offered: testkit.Demo(), started: map[string]workflow.Ref{},
 	}
 }
 
 func (w *world) now() time.Time { return w.clock }
-
-func (w *world) id() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.serial++
-	return fmt.Sprintf("id-%019d", w.serial)
-}
 
 // effect is called around everything that outlives the process.
 func (w *world) effect(do func()) {
@@ -177,45 +144,24 @@ func (w *world) Finish(ctx context.Context, ref workflow.Ref) error {
 	return nil
 }
 
-func (w *world) log() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+// kit is what the process is made of that runs now.
+func (w *world) kit() *testkit.Kit {
+	return testkit.New(testkit.Options{
+		Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids, Alone: w.alone,
+		Providers: map[string]provider.Provider{"demo": cloud{w, demo.New(w.things, demo.Options{Delay: 3 * time.Second, Now: w.now})}},
+	})
+}
 
 // ledgerOver is a ledger over another store.
-func ledgerOver(w *world, s store.Store) *ledger.Ledger {
-	return ledger.New(s, w.id)
-}
+func ledgerOver(w *world, s store.Store) *ledger.Ledger { return w.kit().LedgerOver(s) }
 
 // quietLedger writes without effects, for tests with several goroutines.
 func quietLedger(w *world) *ledger.Ledger { return ledgerOver(w, w.records) }
 
-func (w *world) ledger() *ledger.Ledger { return ledger.New(w, w.id) }
-
-func (w *world) broker() *broker.Broker {
-	return broker.New(broker.Options{
-		Records: w.ledger(), Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: operationID(w), Log: w.log(),
-		NewSecret: func() []byte { return []byte("0123456789abcdef0123456789abcdef") }, SynchronousWait: time.Minute, OperationTimeout: 24 * time.Hour,
-	})
-}
-
-func operationID(w *world) func() string {
-	return func() string {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.serial++
-		return fmt.Sprintf("operation-%012d", w.serial)
-	}
-}
-
-func (w *world) worker() *worker.Worker {
-	return worker.New(worker.Options{
-		Records: w.ledger(), Vault: w.vault, Plans: w.offered, Now: w.now, NewID: w.id, Log: w.log(),
-		Providers:   map[string]provider.Provider{"demo": cloud{w, demo.New(w.things, demo.Options{Delay: 3 * time.Second, Now: w.now})}},
-		CallTimeout: time.Minute, HardTimeout: time.Minute, Alone: w.alone,
-	})
-}
-
-func (w *world) reaper() *reaper.Reaper {
-	return reaper.New(reaper.Options{Records: w.ledger(), Start: w.Start, Now: w.now, NewID: operationID(w), OperationTimeout: 24 * time.Hour, Log: w.log()})
-}
+func (w *world) ledger() *ledger.Ledger { return w.kit().Ledger() }
+func (w *world) broker() *broker.Broker { return w.kit().Broker() }
+func (w *world) worker() *worker.Worker { return w.kit().Worker() }
+func (w *world) reaper() *reaper.Reaper { return w.kit().Reaper() }
 
 // drive steps an execution until it is settled; waiting moves the clock.
 func (w *world) drive(ctx context.Context, ref workflow.Ref) {

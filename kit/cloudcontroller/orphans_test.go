@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -143,7 +144,7 @@ const (
 // what there is.
 func (u user) live(w *world, c *cloudcontroller.Client) (wrong []string) {
 	ctx := context.Background()
-	serviceID, planID := idsOf(u.plan)
+	serviceID, planID := testkit.PlanIDs(u.plan)
 	made := make(chan error, 1)
 	go func() {
 		made <- c.Provision(ctx, cloudcontroller.ProvisionRequest{

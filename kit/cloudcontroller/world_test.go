@@ -4,54 +4,27 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/osb"
-	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
 	"github.com/longshore/longshore/kit/cloudcontroller"
-	"github.com/longshore/longshore/offerings"
 )
-
-// offered is what the demo offers.
-var offered = sync.OnceValue(func() *catalog.Catalog {
-	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
-	if err != nil {
-		panic(err)
-	}
-	return c
-})
-
-func idsOf(plan string) (serviceID, planID string) {
-	for _, o := range offered().Offerings() {
-		for _, p := range o.Plans {
-			if o.Name == "demo" && p.Name == plan {
-				return o.ID, p.ID
-			}
-		}
-	}
-	panic("the demo has no plan " + plan)
-}
 
 // A world is the whole broker in a bubble of time: its clock stands still while
 // anything is done, and jumps when all wait.
@@ -74,7 +47,7 @@ const (
 	synchronousWait = 15 * time.Second
 	hardTimeout     = time.Minute
 	username        = "platform"
-	password        = "the-password-of-the-platform"
+	password        = testkit.Password
 )
 
 func now() time.Time { return time.Now().UTC() }
@@ -92,20 +65,14 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &world{T: t, things: things}
-	quiet := slog.New(slog.DiscardHandler)
-	var ofSteps store.Store = records
+	kit := testkit.New(testkit.Options{
+		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout,
+		Providers: map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}), slow: slow}},
+	})
+	o := kit.WorkerOptions()
 	if f.steps != nil {
-		ofSteps = f.steps(records)
-	}
-	o := worker.Options{
-		Records: ledger.New(ofSteps, rand.Text), Vault: key, Plans: offered(), Now: now, NewID: rand.Text, Log: quiet,
-		Providers:   map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}), slow: slow}},
-		CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout,
+		o.Records = kit.LedgerOver(f.steps(records))
 	}
 	step := worker.New(o).Step
 	if f.leaseless {
@@ -114,25 +81,15 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 			return worker.New(o).Step(ctx, ref)
 		}
 	}
-	engine := inprocess.New(step, inprocess.Options{Log: quiet})
+	engine := inprocess.New(step, inprocess.Options{Log: kit.Log})
 	t.Cleanup(engine.Close)
-	var kept broker.Records = ledger.New(records, rand.Text)
+	kit.Engine = engine
+	decisions := kit.BrokerOptions()
 	if f.records != nil {
-		kept = f.records(kept)
+		decisions.Records = f.records(decisions.Records)
 	}
-	w.Handler, err = osb.New(osb.Options{
-		Broker: broker.New(broker.Options{
-			Records: kept, Catalog: offered(), Vault: key, Engine: engine, Now: now, NewID: operationID, Log: quiet,
-			NewSecret: func() []byte { return make([]byte, 32) }, SynchronousWait: synchronousWait, OperationTimeout: 24 * time.Hour,
-		}),
-		Platforms: alone{}, Offerings: offered().Offerings(), Now: now, NewID: rand.Text, Log: quiet,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.sweep(reaper.New(reaper.Options{
-		Records: ledger.New(records, rand.Text), Start: engine.Start, Now: now, NewID: operationID, OperationTimeout: 24 * time.Hour, Log: quiet,
-	}))
+	w.Handler = kit.Handler(broker.New(decisions), testkit.Platforms{username: {ID: "p"}})
+	w.sweep(kit.Reaper())
 	return w
 }
 
@@ -160,13 +117,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// alone knows one platform.
-type alone struct{}
-
-func (alone) Authenticate(user, pass string) (platforms.Identity, bool) {
-	return platforms.Identity{ID: "p"}, user == username && pass == password
 }
 
 // slowness makes one call to the cloud take long: as long as whoever made it
