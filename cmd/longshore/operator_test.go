@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/operator"
 )
 
 // A bench is an embedded broker over a folder, which can be stopped and started.
@@ -174,6 +175,19 @@ func TestRebuildOnAFolder(t *testing.T) {
 	has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again; 1 had one.")
 	b.stop()
 	has(t, b.operate(0, "rebuild", "--yes"), "1 had one.")
+}
+
+// A rebuild that may have missed something says so, and not as one of the things
+// that it cannot derive.
+func TestRebuildWithoutRest(t *testing.T) {
+	var out strings.Builder
+	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
+	if err == nil || !strings.Contains(err.Error(), "in each of 10 listings") || !strings.Contains(err.Error(), "run the command again") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.HasSuffix(out.String(), "Not to be derived:\n  thing-1: no offering has its plan\n") {
+		t.Errorf("printed:\n%s", out.String())
+	}
 }
 
 // Whatever became of its records, a folder gets new ones, keeps what is left of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -69,7 +70,8 @@ func newPlatformAdd() *cobra.Command {
 		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own", Args: takes(1, 1, aName),
 		Long: `Let another platform use the broker, with a user name and a password of its
 own. The password is shown once. One that was removed comes back under its name,
-with what it made.
+with what it made, its path and what it may see, unless those are given: --path ""
+is none, and --offering "" everything.
 
 Where the record of the platforms themselves was lost (the secret of a stack, or
 credentials.json of a folder), --id gives a platform back what it had made: the
@@ -90,10 +92,13 @@ operator's commands, such as instances, name it for each record.`,
 		if err != nil {
 			return err
 		}
+		if slices.Equal(p.Offerings, []string{""}) {
+			p.Offerings = nil
+		}
 		if err := checkOfferings(dir, p.Offerings); err != nil {
 			return err
 		}
-		return addPlatform(c.Context(), registrar, p, c.OutOrStdout())
+		return addPlatform(c.Context(), registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), c.OutOrStdout())
 	}
 	return c
 }
@@ -202,21 +207,30 @@ func orDash(s string) string {
 	return s
 }
 
-func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, out io.Writer) error {
+// addPlatform adds one; path and offerings say whether those were given.
+func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: app.NewPassword()}
-	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) { return r.Add(p, newID, time.Now()) })
+	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
+		p = r.TakenBack(p, path, offerings)
+		return r.Add(p, newID, time.Now())
+	})
 	if err != nil {
 		return err
+	}
+	sees := "everything"
+	if len(p.Offerings) > 0 {
+		sees = strings.Join(p.Offerings, ", ")
 	}
 	_, err = fmt.Fprintf(out, `Platform %[1]s may use the broker, in a minute at the latest.
 
   URL       the broker's own%[2]s
   user      %[3]s
   password  %[4]s
+  sees      %[5]s
 
 The password is shown this once.
-`, p.Name, followedBy(p.Path), p.Username, p.Password)
+`, p.Name, followedBy(p.Path), p.Username, p.Password, sees)
 	return err
 }
 

@@ -232,8 +232,12 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	if list := say(t, dir, `(?s).*`, "list"); !regexp.MustCompile(`(?m)^korifi +p-\S+ +- +/korifi +demo/async +none: removed`).MatchString(list) {
 		t.Errorf("the list shows a user who cannot log in:\n%s", list)
 	}
-	password := say(t, dir, `password +(\S+)`, "add", "korifi")
-	again("added again", "", "korifi", password, 200)
+	password := say(t, dir, `(?s)password +(\S+)\n  sees +demo/async\n`, "add", "korifi")
+	again("added again, with its path", "/korifi", "korifi", password, 200)
+	again("its path is its only one", "", "korifi", password, 404)
+	say(t, dir, "Platform korifi is refused", "remove", "korifi")
+	password = say(t, dir, `(?s)password +(\S+)\n  sees +everything\n`, "add", "korifi", "--path", "", "--offering", "")
+	again("added again, without", "", "korifi", password, 200)
 
 	// The default platform goes: who still sets its login is told.
 	say(t, dir, "Platform default is refused", "remove", "default")

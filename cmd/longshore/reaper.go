@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/operator"
 )
 
 func newReaper() *cobra.Command {
@@ -160,6 +161,12 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
 	}
+	return printRebuilt(out, found)
+}
+
+// printRebuilt says what was derived, and what could not be. It fails if the
+// listings never came to rest.
+func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
@@ -179,6 +186,10 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 			names := slices.Sorted(slices.Values(list.names))
 			_, _ = fmt.Fprintf(out, "\n%s\n  %s\n", list.what, strings.Join(names, "\n  "))
 		}
+	}
+	if found.Restless > 0 {
+		return fmt.Errorf("what exists changed in each of %d listings, so that one may have missed something: run the command again, "+
+			"at best while no platform makes or deletes anything", found.Restless)
 	}
 	return nil
 }

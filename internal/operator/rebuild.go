@@ -33,6 +33,9 @@ type Rebuilt struct {
 	Gone []string `json:"gone,omitempty"`
 	// Unknown are things of which too little is said, and why.
 	Unknown []string `json:"unknown,omitempty"`
+	// Restless is in how many listings what exists changed, so that each may have
+	// missed something; zero if two in turn have seen the same.
+	Restless int `json:"restless,omitempty"`
 }
 
 // passes bounds how often everything is listed. The providers' listings promise
@@ -52,8 +55,9 @@ type rebuilding struct {
 // Rebuild gives a record to everything that exists and has none, as their tags
 // and plans say. What has a record keeps it, but for what is sealed in it and
 // does not open: that was sealed with a key that is lost. It lists until two
-// passes in turn have seen the same and the last one found nothing to do. In the
-// end the table says whose it is: the reaper goes on. It may be stopped at any
+// passes in turn have seen the same and the last one found nothing to do. Then
+// the table says whose it is, and the reaper goes on; if there never are two such,
+// it is said, and the reaper's halt stays. It may be stopped at any
 // point and run again.
 func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
@@ -84,11 +88,13 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 		last = seen
 	}
 	if !rests {
-		r.out.Unknown = append(r.out.Unknown,
-			fmt.Sprintf("what exists changed in each of %d listings, so that one may have missed something: run the command again", passes))
+		r.out.Restless = passes
 	}
 	if err := r.gone(ctx, before.Instances); err != nil {
 		return r.out, err
+	}
+	if !rests { // what may have been missed must not be taken for an orphan
+		return r.out, nil
 	}
 	return r.out, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }

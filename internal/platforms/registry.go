@@ -183,6 +183,22 @@ func (r Registry) UserOf(username string) (name string, found bool) {
 
 func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
 
+// TakenBack is the platform with what one of its name had that was removed, if
+// there is one: its path and what it may see, where those are not given anew.
+func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
+	i, err := r.find(p.Name)
+	if err != nil || r.Platforms[i].Removed.IsZero() {
+		return p
+	}
+	if !path {
+		p.Path = r.Platforms[i].Path
+	}
+	if !offerings {
+		p.Offerings = r.Platforms[i].Offerings
+	}
+	return p
+}
+
 // Add gives a new platform access. One that was removed comes back under its
 // name, with what it made, and with a new password. With an ID, the platform is
 // the one that has records under it, of which this registry may know nothing;
