@@ -44,18 +44,10 @@ func TestAlarms(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"Failing":              "AWS/ApiGateway Sum of 5XXError >= 5 over 1, without data notBreaching ApiName=Longshore",
-		"ApiErrors":            "AWS/Lambda Sum of Errors >= 3 over 1, without data notBreaching FunctionName=<ApiFunction>",
-		"ApiThrottled":         "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ApiFunction>",
-		"ProvisionerErrors":    "AWS/Lambda Sum of Errors >= 3 over 1, without data notBreaching FunctionName=<ProvisionerFunction>",
-		"ProvisionerThrottled": "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ProvisionerFunction>",
-		"ReaperErrors":         "AWS/Lambda Sum of Errors >= 3 over 1, without data notBreaching FunctionName=<ReaperFunction>",
-		"ReaperThrottled":      "AWS/Lambda Sum of Throttles >= 1 over 2, without data notBreaching FunctionName=<ReaperFunction>",
-		"Stuck":                "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
-		"ReaperHalted":         "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
-		"DeadLetters":          "AWS/SQS Sum of NumberOfMessagesSent >= 1 over 1 of 4, without data notBreaching QueueName=<DeadLettersQueue.QueueName>",
-		"NoReaper":             "Longshore SampleCount of PastDue < 1 over 2, without data breaching Stack=Longshore",
-		"TableThrottled":       "AWS/DynamoDB Sum of ThrottledRequests >= 10 over 2, without data notBreaching TableName=<StateTable>",
+		"Failing":      "AWS/ApiGateway Sum of 5XXError >= 5 over 1, without data notBreaching ApiName=Longshore",
+		"Stuck":        "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
+		"ReaperHalted": "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
+		"NoReaper":     "AWS/Lambda Minimum of Errors >= 1 over 2, without data breaching FunctionName=<ReaperFunction>",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -105,33 +97,113 @@ func TestEveryAlarmIsInTheRunbook(t *testing.T) {
 	}
 }
 
-func TestAlarmsAreToldWhereItIsChosen(t *testing.T) {
-	for id, p := range alarmsOf(t, must(t, usual)) {
-		if p["AlarmActions"] != nil || p["OKActions"] != nil {
-			t.Errorf("%s tells somebody", id)
-		}
+// toldOf lists what reaches the topic: alarms, and that an operator is warned of
+// nobody being told.
+func toldOf(t *testing.T, context map[string]any) (told []string, topic string, warnings []string) {
+	t.Helper()
+	stack, err := build(context)
+	if err != nil {
+		t.Fatal(err)
 	}
-	const topic = "arn:aws:sns:eu-central-1:111122223333:operators"
-	made, err := synthesized(map[string]any{ContextAlarmTopic: topic})
+	made, err := templateOf(stack)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, p := range alarmsOf(t, made) {
-		if plain(p["AlarmActions"]) != topic || plain(p["OKActions"]) != topic {
-			t.Errorf("%s tells %s and %s", id, plain(p["AlarmActions"]), plain(p["OKActions"]))
+		if to := plain(p["AlarmActions"]); to != "" && to == plain(p["OKActions"]) {
+			told, topic = append(told, id), to
 		}
+	}
+	for _, id := range made.of("AWS::Events::Rule") {
+		for _, target := range list(made.Resources[id].Properties["Targets"]) {
+			if topic != "" && plain(at(target, "Arn")) == topic {
+				told = append(told, unhashed(id))
+			}
+		}
+	}
+	slices.Sort(told)
+	return told, topic, findings(t, stack)
+}
+
+func TestAlarmsReachWhoIsChosen(t *testing.T) {
+	all := []string{"Failing", "NoReaper", "OperatorsKey", "ReaperHalted", "Stuck"}
+	const topic = "arn:aws:sns:eu-central-1:111122223333:operators"
+	tests := map[string]struct {
+		reason  string
+		context map[string]any
+		told    []string
+		topic   string
+		warned  bool
+	}{
+		"Nobody": {"the deployment says that nobody is told", nil, nil, "", true},
+		"Topic":  {"a topic that exists is told", map[string]any{ContextAlarmTopic: topic}, all, topic, false},
+		"Email":  {"an address is told by a topic of the stack's own", map[string]any{ContextAlarmEmail: "ops@example.com"}, all, "<OperatorsTopic>", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			told, to, warnings := toldOf(t, test.context)
+			if d := cmp.Diff(test.told, told); d != "" || to != test.topic {
+				t.Errorf("%s: by %q (-want +got):\n%s", test.reason, to, d)
+			}
+			said := slices.ContainsFunc(warnings, func(w string) bool {
+				return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") && strings.Contains(w, "-c alarm-topic=ARN")
+			})
+			if said != test.warned {
+				t.Errorf("%s: warned %v: %q", test.reason, said, warnings)
+			}
+		})
 	}
 }
 
-func TestThereIsOneDashboard(t *testing.T) {
-	p := must(t, usual).one(t, "AWS::CloudWatch::Dashboard", "")
+// A topic of the stack's own is written to by CloudWatch and by the rule, and
+// its subscriber is the address.
+func TestTheTopicOfAnAddress(t *testing.T) {
+	made, err := synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := made.one(t, "AWS::SNS::Subscription", ""); s["Protocol"] != "email" || s["Endpoint"] != "ops@example.com" {
+		t.Errorf("who is written to: %s", plain(s))
+	}
+	writers := map[string]bool{}
+	for _, s := range list(at(made.one(t, "AWS::SNS::TopicPolicy", ""), "PolicyDocument", "Statement")) {
+		if at(s, "Effect") == "Allow" {
+			writers[plain(at(s, "Principal", "Service"))+" for "+plain(at(s, "Condition"))] = true
+		}
+	}
+	if d := cmp.Diff(map[string]bool{
+		"cloudwatch.amazonaws.com for " + `{"StringEquals":{"aws:SourceAccount":{"Ref":"AWS::AccountId"}}}`: true, "events.amazonaws.com for ": true,
+	}, writers); d != "" {
+		t.Errorf("who may write (-want +got):\n%s", d)
+	}
+}
+
+// Without the key nothing opens. Whoever plans its deletion has seven days or
+// more in which somebody else can say no.
+func TestTheKeyIsWatched(t *testing.T) {
+	made, err := synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := made.one(t, "AWS::Events::Rule", "OperatorsKey")["EventPattern"]
+	got := []string{plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")), plain(list(at(pattern, "detail", "resources", "ARN"))[0])}
+	if d := cmp.Diff([]string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, got); d != "" {
+		t.Errorf("what is told of (-want +got):\n%s", d)
+	}
+}
+
+func TestADashboardIsMadeOnRequest(t *testing.T) {
+	if ids := must(t, usual).of("AWS::CloudWatch::Dashboard"); len(ids) > 0 {
+		t.Errorf("there is %q, which nobody asked for", ids)
+	}
+	p := must(t, chosen).one(t, "AWS::CloudWatch::Dashboard", "")
 	body := plain(p["DashboardBody"])
 	for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors", "Throttles", "Duration"} {
 		if !strings.Contains(body, name) {
 			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
-	if p["DashboardName"] != "Longshore" {
+	if p["DashboardName"] != "Other" {
 		t.Errorf("the dashboard is called %s", plain(p["DashboardName"]))
 	}
 }

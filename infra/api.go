@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -29,6 +27,12 @@ type APIProps struct {
 	// neither the stage's name nor nothing. In it, {api} stands for the id of
 	// the REST API.
 	BasePath string
+	// Allowed are the only addresses that may call it, as CIDR blocks; none for
+	// all.
+	Allowed []string
+	// WebACL, Domain: see their own types.
+	WebACL WebACLProps
+	Domain DomainProps
 }
 
 // apiPlace stands for the id of the REST API in a base path.
@@ -40,6 +44,8 @@ type API struct {
 	REST awsapigateway.RestApi
 	// URL is what a platform is given. It has no slash at its end.
 	URL *string
+	// Domain is nil unless the API has one of its own.
+	Domain *Domain
 }
 
 // NewAPI makes the REST API and its one stage.
@@ -51,6 +57,7 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		// That role would be the account's, not this stack's.
 		CloudWatchRole: jsii.Bool(false),
+		Policy:         onlyFrom(props.Allowed),
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName:            jsii.String(Stage),
 			ThrottlingRateLimit:  jsii.Number(props.Rate),
@@ -63,15 +70,9 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 		},
 	})
 	if props.BasePath != "" {
-		var parts []*string
-		for i, part := range strings.Split(props.BasePath, apiPlace) {
-			if i > 0 {
-				parts = append(parts, rest.RestApiId())
-			}
-			parts = append(parts, &part)
-		}
-		value := awscdk.Fn_Join(jsii.String(""), &parts)
-		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{gateway.BasePathVariable: value})
+		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{
+			gateway.BasePathVariable: placed(props.BasePath, rest.RestApiId()),
+		})
 	}
 	// Its own output says the same as ours, with a slash at the end.
 	rest.Node().TryRemoveChild(jsii.String("Endpoint"))
@@ -81,35 +82,49 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 	rest.Root().AddMethod(jsii.String("ANY"), integration, nil)
 	rest.Root().AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: integration})
 	for _, r := range refusals() {
-		rest.AddGatewayResponse(jsii.String("Refusal-"+*r.kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
-			Type: r.kind,
-			// As in the broker's own answers (RID-01); of a request without one
-			// it is left out.
-			ResponseHeaders: &map[string]*string{
-				"X-Broker-API-Request-Identity": jsii.String("method.request.header.X-Broker-API-Request-Identity"),
-				"Cache-Control":                 jsii.String("'no-store'"),
-			},
-			Templates: &map[string]*string{"application/json": jsii.String(r.body())},
-		})
+		rest.AddGatewayResponse(jsii.String("Refusal-"+*r.kind.ResponseType()), r.options())
 	}
-	exceptOfAPI(rest)
+	acl := NewWebACL(scope, rest.DeploymentStage(), &props.WebACL)
+	exceptOfAPI(rest, acl)
+	api := &API{REST: rest}
+	if props.Domain.Name != "" {
+		api.Domain = NewDomain(scope, "Domain", rest, &props.Domain)
+		api.URL = jsii.String("https://" + props.Domain.Name + props.BasePath)
+		return api
+	}
 	stack := awscdk.Stack_Of(scope)
 	host := awscdk.Fn_Join(jsii.String("."), &[]*string{rest.RestApiId(), jsii.String("execute-api"), stack.Region(), stack.UrlSuffix()})
-	return &API{REST: rest, URL: awscdk.Fn_Join(jsii.String(""), &[]*string{jsii.String("https://"), host, jsii.String("/" + Stage)})}
+	api.URL = awscdk.Fn_Join(jsii.String(""), &[]*string{jsii.String("https://"), host, jsii.String("/" + Stage)})
+	return api
+}
+
+// placed puts the id of the REST API into a base path.
+func placed(basePath string, api *string) *string {
+	var parts []*string
+	for i, part := range strings.Split(basePath, apiPlace) {
+		if i > 0 {
+			parts = append(parts, api)
+		}
+		parts = append(parts, &part)
+	}
+	return awscdk.Fn_Join(jsii.String(""), &parts)
 }
 
 // exceptOfAPI says why the gateway decides, records and inspects nothing.
-func exceptOfAPI(rest awsapigateway.RestApi) {
+func exceptOfAPI(rest awsapigateway.RestApi, guarded bool) {
 	const logs = "Logs of the gateway need a role for CloudWatch that belongs to the whole account and its region, " +
 		"which a stack must neither set for the account's other APIs nor take away when it goes. "
 	except(rest, exception{rule: "AwsSolutions-APIG2", reason: "The function checks requests: what the specification wants answered to " +
 		"a bad one depends on the API version and the offering, and is no model of the gateway."})
-	except(rest.DeploymentStage(),
-		exception{rule: "AwsSolutions-APIG1", reason: logs + "The function logs each request, with ids and without secrets."},
-		exception{rule: "AwsSolutions-APIG3", reason: "A web ACL costs money while nothing is asked. The stage is throttled, every " +
-			"request needs the platform's password, and an operator may put an ACL of the account before the stage."},
-		exception{rule: "AwsSolutions-APIG6", reason: logs + "What the gateway would log of an execution may hold secrets."},
-	)
+	ofStage := []exception{
+		{rule: "AwsSolutions-APIG1", reason: logs + "The function logs each request, with ids and without secrets."},
+		{rule: "AwsSolutions-APIG6", reason: logs + "What the gateway would log of an execution may hold secrets."},
+	}
+	if !guarded {
+		ofStage = append(ofStage, exception{rule: "AwsSolutions-APIG3", reason: "A web ACL costs money while nothing is asked. The stage is " +
+			"throttled, every request needs the platform's password, and an operator may ask for an ACL."})
+	}
+	except(rest.DeploymentStage(), ofStage...)
 	for _, method := range *rest.Methods() {
 		except(method,
 			exception{rule: "AwsSolutions-APIG4", reason: "Platforms log in by HTTP basic authentication, which the specification asks for " +
@@ -117,54 +132,5 @@ func exceptOfAPI(rest awsapigateway.RestApi) {
 			exception{rule: "AwsSolutions-COG4", reason: "Platforms log in by HTTP basic authentication; they are no users of a Cognito pool " +
 				"and have no tokens of one."},
 		)
-	}
-}
-
-// A refusal is what the gateway answers by itself, before the function is
-// called or after it has failed. Platforms read the broker's own form of an
-// error only: JSON with a description.
-type refusal struct {
-	kind        awsapigateway.ResponseType
-	description string
-}
-
-func (r refusal) body() string {
-	body, err := json.Marshal(map[string]string{"description": r.description})
-	if err != nil {
-		panic(fmt.Sprintf("encoding a refusal: %v", err)) // it is text
-	}
-	return string(body)
-}
-
-// refusals are all that the gateway knows. Their status codes stay what AWS
-// makes them.
-func refusals() []refusal {
-	const (
-		notForUs = "The request is not one that this service broker takes."
-		failed   = "The service broker has failed. Whether the request had an effect is not known."
-		broken   = "The service broker is not set up as it should be."
-	)
-	return []refusal{
-		{awsapigateway.ResponseType_DEFAULT_4XX(), notForUs},
-		{awsapigateway.ResponseType_DEFAULT_5XX(), failed},
-		{awsapigateway.ResponseType_INTEGRATION_FAILURE(), failed},
-		{awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), "The service broker did not answer in time. Whether the request had an effect is not known."},
-		{awsapigateway.ResponseType_API_CONFIGURATION_ERROR(), broken},
-		{awsapigateway.ResponseType_AUTHORIZER_CONFIGURATION_ERROR(), broken},
-		{awsapigateway.ResponseType_AUTHORIZER_FAILURE(), broken},
-		{awsapigateway.ResponseType_THROTTLED(), "There are too many requests at once. Repeat this one after some seconds."},
-		{awsapigateway.ResponseType_QUOTA_EXCEEDED(), "There were too many requests. Repeat this one later."},
-		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), "The request is too large."},
-		{awsapigateway.ResponseType_UNSUPPORTED_MEDIA_TYPE(), "The request's body is not JSON."},
-		{awsapigateway.ResponseType_BAD_REQUEST_BODY(), "The request's body is not valid."},
-		{awsapigateway.ResponseType_BAD_REQUEST_PARAMETERS(), "The request's parameters are not valid."},
-		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), "There is nothing at this path."},
-		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), "There is nothing at this path, or not by this method."},
-		{awsapigateway.ResponseType_UNAUTHORIZED(), "The request has no valid credentials."},
-		{awsapigateway.ResponseType_ACCESS_DENIED(), "The request is not allowed."},
-		{awsapigateway.ResponseType_WAF_FILTERED(), "The request is not allowed."},
-		{awsapigateway.ResponseType_INVALID_API_KEY(), "The request is not allowed."},
-		{awsapigateway.ResponseType_INVALID_SIGNATURE(), "The request's credentials are not in the form that this service broker takes."},
-		{awsapigateway.ResponseType_EXPIRED_TOKEN(), "The request's credentials have expired."},
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/gateway"
 )
 
@@ -45,9 +46,8 @@ func TestTheAPIIsARegionalRESTAPI(t *testing.T) {
 		if types := plain(at(rest, "EndpointConfiguration", "Types")); types != "REGIONAL" || rest["Name"] != stack {
 			t.Errorf("%s: API %q, %s", name, rest["Name"], types)
 		}
-		// A policy could refuse, and types of bodies could change, what is the
-		// function's to decide.
-		for _, member := range []string{"Policy", "BinaryMediaTypes", "MinimumCompressionSize", "Body", "ApiKeySourceType"} {
+		// Types of bodies could change what is the function's to decide.
+		for _, member := range []string{"BinaryMediaTypes", "MinimumCompressionSize", "Body", "ApiKeySourceType"} {
 			if rest[member] != nil {
 				t.Errorf("%s: the API has %s: %s", name, member, plain(rest[member]))
 			}
@@ -73,7 +73,7 @@ func TestTheStageIsThrottledAndSaysNothing(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, d)
 		}
 		// A trace shows how long what took, and nothing of what was said.
-		if stage["TracingEnabled"] != (name == "Usual") || stage["AccessLogSetting"] != nil || stage["CacheClusterEnabled"] != nil {
+		if stage["TracingEnabled"] != (name == "Chosen") || stage["AccessLogSetting"] != nil || stage["CacheClusterEnabled"] != nil {
 			t.Errorf("%s: the stage traces, logs or caches: %s", name, plain(stage))
 		}
 	}
@@ -100,15 +100,6 @@ func TestTheStageSaysWhatStandsBeforeThePaths(t *testing.T) {
 	}
 }
 
-// responseTypes are all that the gateway answers by itself, as AWS lists them
-// in "Gateway response types" of the API Gateway developer guide.
-var responseTypes = []string{
-	"ACCESS_DENIED", "API_CONFIGURATION_ERROR", "AUTHORIZER_CONFIGURATION_ERROR", "AUTHORIZER_FAILURE", "BAD_REQUEST_BODY",
-	"BAD_REQUEST_PARAMETERS", "DEFAULT_4XX", "DEFAULT_5XX", "EXPIRED_TOKEN", "INTEGRATION_FAILURE", "INTEGRATION_TIMEOUT",
-	"INVALID_API_KEY", "INVALID_SIGNATURE", "MISSING_AUTHENTICATION_TOKEN", "QUOTA_EXCEEDED", "REQUEST_TOO_LARGE",
-	"RESOURCE_NOT_FOUND", "THROTTLED", "UNAUTHORIZED", "UNSUPPORTED_MEDIA_TYPE", "WAF_FILTERED",
-}
-
 // NFR-03: what the gateway answers is JSON too.
 func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 	made := must(t, usual)
@@ -125,10 +116,14 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 			t.Errorf("%s has status %s", kind, plain(p["StatusCode"]))
 		}
 		// RID-01: of the request's headers, the identity alone is repeated.
-		if d := cmp.Diff(map[string]any{
+		want := map[string]any{
 			"gatewayresponse.header.X-Broker-API-Request-Identity": "method.request.header.X-Broker-API-Request-Identity",
 			"gatewayresponse.header.Cache-Control":                 "'no-store'",
-		}, asMap(p["ResponseParameters"])); d != "" {
+		}
+		if kind == "THROTTLED" {
+			want["gatewayresponse.header.Retry-After"] = "'5'"
+		}
+		if d := cmp.Diff(want, asMap(p["ResponseParameters"])); d != "" {
 			t.Errorf("headers of %s (-want +got):\n%s", kind, d)
 		}
 		templates := asMap(p["ResponseTemplates"])
@@ -151,8 +146,149 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 		}
 	}
 	slices.Sort(kinds)
-	if d := cmp.Diff(responseTypes, kinds); d != "" {
-		t.Errorf("-what AWS knows +what is said:\n%s", d)
+	// What has none of its own is answered by that of its class.
+	if d := cmp.Diff([]string{"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED"}, kinds); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestWhoMayCall(t *testing.T) {
+	if rest := must(t, usual).one(t, "AWS::ApiGateway::RestApi", ""); rest["Policy"] != nil {
+		t.Errorf("unless it is chosen, there is a policy: %s", plain(rest["Policy"]))
+	}
+	var got []string
+	for _, s := range list(at(must(t, chosen).one(t, "AWS::ApiGateway::RestApi", ""), "Policy", "Statement")) {
+		got = append(got, plain(at(s, "Effect"))+" "+plain(at(s, "Action"))+" on "+plain(at(s, "Resource"))+" by "+
+			plain(at(s, "Principal", "AWS"))+" "+plain(at(s, "Condition")))
+	}
+	want := []string{
+		"Allow execute-api:Invoke on execute-api:/* by * ",
+		`Deny execute-api:Invoke on execute-api:/* by * {"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}}`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// A deployment keeps the policy of its time: another policy asks for another
+// deployment.
+func TestAnotherPolicyIsDeployed(t *testing.T) {
+	ids := map[string]bool{}
+	for _, cidrs := range []string{"192.0.2.0/24", "198.51.100.0/24"} {
+		made, err := synthesized(map[string]any{ContextAllowCIDRs: cidrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[made.id(t, "AWS::ApiGateway::Deployment", "")] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("both have the deployment %v", ids)
+	}
+}
+
+func TestAWebACLStandsBeforeTheStage(t *testing.T) {
+	const arn = "arn:aws:wafv2:eu-central-1:111122223333:regional/webacl/mine/1234-5678"
+	tests := map[string]struct {
+		reason string
+		acl    any
+		want   string // what is associated; empty for nothing
+		built  bool
+	}{
+		"None":  {"it costs while nothing is asked", nil, "", false},
+		"Named": {"one that exists is used", arn, arn, false},
+		"Built": {"or one that bounds each login is made", WebACLBuilt, "<APIWebACL.Arn>", true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			made, err := synthesized(map[string]any{ContextWebACL: test.acl, ContextPlatformRate: "7"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			for _, id := range made.of("AWS::WAFv2::WebACLAssociation") {
+				p := made.Resources[id].Properties
+				if got += plain(p["WebACLArn"]); !strings.HasSuffix(plain(p["ResourceArn"]), ":/restapis/<APIREST>/stages/<APIRESTDeploymentStageprod>") {
+					t.Errorf("%s: it stands before %s", test.reason, plain(p["ResourceArn"]))
+				}
+			}
+			if got != test.want || len(made.of("AWS::WAFv2::WebACL")) > 0 != test.built {
+				t.Errorf("%s: associated %q, want %q", test.reason, got, test.want)
+			}
+		})
+	}
+}
+
+// The ACL that is built counts each login by itself, and answers as the broker
+// does.
+func TestTheRateOfEachLogin(t *testing.T) {
+	acl := must(t, chosen).one(t, "AWS::WAFv2::WebACL", "")
+	rules := list(acl["Rules"])
+	rate := at(rules[0], "Statement", "RateBasedStatement")
+	got := []any{
+		len(rules), at(rate, "Limit"), at(rate, "EvaluationWindowSec"), at(rate, "AggregateKeyType"),
+		at(list(at(rate, "CustomKeys"))[0], "Header", "Name"), at(rules[0], "Action", "Block", "CustomResponse", "ResponseCode"),
+	}
+	if d := cmp.Diff([]any{1, 4.0 * 60, 60.0, "CUSTOM_KEYS", "authorization", 429.0}, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	body := plain(at(acl, "CustomResponseBodies", plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")), "Content"))
+	var said map[string]string
+	if err := json.Unmarshal([]byte(body), &said); err != nil || said["description"] == "" {
+		t.Errorf("it answers %q: %v", body, err)
+	}
+	if at(acl, "DefaultAction", "Allow") == nil {
+		t.Errorf("what is within the rate: %s", plain(acl["DefaultAction"]))
+	}
+	for _, v := range []any{acl["VisibilityConfig"], at(rules[0], "VisibilityConfig")} {
+		if at(v, "SampledRequestsEnabled") != false { // a sample would show a login
+			t.Errorf("requests are kept: %s", plain(v))
+		}
+	}
+}
+
+func TestADomainOfOnesOwn(t *testing.T) {
+	const name, certificate = "broker.example.com", "arn:aws:acm:eu-central-1:111122223333:certificate/c"
+	tests := map[string]struct {
+		reason, base, zone, url, mapped string
+	}{
+		"Root": {"the broker is all that the name is for", "", "", "https://broker.example.com", ""},
+		"Base": {"or one thing of several", "/broker", "", "https://broker.example.com/broker", "broker"},
+		"Zone": {"its record can be made too", "", "Z1", "https://broker.example.com", ""},
+	}
+	for label, test := range tests {
+		t.Run(label, func(t *testing.T) {
+			context := map[string]any{ContextDomain: name, ContextCertificate: certificate}
+			if test.base != "" {
+				context[ContextBasePath] = test.base
+			}
+			if test.zone != "" {
+				context[ContextHostedZone] = test.zone
+			}
+			made, err := synthesized(context)
+			if err != nil {
+				t.Fatal(err)
+			}
+			domain, mapping := made.one(t, "AWS::ApiGateway::DomainName", ""), made.one(t, "AWS::ApiGateway::BasePathMapping", "")
+			got := map[string]string{
+				"url": plain(made.Outputs[outputs.URL].Value), "target": plain(made.Outputs[outputs.DomainTarget].Value),
+				"name": plain(domain["DomainName"]), "certificate": plain(domain["RegionalCertificateArn"]), "tls": plain(domain["SecurityPolicy"]),
+				"mapped": plain(mapping["BasePath"]), "api": plain(mapping["RestApiId"]), "stage": plain(mapping["Stage"]), "record": "",
+			}
+			for _, id := range made.of("AWS::Route53::RecordSet") {
+				p := made.Resources[id].Properties
+				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " + plain(at(p, "AliasTarget", "DNSName"))
+			}
+			want := map[string]string{
+				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate, "tls": "TLS_1_2",
+				"mapped": test.mapped, "api": "<APIREST>", "stage": "<APIRESTDeploymentStageprod>", "record": "",
+			}
+			if test.zone != "" {
+				want["record"] = "Z1 " + name + " A <APIDomainName.RegionalDomainName>"
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, d)
+			}
+		})
 	}
 }
 

@@ -66,7 +66,7 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 				if dead := plain(at(p, "DeadLetterConfig", "TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
 					t.Errorf("function %q has dead letters %q", function, dead)
 				}
-				if mode := plain(at(p, "TracingConfig", "Mode")); (mode == "Active") != (name == "Usual") {
+				if mode := plain(at(p, "TracingConfig", "Mode")); (mode == "Active") != (name == "Chosen") {
 					t.Errorf("function %q is traced: %q", function, mode)
 				}
 			}

@@ -3,7 +3,9 @@ package main
 import (
 	"slices"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
 
@@ -12,6 +14,12 @@ func allow(what string, resource *string, actions ...string) awsiam.PolicyStatem
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: &what, Resources: &[]*string{resource}, Actions: jsii.Strings(actions...),
 	})
+}
+
+// service is how a condition names a service that uses a key for its caller.
+func service(scope constructs.IConstruct, name string) *string {
+	stack := awscdk.Stack_Of(scope)
+	return awscdk.Fn_Join(jsii.String("."), &[]*string{&name, stack.Region(), stack.UrlSuffix()})
 }
 
 // grants puts together what a function may do.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/vault/kms"
 )
 
 // A grant is one action on one resource.
@@ -79,6 +81,11 @@ const (
 	theProvisioner  = "<ProvisionerFunction.Arn>"
 	theThings       = "arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter/longshore/Longshore/demo"
 
+	// What the vault seals goes by names of its own, and the password by way of
+	// Secrets Manager.
+	asVault       = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding member"
+	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
+		" and kms:ViaService StringEquals secretsmanager.<AWS::Region>.<AWS::URLSuffix>"
 	throughTable = "kms:ViaService StringEquals dynamodb.<AWS::Region>.<AWS::URLSuffix>"
 )
 
@@ -96,9 +103,6 @@ var records = []string{
 	"kms:ReEncryptTo on " + theKey + " if " + throughTable,
 }
 
-// traces is what writing traces needs of X-Ray, which has no resources.
-var traces = []string{"xray:PutTelemetryRecords on *", "xray:PutTraceSegments on *"}
-
 // traces reports whether it is for that: all else is for what it names.
 func (g grant) traces() bool {
 	return g.resource == "*" && slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules", "xray:GetSamplingTargets"}, g.action)
@@ -109,20 +113,21 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, traces, []string{
+		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, []string{
 			"logs:CreateLogStream on <ApiFunctionLog.Arn>",
 			"logs:PutLogEvents on <ApiFunctionLog.Arn>",
-			"kms:Decrypt on " + theKey,
-			"kms:GenerateDataKey on " + theKey,
+			"kms:Decrypt on " + theKey + " if " + asVault,
+			"kms:GenerateDataKey on " + theKey + " if " + asVault,
 			"secretsmanager:GetSecretValue on " + theSecret,
+			"kms:Decrypt on " + theKey + " if " + throughSecret,
 			"states:StartExecution on " + theStateMachine,
 			"lambda:InvokeFunction on " + theProvisioner,
 		})},
-		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, traces, []string{
+		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, []string{
 			"logs:CreateLogStream on <ProvisionerFunctionLog.Arn>",
 			"logs:PutLogEvents on <ProvisionerFunctionLog.Arn>",
-			"kms:Decrypt on " + theKey,
-			"kms:GenerateDataKey on " + theKey,
+			"kms:Decrypt on " + theKey + " if " + asVault,
+			"kms:GenerateDataKey on " + theKey + " if " + asVault,
 			"dynamodb:Query on " + theTable,
 			"dynamodb:DeleteItem on " + theTable,
 			"ssm:AddTagsToResource on " + theThings + "/*",
@@ -130,7 +135,7 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"ssm:GetParameter on " + theThings + "/*",
 			"ssm:PutParameter on " + theThings + "/*",
 		})},
-		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, traces, []string{
+		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, []string{
 			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
 			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
 			"dynamodb:Query on " + theIndex,
@@ -140,9 +145,7 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"ssm:GetParametersByPath on " + theThings,
 			"sqs:SendMessage on <DeadLettersQueue.Arn>",
 		})},
-		"WorkflowRole": {"it calls the provisioner, and no more", slices.Concat(traces, []string{
-			"lambda:InvokeFunction on " + theProvisioner, "xray:GetSamplingRules on *", "xray:GetSamplingTargets on *",
-		})},
+		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
 	}
 	made := must(t, usual)
 	if roles := made.of("AWS::IAM::Role"); len(roles) != len(tests) {
@@ -186,6 +189,10 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 			"without secrets to open, the key works through the table only", []string{"ReaperFunctionRole", "WorkflowRole"},
 			func(g grant) bool { return g.service() == "kms" && g.condition != throughTable },
 		},
+		"KeyForAnything": {
+			"the key is used for what is known to be ours, by nobody else's names", nil,
+			func(g grant) bool { return g.service() == "kms" && g.condition == "" },
+		},
 		"Credential": {
 			"the platform's password is the API's alone", []string{"ProvisionerFunctionRole", "ReaperFunctionRole", "WorkflowRole"},
 			func(g grant) bool { return g.service() == "secretsmanager" || strings.Contains(g.resource, "Secret") },
@@ -228,7 +235,7 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		made := must(t, make)
 		for name, test := range tests {
 			if test.never == nil {
-				test.never = func(g grant) bool { return variant != "Usual" && g.service() == "xray" }
+				test.never = func(g grant) bool { return variant != "Chosen" && g.service() == "xray" }
 			}
 			t.Run(variant+"/"+name, func(t *testing.T) {
 				roles := test.roles
@@ -244,6 +251,12 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestTheVaultsNamesAreThese(t *testing.T) {
+	if names := strings.Join(kms.ContextKeys, " "); !strings.HasSuffix(asVault, names) {
+		t.Errorf("the vault seals under %q", names)
 	}
 }
 

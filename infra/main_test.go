@@ -118,11 +118,14 @@ func build(context map[string]any) (awscdk.Stack, error) {
 }
 
 func synthesized(context map[string]any) (template, error) {
-	var out template
 	stack, err := build(context)
 	if err != nil {
-		return out, err
+		return template{}, err
 	}
+	return templateOf(stack)
+}
+
+func templateOf(stack awscdk.Stack) (out template, err error) {
 	text, err := json.Marshal(assertions.Template_FromStack(stack, nil).ToJSON())
 	if err != nil {
 		return out, err
@@ -132,9 +135,11 @@ func synthesized(context map[string]any) (template, error) {
 
 // choices are a deployment for which everything is chosen otherwise.
 var choices = map[string]any{
-	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "false", ContextLogDays: "7",
-	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextCLICredentials: "true",
+	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "true", ContextDashboard: "true", ContextLogDays: "7",
+	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextPlatformRate: "4", ContextCLICredentials: "true",
 	FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
+	ContextAllowCIDRs: "192.0.2.0/24, 2001:db8::/32", ContextWebACL: WebACLBuilt, ContextAlarmEmail: "ops@example.com",
+	ContextDomain: "broker.example.com", ContextCertificate: "arn:aws:acm:eu-central-1:111122223333:certificate/c", ContextHostedZone: "Z1",
 }
 
 // The variants are made once each: it takes seconds.

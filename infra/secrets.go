@@ -9,7 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// username is what the platform logs in as.
+// username is what the first platform logs in as, until an operator chooses otherwise.
 const username = "broker"
 
 // SecretsProps are what Secrets need.
@@ -22,13 +22,14 @@ type SecretsProps struct{ Key awskms.IKey }
 type Secrets struct {
 	// ARN is the secret's full ARN.
 	ARN    *string
+	key    awskms.IKey
 	region *string
 }
 
-// FoundSecrets are those that another stack left behind, by their ARN. This
+// FoundSecrets are those that another stack left behind, by their ARN and key. This
 // stack does not own them.
-func FoundSecrets(scope constructs.Construct, arn string) *Secrets {
-	return &Secrets{ARN: &arn, region: awscdk.Stack_Of(scope).Region()}
+func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secrets {
+	return &Secrets{ARN: &arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
 
 // NewSecrets makes the first platform's credential. It has no name of its own
@@ -52,20 +53,25 @@ func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Sec
 	// The ARN is asked for by an attribute of that meaning: what a reference
 	// gives is the ARN on AWS, but the mere name on an emulator, where a policy
 	// for it would allow nothing.
-	return &Secrets{ARN: secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId(), region: awscdk.Stack_Of(scope).Region()}
+	arn := secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
+	return &Secrets{ARN: arn, key: props.Key, region: awscdk.Stack_Of(scope).Region()}
 }
 
-// Reading is for reading the credential, whose key is the records' own.
+// Reading is for reading the credential, by way of Secrets Manager alone.
 func (s *Secrets) Reading() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Credential", s.ARN, "secretsmanager:GetSecretValue")}
+	opening := allow("CredentialKey", s.key.KeyArn(), "kms:Decrypt")
+	opening.AddCondition(jsii.String("StringEquals"), map[string]*string{
+		"kms:ViaService": service(s.key, "secretsmanager"), "kms:EncryptionContext:SecretARN": s.ARN,
+	})
+	return []awsiam.PolicyStatement{allow("Credential", s.ARN, "secretsmanager:GetSecretValue"), opening}
 }
 
-// Register is the command by which Cloud Foundry is told of the broker. The
-// password is read when it runs, and is not in it.
+// Register is the command by which Cloud Foundry is told of the broker. The user
+// name and the password are read when it runs, and are not in it.
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
-		jsii.String(`cf create-service-broker longshore ` + username + ` "$(aws secretsmanager get-secret-value --region `),
-		s.region, jsii.String(` --secret-id `), s.ARN,
-		jsii.String(` --query SecretString --output text | jq -r .password)" `), url,
+		jsii.String(`login="$(aws secretsmanager get-secret-value --region `), s.region, jsii.String(` --secret-id `), s.ARN,
+		jsii.String(` --query SecretString --output text)"; cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
+		url,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,7 +28,16 @@ const (
 	ContextThrottleRate   = "throttle-rate"
 	ContextThrottleBurst  = "throttle-burst"
 	ContextBasePath       = "base-path"
+	ContextDomain         = "domain"
+	ContextCertificate    = "certificate"
+	ContextHostedZone     = "hosted-zone"
+	ContextAllowCIDRs     = "allow-cidrs"
+	ContextWebACL         = "web-acl"
+	ContextPlatformRate   = "platform-rate"
+	ContextReserved       = "reserved-concurrency"
 	ContextAlarmTopic     = "alarm-topic"
+	ContextAlarmEmail     = "alarm-email"
+	ContextDashboard      = "dashboard"
 	ContextTable          = "table"
 	ContextKey            = "key"
 	ContextSecret         = "secret"
@@ -68,9 +78,22 @@ type Settings struct {
 	LogDays      int
 	// Tracing has X-Ray see how requests and executions pass.
 	Tracing Tracing
+	// Dashboard has a page of CloudWatch made.
+	Dashboard bool
 	// ThrottleRate is how many requests a second are taken on average, and
 	// ThrottleBurst how many at once.
 	ThrottleRate, ThrottleBurst int
+	// PlatformRate is how many requests a second one platform may send on
+	// average; zero for as many as all.
+	PlatformRate int
+	// Allowed are the only addresses that may call the broker, as CIDR blocks;
+	// none for all.
+	Allowed []string
+	// WebACL is the ARN of a web ACL, WebACLBuilt, or empty for none.
+	WebACL string
+	// Domain is the name of the broker's URL, Certificate the ARN of one for it,
+	// and HostedZone the id of the zone to record it in; all empty for none.
+	Domain, Certificate, HostedZone string
 	// Concurrency reserves a number of executions at once for a function. A
 	// function that is not in it shares what the account has: a new account
 	// has so little that nothing can be reserved.
@@ -78,9 +101,9 @@ type Settings struct {
 	// BasePath is what clients put before the broker's paths where it is not
 	// the stage's name: what a custom domain maps to the API.
 	BasePath string
-	// AlarmTopic is the ARN of a topic of SNS that is told of alarms; empty for
-	// none.
-	AlarmTopic string
+	// AlarmTopic is the ARN of a topic of SNS that is told of alarms, AlarmEmail
+	// an address that is; both empty for nobody.
+	AlarmTopic, AlarmEmail string
 	// Table and Key are the state of a stack that was removed, to go on with;
 	// empty for a new one. Secret is the ARN of what its platforms log in with:
 	// without it they get new credentials, and those that were added are to be
@@ -104,21 +127,25 @@ var retentions = map[int]awslogs.RetentionDays{
 	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
 }
 
-// basePath is also what the value of a stage's variable may hold.
-var basePath = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
-
+// What values look like.
 var (
+	// basePath is also what the value of a stage's variable may hold, and mapped
+	// what a domain can map to an API.
+	basePath  = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
+	mapped    = regexp.MustCompile(`^/[A-Za-z0-9._-]+$`)
+	stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 	tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 	keyARN    = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
 	// Secrets Manager puts a hyphen and six characters after the name.
-	secretARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
+	secretARN      = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
+	brokerIdentity = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+	topicARN       = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
+	webACLARN      = regexp.MustCompile(`^arn:[a-z-]+:wafv2:[a-z0-9-]+:[0-9]{12}:regional/webacl/[A-Za-z0-9_-]+/[a-f0-9-]+$`)
+	certificateARN = regexp.MustCompile(`^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$`)
+	zoneID         = regexp.MustCompile(`^Z[A-Z0-9]{1,31}$`)
+	domainName     = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}$`)
+	email          = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
 )
-
-var brokerIdentity = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
-
-var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
-
-var stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
 
 // ReadSettings reads the context, which gives nil for what is not set. The
 // error names everything that is wrong.
@@ -131,12 +158,19 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
 		ReaperDryRun:   r.text(ContextReaperDryRun, ""),
-		Tracing:        Tracing(r.flag(ContextTracing, true)),
+		Tracing:        Tracing(r.flag(ContextTracing, false)),
+		Dashboard:      r.flag(ContextDashboard, false),
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
 		BasePath:       r.text(ContextBasePath, ""),
+		Allowed:        r.list(ContextAllowCIDRs),
+		WebACL:         r.text(ContextWebACL, ""),
+		Domain:         r.text(ContextDomain, ""),
+		Certificate:    r.text(ContextCertificate, ""),
+		HostedZone:     r.text(ContextHostedZone, ""),
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
+		AlarmEmail:     r.text(ContextAlarmEmail, ""),
 		Table:          r.text(ContextTable, ""),
 		Key:            r.text(ContextKey, ""),
 		Secret:         r.text(ContextSecret, ""),
@@ -144,6 +178,12 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Code:           "../dist",
+	}
+	// Unless it is chosen, one platform leaves half to the others.
+	s.PlatformRate = r.number(ContextPlatformRate, (s.ThrottleRate+1)/2, 0)
+	if r.context(ContextReserved) != nil {
+		s.Concurrency[FunctionProvisioner] = r.number(ContextReserved, 1, 1)
+		s.Concurrency[FunctionReaper] = 1 // two sweeps at once have one's effect
 	}
 	for _, name := range functionNames {
 		if r.context(name+ContextConcurrency) != nil {
@@ -159,30 +199,8 @@ func (s Settings) check(r *reader) {
 	if !stackName.MatchString(s.Stack) {
 		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
 	}
-	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
-		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
-	}
-	if s.AlarmTopic != "" && !topicARN.MatchString(s.AlarmTopic) {
-		r.refuse(ContextAlarmTopic, s.AlarmTopic, "the ARN of an SNS topic")
-	}
-	if (s.Table == "") != (s.Key == "") {
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
-	}
-	if s.Secret != "" && s.Table+s.Key == "" {
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
-	}
-	if s.Secret != "" && !secretARN.MatchString(s.Secret) {
-		r.refuse(ContextSecret, s.Secret, "the whole ARN of a secret of Secrets Manager")
-	}
-	if s.Broker != "" && !brokerIdentity.MatchString(s.Broker) {
-		r.refuse(ContextBroker, s.Broker, "the identity that the other stack gave as its output Broker")
-	}
-	if s.Table != "" && !tableName.MatchString(s.Table) {
-		r.refuse(ContextTable, s.Table, "the name of a table")
-	}
-	if s.Key != "" && !keyARN.MatchString(s.Key) {
-		r.refuse(ContextKey, s.Key, "the ARN of a key of KMS")
-	}
+	s.checkReach(r)
+	s.checkState(r)
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}
@@ -195,6 +213,56 @@ func (s Settings) check(r *reader) {
 	if _, ok := retentions[s.LogDays]; !ok {
 		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
 	}
+}
+
+// checkReach is about by whom and how the broker is reached, and who is told.
+func (s Settings) checkReach(r *reader) {
+	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
+		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
+	} else if s.Domain != "" && s.BasePath != "" && !mapped.MatchString(s.BasePath) {
+		r.refuse(ContextBasePath, s.BasePath, "with "+ContextDomain+", a path of one part such as /broker")
+	}
+	for _, cidr := range s.Allowed {
+		if p, err := netip.ParsePrefix(cidr); err != nil || p != p.Masked() {
+			r.refuse(ContextAllowCIDRs, cidr, "blocks of addresses such as 192.0.2.0/24, with commas between them")
+		}
+	}
+	if s.PlatformRate > s.ThrottleRate {
+		r.refuse(ContextPlatformRate, strconv.Itoa(s.PlatformRate), fmt.Sprintf("no more than %s, which is %d for all", ContextThrottleRate, s.ThrottleRate))
+	}
+	if s.WebACL != "" && s.WebACL != WebACLBuilt {
+		r.match(ContextWebACL, s.WebACL, webACLARN, WebACLBuilt+", or the ARN of a regional web ACL of WAF v2")
+	}
+	if s.WebACL == WebACLBuilt && s.PlatformRate == 0 {
+		r.refuse(ContextWebACL, s.WebACL, ContextPlatformRate+" too: it is what the ACL holds platforms to")
+	}
+	r.match(ContextDomain, s.Domain, domainName, "a name such as broker.example.com, in lower-case letters")
+	r.match(ContextCertificate, s.Certificate, certificateARN, "the ARN of a certificate of ACM, in the stack's region")
+	r.match(ContextHostedZone, s.HostedZone, zoneID, "the id of a hosted zone of Route 53, such as Z0123456789ABC")
+	if (s.Domain == "") != (s.Certificate == "") || s.HostedZone != "" && s.Domain == "" {
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, or neither, and %s only with them",
+			ContextDomain, ContextCertificate, ContextHostedZone))
+	}
+	r.match(ContextAlarmTopic, s.AlarmTopic, topicARN, "the ARN of an SNS topic")
+	r.match(ContextAlarmEmail, s.AlarmEmail, email, "an address such as operators@example.com")
+	if s.AlarmTopic != "" && s.AlarmEmail != "" {
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give one of them; a topic can write to several addresses",
+			ContextAlarmTopic, ContextAlarmEmail))
+	}
+}
+
+// checkState is about the state of a former stack.
+func (s Settings) checkState(r *reader) {
+	if (s.Table == "") != (s.Key == "") {
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
+	}
+	if s.Secret != "" && s.Table+s.Key == "" {
+		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
+	}
+	r.match(ContextSecret, s.Secret, secretARN, "the whole ARN of a secret of Secrets Manager")
+	r.match(ContextBroker, s.Broker, brokerIdentity, "the identity that the other stack gave as its output Broker")
+	r.match(ContextTable, s.Table, tableName, "the name of a table")
+	r.match(ContextKey, s.Key, keyARN, "the ARN of a key of KMS")
 }
 
 // numbers lists the keys of a table in order.
@@ -230,6 +298,26 @@ func (r *reader) text(name, unset string) string {
 		return unset
 	}
 	return fmt.Sprint(value)
+}
+
+// match refuses a value that is set and does not look as it should.
+func (r *reader) match(name, value string, form *regexp.Regexp, want string) {
+	if value != "" && !form.MatchString(value) {
+		r.refuse(name, value, want)
+	}
+}
+
+// list reads values with commas between them.
+func (r *reader) list(name string) []string {
+	text := r.text(name, "")
+	if text == "" {
+		return nil
+	}
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		out = append(out, strings.TrimSpace(part))
+	}
+	return out
 }
 
 func (r *reader) number(name string, unset, least int) int {

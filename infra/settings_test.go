@@ -15,7 +15,7 @@ func settingsOf(context map[string]any) (Settings, error) {
 func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
-			Stack: "Longshore", Architecture: "arm64", LogDays: 30, Tracing: true, ThrottleRate: 50, ThrottleBurst: 100,
+			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25,
 			Concurrency: map[string]int{}, Code: "../dist",
 		}
 	}
@@ -34,14 +34,29 @@ func TestReadSettings(t *testing.T) {
 			"stack": "Other-2", "architecture": "x86_64", "demo-delay": "1m30s", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
 			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
 		}, Settings{
-			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
+			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
 		}},
 		"Typed":   {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true}, with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
 		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"}, with(func(s *Settings) { s.DemoDelay = "0s" })},
-		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, with(func(s *Settings) { s.Tracing = false })},
+		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, usual()},
 		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)}, with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},
-		"Other":   {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual()},
+		"Reserved": {"what settles operations has places of its own", map[string]any{"reserved-concurrency": "5"}, with(func(s *Settings) {
+			s.Concurrency = map[string]int{"provisioner": 5, "reaper": 1}
+		})},
+		"ReservedBut": {"a function's own number counts", map[string]any{"reserved-concurrency": "5", "reaper-concurrency": "2"}, with(func(s *Settings) {
+			s.Concurrency = map[string]int{"provisioner": 5, "reaper": 2}
+		})},
+		"Reach": {"who reaches it, and how, is chosen", map[string]any{
+			"allow-cidrs": "192.0.2.0/24, 2001:db8::/32", "web-acl": "rate", "platform-rate": "50", "domain": "broker.example.com", "base-path": "/broker",
+			"certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "hosted-zone": "Z1", "alarm-email": "ops@example.com",
+		}, with(func(s *Settings) {
+			s.Allowed, s.WebACL, s.PlatformRate = []string{"192.0.2.0/24", "2001:db8::/32"}, "rate", 50
+			s.Domain, s.Certificate, s.HostedZone = "broker.example.com", "arn:aws:acm:eu-central-1:111122223333:certificate/c", "Z1"
+			s.BasePath, s.AlarmEmail = "/broker", "ops@example.com"
+		})},
+		"Unbounded": {"one platform alone may have everything", map[string]any{"platform-rate": "0"}, with(func(s *Settings) { s.PlatformRate = 0 })},
+		"Other":     {"what others read is not ours to refuse", map[string]any{"@aws-cdk/core:target": "x"}, usual()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +107,23 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"Reserved":    {"each function's number is checked", map[string]any{"api-concurrency": "-1"}, []string{`context api-concurrency is "-1": give a whole number from 0`}},
 		"ReservedBy":  {"of each", map[string]any{"provisioner-concurrency": "x"}, []string{`context provisioner-concurrency is "x": give a whole number from 0`}},
 		"ReservedOf":  {"function", map[string]any{"reaper-concurrency": ""}, []string{`context reaper-concurrency is "": give a whole number from 0`}},
+		"Email":       {"an address has an at", map[string]any{"alarm-email": "ops"}, []string{`context alarm-email is "ops": give an address such as operators@example.com`}},
+		"BothTold":    {"two ways to be told are one too many", map[string]any{"alarm-email": "o@example.com", "alarm-topic": "arn:aws:sns:eu-central-1:111122223333:t"}, []string{`context alarm-topic and alarm-email: give one of them; a topic can write to several addresses`}},
+		"CIDR": {"blocks are written whole", map[string]any{"allow-cidrs": "192.0.2.1/24,192.0.2.1"}, []string{
+			`context allow-cidrs is "192.0.2.1/24": give blocks of addresses such as 192.0.2.0/24, with commas between them`,
+			`context allow-cidrs is "192.0.2.1": give blocks of addresses such as 192.0.2.0/24, with commas between them`,
+		}},
+		"WebACL":    {"an ACL is named by its ARN", map[string]any{"web-acl": "mine"}, []string{`context web-acl is "mine": give rate, or the ARN of a regional web ACL of WAF v2`}},
+		"WebACLAll": {"an ACL without a bound is none", map[string]any{"web-acl": "rate", "platform-rate": "0"}, []string{`context web-acl is "rate": give platform-rate too: it is what the ACL holds platforms to`}},
+		"OneOfAll":  {"one platform cannot have more than all", map[string]any{"platform-rate": "51"}, []string{`context platform-rate is "51": give no more than throttle-rate, which is 50 for all`}},
+		"Domain": {"a domain is a name", map[string]any{"domain": "https://x", "certificate": "c"}, []string{
+			`context domain is "https://x": give a name such as broker.example.com, in lower-case letters`,
+			`context certificate is "c": give the ARN of a certificate of ACM, in the stack's region`,
+		}},
+		"NoCertificate": {"a domain needs one", map[string]any{"domain": "b.example.com"}, []string{`context domain and certificate: give both, or neither, and hosted-zone only with them`}},
+		"ZoneAlone":     {"a record needs a name", map[string]any{"hosted-zone": "Z1"}, []string{`context domain and certificate: give both, or neither, and hosted-zone only with them`}},
+		"Mapped":        {"a domain maps one part", map[string]any{"domain": "b.example.com", "certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "base-path": "/a/b"}, []string{`context base-path is "/a/b": give with domain, a path of one part such as /broker`}},
+		"Reserving":     {"none is no reservation", map[string]any{"reserved-concurrency": "0"}, []string{`context reserved-concurrency is "0": give a whole number from 1`}},
 		"Several": {"nobody wants to be told one by one", map[string]any{
 			"stack": "-", "architecture": "", "demo-delay": "x", "log-days": "2", "throttle-rate": "x", "throttle-burst": "x", "cli-credentials": "", "reaper-concurrency": "x",
 		}, []string{

@@ -26,23 +26,54 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	}
 	stack := awscdk.NewStack(scope, &s.Stack, props)
 
-	var state *State
+	state, secrets := stateOf(stack, s)
+	dead := NewDeadLetters(stack, "DeadLetters")
+	made := newFunctions(stack, s, state, secrets, dead)
+	dead.OfFunction(made.reaper)
+	dead.OfExecutions(made.workflow.StateMachine)
+	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: made.reaper, DeadLetters: dead.Queue})
+	api := NewAPI(stack, "API", &APIProps{
+		Name: s.Stack, Function: made.api, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath, Tracing: s.Tracing,
+		Allowed: s.Allowed, WebACL: WebACLProps{ACL: s.WebACL, Rate: s.PlatformRate},
+		Domain: DomainProps{Name: s.Domain, Certificate: s.Certificate, Zone: s.HostedZone, BasePath: s.BasePath},
+	})
+	operators := NewOperators(stack, "Operators", &OperatorsProps{Topic: s.AlarmTopic, Email: s.AlarmEmail})
+	operators.WatchKey(state.Key)
+	alarms := NewAlarms(stack, "Alarms", &AlarmsProps{Stack: s.Stack, REST: api.REST, Reaper: made.reaper, Operators: operators})
+	if s.Dashboard {
+		NewDashboard(stack, "Dashboard", &DashboardProps{
+			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue, Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},
+		})
+	}
+	say(stack, s, state, secrets, api, made.workflow, dead)
+	return stack
+}
+
+// stateOf is the stack's own state, or that of a former one to go on with.
+func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	if s.Table == "" {
 		state = NewState(stack, "State")
 	} else {
 		state = FoundState(stack, "State", s.Table, s.Key)
 	}
-	var secrets *Secrets
 	if s.Secret == "" {
-		secrets = NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
-	} else {
-		secrets = FoundSecrets(stack, s.Secret)
+		return state, NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
 	}
+	return state, FoundSecrets(stack, s.Secret, state.Key)
+}
+
+// deployed are the three functions, and what drives operations between them.
+type deployed struct {
+	api, provisioner, reaper awslambda.Function
+	workflow                 *Workflow
+}
+
+// newFunctions makes them, each with what it may do.
+func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	demo := NewDemo(stack, s.Stack)
-	dead := NewDeadLetters(stack, "DeadLetters")
-
-	provisioner := factory.New(stack, &FunctionProps{
+	var d deployed
+	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(),
@@ -51,36 +82,31 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
 		Exceptions: demo.Exceptions(),
 	})
-	workflow := NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: provisioner, Tracing: s.Tracing})
-	front := factory.New(stack, &FunctionProps{
+	d.workflow = NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: d.provisioner, Tracing: s.Tracing})
+	d.api = factory.New(stack, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN,
-			app.EnvStateMachine: workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: provisioner.FunctionArn(),
+			app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: d.provisioner.FunctionArn(),
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 		},
-		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), workflow.Starting(), workflow.Finishing()),
+		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), d.workflow.Starting(), d.workflow.Finishing()),
 	})
-	reaper := factory.New(stack, &FunctionProps{
+	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
 		// The next minute's sweep finds what this one left.
 		NoRetry: true,
 		Environment: map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: workflow.StateMachine.StateMachineArn(),
+			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
 			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun),
 		},
-		Grants: grants(state.Records(), state.Due(), state.Removal(), workflow.Starting(), demo.Inventory(), dead.Sending()),
+		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), demo.Inventory(), dead.Sending()),
 	})
-	dead.OfFunction(reaper)
-	dead.OfExecutions(workflow.StateMachine)
-	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: reaper, DeadLetters: dead.Queue})
-	api := NewAPI(stack, "API", &APIProps{Name: s.Stack, Function: front, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath, Tracing: s.Tracing})
+	return d
+}
 
-	NewAlarms(stack, "Alarms", &AlarmsProps{
-		Stack: s.Stack, REST: api.REST, Table: state.Table, DeadLetters: dead.Queue, Topic: s.AlarmTopic,
-		Functions: map[string]awslambda.Function{FunctionAPI: front, FunctionProvisioner: provisioner, FunctionReaper: reaper},
-	})
-
+// say writes the outputs.
+func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *API, workflow *Workflow, dead *DeadLetters) {
 	output := func(name, description string, value *string) {
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})
 	}
@@ -88,12 +114,14 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	output(outputs.URL, "What the platform is given as the broker's URL", api.URL)
 	output(outputs.Secret, "What holds the platform's user name and password, in Secrets Manager", secrets.ARN)
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
-	output(outputs.Broker, "The broker's own identity, which all that it makes carries", factory.Broker)
+	output(outputs.Broker, "The broker's own identity, which all that it makes carries", identity(stack, s.Broker))
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
 	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())
 	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
-	return stack
+	if api.Domain != nil {
+		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)
+	}
 }
 
 // identity is the broker's own: the one that is given, or the random part of the

@@ -40,14 +40,14 @@ func TestTheRegisterCommand(t *testing.T) {
 	}
 	const stubs = `
 cf() { printf 'cf'; printf ' [%s]' "$@"; echo; }
-aws() { [ "$*" = "$WANT" ] || { echo "aws $*" >&2; exit 1; }; echo '{"username":"broker","password":"Pass word"}'; }
-jq() { [ "$*" = "-r .password" ] || exit 1; sed 's/.*"password":"\(.*\)".*/\1/'; }
+aws() { [ "$*" = "$WANT" ] || { echo "aws $*" >&2; exit 1; }; echo '{"username":"cf user","password":"Pass word"}'; }
+jq() { sed "s/.*\"${2#.}\":\"\([^\"]*\)\".*/\1/"; }
 `
 	command := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+stubs+value(outputs.Register))
 	command.Env = []string{"PATH=/usr/bin:/bin", "WANT=secretsmanager get-secret-value --region eu-central-1" +
 		" --secret-id " + value(outputs.Secret) + " --query SecretString --output text"}
 	out, err := command.CombinedOutput()
-	want := "cf [create-service-broker] [longshore] [broker] [Pass word] [" + value(outputs.URL) + "]\n"
+	want := "cf [create-service-broker] [longshore] [cf user] [Pass word] [" + value(outputs.URL) + "]\n"
 	if err != nil || string(out) != want {
 		t.Errorf("%v: got %s want %s", err, out, want)
 	}

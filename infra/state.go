@@ -9,6 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/vault/kms"
 )
 
 // State is all that the broker knows: the table of its records, and the key
@@ -64,12 +65,10 @@ func NewState(scope constructs.Construct, id string) *State {
 // transaction, AWS asks for the rights of each of its parts. The table's key
 // may be used by way of the table and of nothing else.
 func (s *State) Records() []awsiam.PolicyStatement {
-	stack := awscdk.Stack_Of(s.Table)
-	service := awscdk.Fn_Join(jsii.String("."), &[]*string{jsii.String("dynamodb"), stack.Region(), stack.UrlSuffix()})
 	throughTable := allow("TableKey", s.Key.KeyArn(),
 		"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
 		"kms:ReEncryptFrom", "kms:ReEncryptTo")
-	throughTable.AddCondition(jsii.String("StringEquals"), map[string]*string{"kms:ViaService": service})
+	throughTable.AddCondition(jsii.String("StringEquals"), map[string]*string{"kms:ViaService": service(s.Table, "dynamodb")})
 	return []awsiam.PolicyStatement{
 		allow("Records", s.Table.TableArn(), "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem"),
 		throughTable,
@@ -95,7 +94,13 @@ func (s *State) Due() []awsiam.PolicyStatement {
 	}
 }
 
-// Sealing is for sealing and opening what records hold in secret.
+// Sealing is for sealing and opening what records hold in secret, under the
+// names that the vault gives such a thing and no others: what the table or
+// Secrets Manager encrypted with the same key does not open by this. That there
+// is any name at all is not asked for, since only what the vault sealed, and
+// always with names, is under this key and has none of theirs.
 func (s *State) Sealing() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")}
+	sealing := allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")
+	sealing.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{"kms:EncryptionContextKeys": kms.ContextKeys})
+	return []awsiam.PolicyStatement{sealing}
 }

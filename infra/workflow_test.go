@@ -38,7 +38,7 @@ func TestNothingOfAnExecutionIsLogged(t *testing.T) {
 			if !slices.Contains([]string{"DefinitionString", "RoleArn", "StateMachineType", "TracingConfiguration"}, member) {
 				t.Errorf("%s: the state machine has %s: %s", name, member, plain(machine[member]))
 			}
-			if traced := at(machine, "TracingConfiguration", "Enabled") == true; traced != (name == "Usual") {
+			if traced := at(machine, "TracingConfiguration", "Enabled") == true; traced != (name == "Chosen") {
 				t.Errorf("%s: it is traced: %v", name, traced)
 			}
 		}

@@ -59,7 +59,7 @@ cdk() {
   local context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true
     --context "base-path=$base"
     # Tests ask more at once than platforms do.
-    --context throttle-rate=1000 --context throttle-burst=2000)
+    --context throttle-rate=1000 --context throttle-burst=2000 --context platform-rate=0)
   if [ -n "${LONGSHORE_DEMO_DELAY:-}" ]; then
     context+=(--context "demo-delay=$LONGSHORE_DEMO_DELAY")
   fi

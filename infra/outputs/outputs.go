@@ -16,4 +16,6 @@ const (
 	StateMachine = "StateMachineArn"
 	DeadLetters  = "DeadLettersUrl"
 	Register     = "Register"
+	// DomainTarget is there only with a domain of the operator's own.
+	DomainTarget = "DomainTarget"
 )

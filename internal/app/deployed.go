@@ -239,13 +239,15 @@ func (d Deployed) recovered(ctx context.Context, err *error) {
 	}
 }
 
-// countSweep counts what a sweep found and did. PastDue is written each time,
-// also when it is none: an alarm has to tell nothing from no reaper.
+// countSweep counts what a sweep found and did. One that found nothing writes
+// nothing: CloudWatch bills a metric for each hour in which it is written.
 func countSweep(m *metrics.Metrics, r reaper.Report) {
 	if r.Busy {
 		return
 	}
-	m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(r.Redriven + r.Overdue)})
+	if due := r.Redriven + r.Overdue; due > 0 {
+		m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(due)})
+	}
 	if r.Halted {
 		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
 	}

@@ -26,7 +26,7 @@ const (
 	Settled  = "Settled"  // operations that ended; kind, result
 	Duration = "Duration" // how long they took, in milliseconds; kind, result
 	Answered = "Answered" // requests, by the class of their status; class
-	PastDue  = "PastDue"  // operations that the reaper found stuck
+	PastDue  = "PastDue"  // operations that the reaper found stuck; not written for none
 	Reaped   = "Reaped"   // what the reaper did; what
 	Halted   = "Halted"   // 1 while the reaper adopts nothing until it is told to
 

@@ -124,6 +124,10 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	return plaintext, nil
 }
 
+// ContextKeys are all the names that a data key is bound under, for those who
+// grant the use of the key.
+var ContextKeys = []string{"platform", "instance", "binding", "member"}
+
 // contextOf is what KMS binds a data key to. Where there is no id there is no
 // pair for it, which no other label shares.
 func contextOf(label vault.Label) map[string]string {

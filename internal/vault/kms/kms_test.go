@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,5 +214,30 @@ func TestOtherForms(t *testing.T) {
 		if _, err := v.Open(t.Context(), label, other); !errors.Is(err, vault.ErrSealed) {
 			t.Errorf("%s: got error %v, want %v", name, err, vault.ErrSealed)
 		}
+	}
+}
+
+// asked keeps the names of what was sealed, and seals nothing.
+type asked struct{ names []string }
+
+func (a *asked) GenerateDataKey(_ context.Context, in *awskms.GenerateDataKeyInput, _ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+	a.names = slices.Sorted(maps.Keys(in.EncryptionContext))
+	return nil, errors.New("refused")
+}
+
+func (a *asked) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	return nil, errors.New("refused")
+}
+
+// The use of the key is granted for these names: a label that had another one
+// could not be sealed.
+func TestEveryNameIsGranted(t *testing.T) {
+	client := &asked{}
+	whole := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
+	if _, err := kms.New(client, "key").Seal(t.Context(), whole, []byte("x")); err == nil {
+		t.Fatal("it was sealed")
+	}
+	if want := slices.Sorted(slices.Values(kms.ContextKeys)); !slices.Equal(client.names, want) {
+		t.Errorf("a label gives %q, granted are %q", client.names, want)
 	}
 }

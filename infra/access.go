@@ -1,0 +1,100 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awswafv2"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// onlyFrom is the policy of an API that answers these addresses alone; nil for
+// all. Whoever comes from elsewhere gets a 403 before anything is looked at.
+func onlyFrom(cidrs []string) awsiam.PolicyDocument {
+	if len(cidrs) == 0 {
+		return nil
+	}
+	statement := func(effect awsiam.Effect, conditions *map[string]any) awsiam.PolicyStatement {
+		return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Effect: effect, Principals: &[]awsiam.IPrincipal{awsiam.NewAnyPrincipal()}, Conditions: conditions,
+			Actions: jsii.Strings("execute-api:Invoke"), Resources: jsii.Strings("execute-api:/*"),
+		})
+	}
+	elsewhere := map[string]any{"NotIpAddress": map[string]any{"aws:SourceIp": cidrs}}
+	return policy([]awsiam.PolicyStatement{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})
+}
+
+// WebACLBuilt, in place of an ARN, has the stack make an ACL of its own.
+const WebACLBuilt = "rate"
+
+// WebACLProps say which web ACL stands before the API.
+type WebACLProps struct {
+	// ACL is the ARN of one that exists, WebACLBuilt, or empty for none.
+	ACL string
+	// Rate is how many requests a second one login may send to an ACL that is
+	// built.
+	Rate int
+}
+
+// windowSeconds is the time over which AWS WAF counts, the shortest that it
+// offers.
+const windowSeconds = 60
+
+// NewWebACL puts a web ACL before the stage, and reports whether there is one.
+// The one that it makes bounds each login by itself: AWS WAF counts requests by
+// their Authorization header, whichever of the functions' environments they
+// would reach, and before they count for the stage.
+func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, props *WebACLProps) bool {
+	if props.ACL == "" {
+		return false
+	}
+	scope = constructs.NewConstruct(scope, jsii.String("WebACL"))
+	arn := &props.ACL
+	if props.ACL == WebACLBuilt {
+		arn = newRateACL(scope, props.Rate).AttrArn()
+	}
+	awswafv2.NewCfnWebACLAssociation(scope, jsii.String("Association"), &awswafv2.CfnWebACLAssociationProps{
+		WebAclArn: arn, ResourceArn: stage.StageArn(),
+	})
+	return true
+}
+
+func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
+	const tooMany = "TooMany"
+	unseen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
+		// Metrics of its own would cost, and samples would show logins.
+		return &awswafv2.CfnWebACL_VisibilityConfigProperty{
+			MetricName: &name, CloudWatchMetricsEnabled: jsii.Bool(false), SampledRequestsEnabled: jsii.Bool(false),
+		}
+	}
+	return awswafv2.NewCfnWebACL(scope, jsii.String("ACL"), &awswafv2.CfnWebACLProps{
+		Scope:            jsii.String("REGIONAL"),
+		Description:      jsii.String("Bounds how much each platform may ask"),
+		DefaultAction:    &awswafv2.CfnWebACL_DefaultActionProperty{Allow: &awswafv2.CfnWebACL_AllowActionProperty{}},
+		VisibilityConfig: unseen("longshore"),
+		CustomResponseBodies: &map[string]any{tooMany: &awswafv2.CfnWebACL_CustomResponseBodyProperty{
+			ContentType: jsii.String("APPLICATION_JSON"),
+			Content:     jsii.String(describing("This platform sends too many requests. Repeat this one after a minute.")),
+		}},
+		Rules: &[]any{&awswafv2.CfnWebACL_RuleProperty{
+			Name: jsii.String("each-login"), Priority: jsii.Number(0), VisibilityConfig: unseen("each-login"),
+			Action: &awswafv2.CfnWebACL_RuleActionProperty{Block: &awswafv2.CfnWebACL_BlockActionProperty{
+				CustomResponse: &awswafv2.CfnWebACL_CustomResponseProperty{
+					ResponseCode: jsii.Number(429), CustomResponseBodyKey: jsii.String(tooMany),
+					ResponseHeaders: &[]any{&awswafv2.CfnWebACL_CustomHTTPHeaderProperty{
+						Name: jsii.String("Retry-After"), Value: jsii.String("60"),
+					}},
+				},
+			}},
+			Statement: &awswafv2.CfnWebACL_StatementProperty{RateBasedStatement: &awswafv2.CfnWebACL_RateBasedStatementProperty{
+				Limit: jsii.Number(rate * windowSeconds), EvaluationWindowSec: jsii.Number(windowSeconds), AggregateKeyType: jsii.String("CUSTOM_KEYS"),
+				CustomKeys: &[]any{&awswafv2.CfnWebACL_RateBasedStatementCustomKeyProperty{Header: &awswafv2.CfnWebACL_RateLimitHeaderProperty{
+					Name: jsii.String("authorization"),
+					TextTransformations: &[]any{&awswafv2.CfnWebACL_TextTransformationProperty{
+						Priority: jsii.Number(0), Type: jsii.String("NONE"),
+					}},
+				}}},
+			}},
+		}},
+	})
+}

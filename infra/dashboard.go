@@ -1,0 +1,64 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/metrics"
+)
+
+// DashboardProps are what a dashboard shows.
+type DashboardProps struct {
+	// Stack is its name, and the dimension of the broker's own metrics.
+	Stack       string
+	Alarms      *Alarms
+	Functions   []awslambda.Function
+	DeadLetters awssqs.IQueue
+}
+
+// NewDashboard shows what is watched and what is done, in one page. Three of an
+// account cost nothing, and each further one $3 a month: it is made on request.
+func NewDashboard(scope constructs.Construct, id string, props *DashboardProps) {
+	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric
+	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind, lifecycle.Unbind} {
+		accepted = append(accepted, own(props.Stack, metrics.Accepted, "Sum", map[string]string{metrics.DimensionKind: string(kind)}))
+		for _, result := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
+			settled = append(settled, own(props.Stack, metrics.Settled, "Sum", map[string]string{
+				metrics.DimensionKind: string(kind), metrics.DimensionResult: string(result),
+			}))
+		}
+	}
+	for _, class := range []string{"2xx", "3xx", "4xx", "5xx"} {
+		answered = append(answered, own(props.Stack, metrics.Answered, "Sum", map[string]string{metrics.DimensionClass: class}))
+	}
+	for _, f := range props.Functions {
+		errors = append(errors, f.MetricErrors(each("Sum")), f.MetricThrottles(each("Sum")))
+		durations = append(durations, f.MetricDuration(each("p99")))
+	}
+	late := []awscloudwatch.IMetric{
+		own(props.Stack, metrics.PastDue, "Maximum", nil), props.DeadLetters.MetricNumberOfMessagesSent(each("Sum")),
+	}
+	graph := func(title string, lines []awscloudwatch.IMetric) awscloudwatch.IWidget {
+		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{
+			Title: &title, Left: &lines, Width: jsii.Number(8), Height: jsii.Number(6),
+		})
+	}
+	alarms := awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
+		Alarms: &props.Alarms.All, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
+	})
+	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, &id), jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
+		DashboardName: &props.Stack,
+		Widgets: &[]*[]awscloudwatch.IWidget{
+			{alarms},
+			{graph("Requests answered", answered), graph("Operations accepted", accepted), graph("Operations settled", settled)},
+			{
+				graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
+				graph("Functions' times, p99", durations),
+			},
+		},
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// OperatorsProps say how operators are reached; both empty if they are not.
+type OperatorsProps struct {
+	// Topic is the ARN of a topic that exists.
+	Topic string
+	// Email is an address that a topic of the stack's own writes to, once its
+	// owner has confirmed that.
+	Email string
+}
+
+// Operators are those who are told of alarms.
+type Operators struct {
+	// Topic is nil if nobody is told.
+	Topic awssns.ITopic
+	scope constructs.Construct
+}
+
+// NewOperators takes the topic or makes one. Where there is none, the
+// deployment says so.
+func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) *Operators {
+	o := &Operators{scope: constructs.NewConstruct(scope, &id)}
+	switch {
+	case props.Topic != "":
+		o.Topic = awssns.Topic_FromTopicArn(o.scope, jsii.String("Topic"), &props.Topic)
+	case props.Email != "":
+		topic := awssns.NewTopic(o.scope, jsii.String("Topic"), &awssns.TopicProps{
+			DisplayName: jsii.String("Alarms of the service broker"), EnforceSSL: jsii.Bool(true),
+		})
+		// A policy of its own takes the place of the one that lets the account's
+		// alarms write.
+		topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
+			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
+			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()}},
+		}))
+		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&props.Email, nil))
+		o.Topic = topic
+	default:
+		awscdk.Annotations_Of(o.scope).AddWarningV2(jsii.String("longshore:nobody"), jsii.String(
+			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+ContextAlarmTopic+"=ARN"))
+	}
+	return o
+}
+
+// WatchKey tells them when somebody disables the key or plans its deletion,
+// after which nothing that is sealed can be read. AWS says so by an event only
+// where the account has a trail of CloudTrail; without one, NoReaper rings
+// within ten minutes, since the table needs the same key.
+func (o *Operators) WatchKey(key awskms.IKey) {
+	if o.Topic == nil {
+		return
+	}
+	rule := awsevents.NewRule(o.scope, jsii.String("Key"), &awsevents.RuleProps{
+		Description: jsii.String("Tells of the key's being disabled, or its deletion planned"),
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.kms"),
+			DetailType: jsii.Strings("AWS API Call via CloudTrail"),
+			Detail: &map[string]any{
+				"eventSource": jsii.Strings("kms.amazonaws.com"),
+				"eventName":   jsii.Strings("DisableKey", "ScheduleKeyDeletion"),
+				"resources":   map[string]any{"ARN": &[]*string{key.KeyArn()}},
+			},
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSnsTopic(o.Topic, nil)},
+	})
+	// Where the stack comes to be is not known here; the topic's ARN says where
+	// that is.
+	awscdk.Annotations_Of(rule).AcknowledgeWarning(jsii.String("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)
+}

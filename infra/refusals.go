@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// A refusal is what the gateway answers by itself, before the function is
+// called or after it has failed. Platforms read the broker's own form of an
+// error only: JSON with a description.
+type refusal struct {
+	kind        awsapigateway.ResponseType
+	description string
+	// retryAfter is in seconds; empty for none.
+	retryAfter string
+}
+
+// refusals are all that the gateway says: what has none of its own has that of
+// its class. The status codes stay what AWS makes them.
+func refusals() []refusal {
+	return []refusal{
+		{awsapigateway.ResponseType_DEFAULT_4XX(), "The request is not one that this service broker takes, or not from here.", ""},
+		{awsapigateway.ResponseType_DEFAULT_5XX(), "The service broker has failed, or did not answer in time. Whether the request had an effect is not known.", ""},
+		{awsapigateway.ResponseType_THROTTLED(), "There are too many requests at once. Repeat this one after some seconds.", "5"},
+	}
+}
+
+func (r refusal) options() *awsapigateway.GatewayResponseOptions {
+	// As in the broker's own answers (RID-01); of a request without one it is
+	// left out.
+	headers := map[string]*string{
+		"X-Broker-API-Request-Identity": jsii.String("method.request.header.X-Broker-API-Request-Identity"),
+		"Cache-Control":                 jsii.String("'no-store'"),
+	}
+	if r.retryAfter != "" {
+		headers["Retry-After"] = jsii.String("'" + r.retryAfter + "'")
+	}
+	return &awsapigateway.GatewayResponseOptions{
+		Type: r.kind, ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": jsii.String(r.body())},
+	}
+}
+
+func (r refusal) body() string { return describing(r.description) }
+
+// describing is the body of an error.
+func describing(description string) string {
+	body, err := json.Marshal(map[string]string{"description": description})
+	if err != nil {
+		panic(fmt.Sprintf("encoding a refusal: %v", err)) // it is text
+	}
+	return string(body)
+}
