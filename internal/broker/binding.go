@@ -33,10 +33,6 @@ func (q BindRequest) key() lifecycle.Key {
 	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
 }
 
-// asynchronously reports whether the client understands a 202 for a binding:
-// only from version 2.14 on (BIND-20, UNB-07).
-func asynchronously(c Caller) bool { return c.AcceptsIncomplete && c.API >= 14 }
-
 // A BindResult answers a bind; Grant comes with Created and Done.
 type BindResult struct {
 	Result
@@ -61,7 +57,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		if err != nil {
 			return BindResult{}, err
 		}
-		answer, err := r.OnBind(same, asynchronously(q.Caller), q.Received, b.Now())
+		answer, err := r.OnBind(same, q.AcceptsIncomplete, q.Received, b.Now())
 		if err != nil {
 			if unknown := b.unknownPlan(q); !same && r.ServiceID != "" && unknown != nil {
 				return BindResult{}, unknown // CLI-07: 400 comes before 409
@@ -75,7 +71,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		case lifecycle.Stays:
 			return BindResult{Result: b.stays(r.Course)}, nil
 		case lifecycle.Join:
-			later, err := joins(r.Operation, asynchronously(q.Caller))
+			later, err := joins(r.Operation, q.AcceptsIncomplete)
 			if err != nil {
 				return BindResult{}, err
 			}
@@ -150,7 +146,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if plan.RequiresApp && q.AppGUID == "" {
 		return r, false, lifecycle.RefuseRequiresApp()
 	}
-	synchronous, err := waits(asynchronously(q.Caller), mode(plan.AsynchronousBinding, catalog.Never))
+	synchronous, err := waits(q.AcceptsIncomplete, mode(plan.AsynchronousBinding, catalog.Never))
 	if err != nil {
 		return r, false, err
 	}
@@ -270,7 +266,7 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Gran
 // finishBind answers now or later, as finishProvision does.
 func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Binding, later bool, success Effect) (BindResult, error) {
 	result, err := b.follow(ctx, r.Course, later, success)
-	if errors.Is(err, errTooSlow) && asynchronously(q.Caller) {
+	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
 		result, err = b.follow(ctx, r.Course, true, success)
 	}
 	switch {
@@ -320,7 +316,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			return Result{}, b.entombBinding(limited, i, r, q)
 		}
 		if answer == lifecycle.Join {
-			later, err := joins(r.Operation, asynchronously(q.Caller))
+			later, err := joins(r.Operation, q.AcceptsIncomplete)
 			if err != nil {
 				return Result{}, err
 			}
@@ -341,7 +337,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if r.State == lifecycle.CreateFailed && m == catalog.Required {
 			m = catalog.Allowed // ORB-06
 		}
-		synchronous, err := waits(asynchronously(q.Caller), m)
+		synchronous, err := waits(q.AcceptsIncomplete, m)
 		if err != nil {
 			return Result{}, err
 		}
@@ -359,7 +355,6 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		}
 		return b.follow(ctx, r.Course, !synchronous, Done)
 	})
-	q.AcceptsIncomplete = asynchronously(q.Caller)
 	return b.slowDelete(ctx, q, r, err)
 }
 

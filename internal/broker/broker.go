@@ -105,13 +105,11 @@ type Caller struct {
 	Platform string // the platform's immutable id
 	// View is what the platform may see of the catalog. What it has already
 	// goes on working all the same (CAT-28).
-	View *catalog.View
-	// API is the minor version of the API, 9 to 17: what the client
-	// understands (checklist section 22).
-	API      int
+	View     *catalog.View
 	Asker    lifecycle.Asker
 	Received time.Time // when the request arrived
-	// AcceptsIncomplete is the client's permission to answer 202.
+	// AcceptsIncomplete is the client's permission to answer 202, where it knows
+	// that answer at all.
 	AcceptsIncomplete bool
 }
 

@@ -160,8 +160,8 @@ func (d *desk) settle(token lifecycle.Token) {
 	d.Error("never settled")
 }
 
-func (d *desk) caller(api int, permitted bool) broker.Caller {
-	return broker.Caller{Platform: "p", API: api, AcceptsIncomplete: permitted, Received: d.now()}
+func (d *desk) caller(permitted bool) broker.Caller {
+	return broker.Caller{Platform: "p", AcceptsIncomplete: permitted, Received: d.now()}
 }
 
 func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
@@ -206,7 +206,7 @@ func TestModes(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			r, err := d.put(tc.plan, d.caller(17, tc.permitted), "")
+			r, err := d.put(tc.plan, d.caller(tc.permitted), "")
 			if r.Effect != tc.effect || tc.refused != 0 && reason(err) != tc.refused || tc.refused == 0 && err != nil {
 				t.Errorf("%+v %v", r, err)
 			}
@@ -222,20 +222,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Bindings are never answered 202 below version 2.14 (BIND-20, UNB-07).
-func TestBindingsAreGated(t *testing.T) {
-	for api, want := range map[int]lifecycle.Reason{9: lifecycle.AsyncRequired, 13: lifecycle.AsyncRequired, 14: 0, 17: 0} {
-		d := newDesk(t)
-		if _, err := d.put("async-bind", d.caller(api, false), ""); err != nil {
-			t.Fatal(err)
-		}
-		r, err := d.bind("i", "b", "async-bind", d.caller(api, true))
-		if want != 0 && reason(err) != want || want == 0 && (err != nil || r.Effect != broker.Accepted || r.Grant != nil) {
-			t.Errorf("2.%d: %+v %v", api, r, err)
-		}
-	}
-}
-
 // IDEM-03: sixteen identical requests at once are one operation.
 func TestOneTokenForIdenticalRequests(t *testing.T) {
 	d := newDesk(t)
@@ -243,7 +229,7 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 	results := make([]broker.Result, 16)
 	for n := range results {
 		all.Go(func() {
-			r, err := d.put("async", d.caller(17, true), `{"a":1}`)
+			r, err := d.put("async", d.caller(true), `{"a":1}`)
 			if err != nil {
 				t.Error(err)
 			}
@@ -265,8 +251,8 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 // before it begins nothing, one that was received later does (ORB-03, PROV-28).
 func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	d := newDesk(t)
-	early := d.caller(17, true)
-	if _, err := d.delete(d.caller(17, true)); reason(err) != lifecycle.Gone {
+	early := d.caller(true)
+	if _, err := d.delete(d.caller(true)); reason(err) != lifecycle.Gone {
 		t.Fatalf("DEPR-03: %v", err)
 	}
 	if _, err := d.put("sync", early, ""); reason(err) != lifecycle.ConcurrencyError {
@@ -275,7 +261,7 @@ func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	if _, err := d.LastOperation(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, ""); reason(err) != lifecycle.NotFound {
 		t.Errorf("LOP-09: it was never there: %v", err)
 	}
-	if r, err := d.put("sync", d.caller(17, true), ""); err != nil || r.Effect != broker.Created {
+	if r, err := d.put("sync", d.caller(true), ""); err != nil || r.Effect != broker.Created {
 		t.Errorf("a later PUT: %+v %v", r, err)
 	}
 }
@@ -304,24 +290,24 @@ func TestRepeatedDeletionsAreRemembered(t *testing.T) {
 	}
 	for _, name := range []string{"Instance", "Binding"} {
 		ask := asks[name]
-		made, err := ask.put(d.caller(17, true))
+		made, err := ask.put(d.caller(true))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		d.settle(made.Token)
-		removal, err := ask.remove(d.caller(17, true))
+		removal, err := ask.remove(d.caller(true))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		late := d.caller(17, true)
-		if again, err := ask.remove(d.caller(17, true)); err != nil || again.Token != removal.Token {
+		late := d.caller(true)
+		if again, err := ask.remove(d.caller(true)); err != nil || again.Token != removal.Token {
 			t.Fatalf("%s: DEPR-07: %+v %v", name, again, err)
 		}
 		d.settle(removal.Token)
 		if r, err := ask.put(late); reason(err) != lifecycle.ConcurrencyError {
 			t.Errorf("%s: an overtaken PUT: %+v %v", name, r, err)
 		}
-		last, err := ask.put(d.caller(17, true))
+		last, err := ask.put(d.caller(true))
 		if err != nil || last.Effect != broker.Accepted {
 			t.Fatalf("%s: a later PUT: %+v %v", name, last, err)
 		}
@@ -350,9 +336,9 @@ func (b *between) Instance(ctx context.Context, key lifecycle.Key, now time.Time
 // UNB-09: another operation is in the way.
 func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 	changes := map[string]func(d *desk) error{
-		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(17, true)); return err },
+		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(true)); return err },
 		"Update": func(d *desk) error {
-			_, err := d.Update(context.Background(), broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			_, err := d.Update(context.Background(), broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 			return err
 		},
 	}
@@ -360,9 +346,9 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			for _, ask := range []func() (broker.Result, error){
-				func() (broker.Result, error) { return d.put("async-bind", d.caller(17, true), "") },
+				func() (broker.Result, error) { return d.put("async-bind", d.caller(true), "") },
 				func() (broker.Result, error) {
-					r, err := d.bind("i", "b", "async-bind", d.caller(17, true))
+					r, err := d.bind("i", "b", "async-bind", d.caller(true))
 					return r.Result, err
 				},
 			} {
@@ -378,7 +364,7 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			r, err := broker.New(o).Unbind(context.Background(), broker.DeleteRequest{Caller: d.caller(17, true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+			r, err := broker.New(o).Unbind(context.Background(), broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
 			if reason(err) != lifecycle.ConcurrencyError {
 				t.Errorf("%+v %v", r, err)
 			}
@@ -389,11 +375,11 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 func TestTokensOfOthersTellNothing(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
-	r, err := d.put("async", d.caller(17, true), "")
+	r, err := d.put("async", d.caller(true), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := d.caller(17, true)
+	other := d.caller(true)
 	other.Platform = "q"
 	if _, err := d.Operation(ctx, other, r.Token.String()); reason(err) != lifecycle.NotFound {
 		t.Errorf("FAC-12: another platform reads it: %v", err)
@@ -403,7 +389,7 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 	if _, err := d.Operation(ctx, other, forged.String()); reason(err) != lifecycle.NotFound {
 		t.Errorf("a forged token reads: %v", err)
 	}
-	if p, err := d.Operation(ctx, d.caller(17, true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress || p.RetryAfter <= 0 {
+	if p, err := d.Operation(ctx, d.caller(true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress || p.RetryAfter <= 0 {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -414,21 +400,21 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 func TestPastOperationsAreAnswered(t *testing.T) {
 	d := newDesk(t)
 	ctx, key := context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}
-	first, err := d.put("async", d.caller(17, true), "")
+	first, err := d.put("async", d.caller(true), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	removal, err := d.delete(d.caller(17, true)) // overtakes it
+	removal, err := d.delete(d.caller(true)) // overtakes it
 	if err != nil || removal.Effect != broker.Accepted {
 		t.Fatalf("DEPR-08: %+v %v", removal, err)
 	}
 	if p, err := d.LastOperation(ctx, key, first.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || !p.Operation.Cancelled {
 		t.Errorf("LOP-16: %+v %v", p.Operation, err)
 	}
-	if again, err := d.delete(d.caller(17, true)); err != nil || again.Token != removal.Token {
+	if again, err := d.delete(d.caller(true)); err != nil || again.Token != removal.Token {
 		t.Errorf("DEPR-07: %+v %v", again, err)
 	}
-	if _, err := d.delete(d.caller(17, false)); reason(err) != lifecycle.AsyncRequired {
+	if _, err := d.delete(d.caller(false)); reason(err) != lifecycle.AsyncRequired {
 		t.Errorf("DEPR-07: %v", err)
 	}
 	d.settle(removal.Token)
@@ -438,7 +424,7 @@ func TestPastOperationsAreAnswered(t *testing.T) {
 	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Operation.Phase != lifecycle.Succeeded {
 		t.Errorf("LOP-10: without: %+v %v", p.Operation, err)
 	}
-	second, err := d.put("async", d.caller(17, true), "")
+	second, err := d.put("async", d.caller(true), "")
 	if err != nil || second.Token == first.Token {
 		t.Fatalf("PROV-28: %+v %v", second, err)
 	}
@@ -455,7 +441,7 @@ func TestBindingIDsAreUnique(t *testing.T) {
 	d := newDesk(t)
 	for _, id := range []string{"one", "two"} {
 		_, err := d.Provision(context.Background(), broker.ProvisionRequest{
-			Caller: d.caller(17, false), InstanceID: id, ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+			Caller: d.caller(false), InstanceID: id, ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -464,7 +450,7 @@ func TestBindingIDsAreUnique(t *testing.T) {
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for n := range errs {
-		all.Go(func() { _, errs[n] = d.bind([]string{"one", "two"}[n%2], "b", "sync", d.caller(17, false)) })
+		all.Go(func() { _, errs[n] = d.bind([]string{"one", "two"}[n%2], "b", "sync", d.caller(false)) })
 	}
 	all.Wait()
 	won := map[int]bool{}
@@ -491,41 +477,41 @@ func TestUpdates(t *testing.T) {
 		}
 		return d.Update(ctx, q)
 	}
-	if _, err := patch(d.caller(17, true), "", `{"a":1}`); reason(err) != lifecycle.NotFound {
+	if _, err := patch(d.caller(true), "", `{"a":1}`); reason(err) != lifecycle.NotFound {
 		t.Errorf("UPD-19: %v", err)
 	}
-	if _, err := d.put("async", d.caller(17, false), `{"a":1}`); err != nil {
+	if _, err := d.put("async", d.caller(false), `{"a":1}`); err != nil {
 		t.Fatal(err)
 	}
 	for name, parameters := range map[string]string{"Nothing": "", "Same": `{"a":1.0}`, "Empty": `{}`} {
-		if r, err := patch(d.caller(17, true), "async", parameters); err != nil || r.Effect != broker.Done {
+		if r, err := patch(d.caller(true), "async", parameters); err != nil || r.Effect != broker.Done {
 			t.Errorf("UPD-13 %s: %+v %v", name, r, err)
 		}
 	}
-	running, err := patch(d.caller(17, true), "", `{"b":2}`)
+	running, err := patch(d.caller(true), "", `{"b":2}`)
 	if err != nil || running.Effect != broker.Accepted {
 		t.Fatalf("UPD-02: %+v %v", running, err)
 	}
-	if same, err := patch(d.caller(17, true), "", `{"b":2}`); err != nil || same.Token != running.Token {
+	if same, err := patch(d.caller(true), "", `{"b":2}`); err != nil || same.Token != running.Token {
 		t.Errorf("UPD-21: %+v %v", same, err)
 	}
-	if _, err := patch(d.caller(17, true), "", `{"b":3}`); reason(err) != lifecycle.ConcurrencyError {
+	if _, err := patch(d.caller(true), "", `{"b":3}`); reason(err) != lifecycle.ConcurrencyError {
 		t.Errorf("UPD-22: %v", err)
 	}
-	if _, err := d.delete(d.caller(17, true)); reason(err) != lifecycle.ConcurrencyError {
+	if _, err := d.delete(d.caller(true)); reason(err) != lifecycle.ConcurrencyError {
 		t.Errorf("DEPR-09: %v", err)
 	}
 	d.settle(running.Token)
-	if v, err := d.Instance(ctx, d.caller(17, true), "i"); err != nil || string(v.Parameters) != `{"a":1,"b":2}` {
+	if v, err := d.Instance(ctx, d.caller(true), "i"); err != nil || string(v.Parameters) != `{"a":1,"b":2}` {
 		t.Errorf("UPD-08: %s %v", v.Parameters, err)
 	}
-	if _, err := patch(d.caller(17, false), "async-only", ""); reason(err) != lifecycle.AsyncRequired {
+	if _, err := patch(d.caller(false), "async-only", ""); reason(err) != lifecycle.AsyncRequired {
 		t.Errorf("UPD-03: %v", err)
 	}
-	if _, err := d.put("async", d.caller(17, false), `{"a":1}`); reason(err) != lifecycle.Conflict {
+	if _, err := d.put("async", d.caller(false), `{"a":1}`); reason(err) != lifecycle.Conflict {
 		t.Errorf("IDEM-02: compared with what it was: %v", err)
 	}
-	if r, err := d.put("async", d.caller(17, false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
+	if r, err := d.put("async", d.caller(false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
 		t.Errorf("IDEM-02: %+v %v", r, err)
 	}
 }
@@ -534,7 +520,7 @@ func TestUpdates(t *testing.T) {
 // allows, and a refusal names the rest, which null removes.
 func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 	d := newDesk(t)
-	ctx, c := context.Background(), d.caller(17, true)
+	ctx, c := context.Background(), d.caller(true)
 	if _, err := d.put("sync", c, `{"size":"small","colour":"red"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -570,11 +556,11 @@ func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 func TestNullRemovesAParameter(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
-	if _, err := d.put("async", d.caller(17, false), `{"a":1,"b":{"c":null}}`); err != nil {
+	if _, err := d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`); err != nil {
 		t.Fatal(err)
 	}
 	patch := func(parameters string) (broker.Result, error) {
-		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(parameters)})
+		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(parameters)})
 	}
 	running, err := patch(`{"a":null,"delay_seconds":null}`) // of which the schema wants a number
 	if err != nil || running.Effect != broker.Accepted {
@@ -584,13 +570,13 @@ func TestNullRemovesAParameter(t *testing.T) {
 		t.Errorf("UPD-21: the same update: %+v %v", again, err)
 	}
 	d.settle(running.Token)
-	if v, err := d.Instance(ctx, d.caller(17, true), "i"); err != nil || string(v.Parameters) != `{"b":{"c":null}}` {
+	if v, err := d.Instance(ctx, d.caller(true), "i"); err != nil || string(v.Parameters) != `{"b":{"c":null}}` {
 		t.Errorf("left with %s, %v", v.Parameters, err)
 	}
 	if r, err := patch(`{"a":null}`); err != nil || r.Effect != broker.Done {
 		t.Errorf("UPD-13: what is gone already: %+v %v", r, err)
 	}
-	if r, err := d.put("async", d.caller(17, false), `{"b":{"c":null}}`); err != nil || r.Effect != broker.Done {
+	if r, err := d.put("async", d.caller(false), `{"b":{"c":null}}`); err != nil || r.Effect != broker.Done {
 		t.Errorf("IDEM-02: %+v %v", r, err)
 	}
 }
@@ -599,18 +585,18 @@ func TestNullRemovesAParameter(t *testing.T) {
 // others (BIND-02, IDEM-09).
 func TestCredentials(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.put("sync", d.caller(17, false), ""); err != nil {
+	if _, err := d.put("sync", d.caller(false), ""); err != nil {
 		t.Fatal(err)
 	}
-	first, err := d.bind("i", "b", "sync", d.caller(17, false))
+	first, err := d.bind("i", "b", "sync", d.caller(false))
 	if err != nil || first.Effect != broker.Created || len(first.Grant.Credentials) == 0 {
 		t.Fatalf("%+v %v", first.Effect, err)
 	}
-	again, err := d.bind("i", "b", "sync", d.caller(17, false))
+	again, err := d.bind("i", "b", "sync", d.caller(false))
 	if err != nil || again.Effect != broker.Done || again.Grant.Credentials["password"] != first.Grant.Credentials["password"] {
 		t.Errorf("BIND-02: %v %v", again.Effect, err)
 	}
-	remove := broker.DeleteRequest{Caller: d.caller(17, false), InstanceID: "i", BindingID: "b", ServiceID: "x", PlanID: "y"}
+	remove := broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b", ServiceID: "x", PlanID: "y"}
 	if r, err := d.Unbind(context.Background(), remove); err != nil || r.Effect != broker.Done {
 		t.Fatalf("UNB-05: %+v %v", r, err)
 	}

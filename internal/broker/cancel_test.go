@@ -8,12 +8,12 @@ import (
 )
 
 func (d *desk) cancel(token lifecycle.Token) (broker.Poll, *broker.Poll, error) {
-	return d.Cancel(d.Context(), d.caller(17, true), token.String())
+	return d.Cancel(d.Context(), d.caller(true), token.String())
 }
 
 func TestCancel(t *testing.T) {
 	d := newDesk(t)
-	first, err := d.put("async", d.caller(17, true), "")
+	first, err := d.put("async", d.caller(true), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("FAC-10: a deletion was cancelled: %v", err)
 	}
 	d.settle(deletion.Token)
-	if _, err := d.Instance(t.Context(), d.caller(17, true), "i"); reason(err) != lifecycle.NotFound {
+	if _, err := d.Instance(t.Context(), d.caller(true), "i"); reason(err) != lifecycle.NotFound {
 		t.Errorf("FAC-10: the instance is there: %v", err)
 	}
 	if over, none, err := d.cancel(first.Token); err != nil || !over.Operation.Cancelled || none != nil {
@@ -44,10 +44,10 @@ func TestCancel(t *testing.T) {
 
 func TestCancelABind(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.put("async-bind", d.caller(17, false), ""); err != nil {
+	if _, err := d.put("async-bind", d.caller(false), ""); err != nil {
 		t.Fatal(err)
 	}
-	bind, err := d.bind("i", "b", "async-bind", d.caller(17, true))
+	bind, err := d.bind("i", "b", "async-bind", d.caller(true))
 	if err != nil || bind.Effect != broker.Accepted {
 		t.Fatalf("%+v %v", bind.Effect, err)
 	}
@@ -56,11 +56,11 @@ func TestCancelABind(t *testing.T) {
 		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
 	}
 	d.settle(deletion.Token)
-	if _, err := d.Binding(t.Context(), d.caller(17, true), "i", "b"); reason(err) != lifecycle.NotFound {
+	if _, err := d.Binding(t.Context(), d.caller(true), "i", "b"); reason(err) != lifecycle.NotFound {
 		t.Errorf("FAC-10: the binding is there: %v", err)
 	}
 	// The instance is as it was.
-	if _, err := d.Instance(t.Context(), d.caller(17, true), "i"); err != nil {
+	if _, err := d.Instance(t.Context(), d.caller(true), "i"); err != nil {
 		t.Error(err)
 	}
 }
@@ -68,7 +68,7 @@ func TestCancelABind(t *testing.T) {
 func TestWhatCannotBeCancelled(t *testing.T) {
 	d := newDesk(t)
 	d.settles = false
-	first, err := d.put("async", d.caller(17, true), "")
+	first, err := d.put("async", d.caller(true), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 	unknown := first.Token
 	unknown.Operation = "operation-999999999999"
 	for name, token := range map[string]string{"Nonsense": "nonsense", "Unknown": unknown.String(), "OfAnotherPlatform": other.String()} {
-		if _, _, err := d.Cancel(t.Context(), d.caller(17, true), token); reason(err) != lifecycle.NotFound {
+		if _, _, err := d.Cancel(t.Context(), d.caller(true), token); reason(err) != lifecycle.NotFound {
 			t.Errorf("FAC-12: %s: %v", name, err)
 		}
 	}
@@ -85,11 +85,11 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 	if _, _, err := d.cancel(first.Token); reason(err) != lifecycle.Conflict {
 		t.Errorf("FAC-10: a finished creation was cancelled: %v", err)
 	}
-	if _, err := d.Instance(t.Context(), d.caller(17, true), "i"); err != nil {
+	if _, err := d.Instance(t.Context(), d.caller(true), "i"); err != nil {
 		t.Errorf("FAC-10: the instance was touched: %v", err)
 	}
 	update, err := d.Update(t.Context(), broker.UpdateRequest{
-		Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: []byte(`{"delay_seconds":1}`),
+		Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: []byte(`{"delay_seconds":1}`),
 	})
 	if err != nil || update.Effect != broker.Accepted {
 		t.Fatalf("%+v %v", update, err)
@@ -113,21 +113,21 @@ func TestDeletionsWithoutPermission(t *testing.T) {
 			return err
 		}, -1},
 		"OfAPlatform": {"DEPR-07", func(d *desk, _ lifecycle.Token) error {
-			_, err := d.delete(d.caller(17, true))
+			_, err := d.delete(d.caller(true))
 			return err
 		}, lifecycle.AsyncRequired},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
-			first, err := d.put("async", d.caller(17, true), "")
+			first, err := d.put("async", d.caller(true), "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := tc.begin(d, first.Token); err != nil {
 				t.Fatal(err)
 			}
-			got, err := d.delete(d.caller(17, false))
+			got, err := d.delete(d.caller(false))
 			if reason(err) != tc.want || err == nil && got.Effect != broker.Done {
 				t.Errorf("%s: %+v %v", tc.reason, got, err)
 			}

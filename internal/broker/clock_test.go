@@ -38,7 +38,7 @@ func TestTheClockSteps(t *testing.T) {
 				var r broker.Result
 				var err error
 				for range tc.tries {
-					if r, err = send(d.caller(17, false)); reason(err) != lifecycle.ConcurrencyError {
+					if r, err = send(d.caller(false)); reason(err) != lifecycle.ConcurrencyError {
 						break
 					}
 				}

@@ -91,7 +91,7 @@ var kinds = map[string]kind{
 	"Binding": {
 		lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
 		func(d *desk) {
-			if _, err := d.put("async-bind", d.caller(17, false), ""); err != nil {
+			if _, err := d.put("async-bind", d.caller(false), ""); err != nil {
 				d.Fatal(err)
 			}
 		},
@@ -116,14 +116,14 @@ func (d *desk) stays(when string, k kind, token lifecycle.Token) {
 	d.Helper()
 	started := d.started
 	for range 3 {
-		if r, err := k.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Accepted || r.Token != token || r.RetryAfter <= 0 {
+		if r, err := k.put(d, d.caller(true)); err != nil || r.Effect != broker.Accepted || r.Token != token || r.RetryAfter <= 0 {
 			d.Errorf("PROV-30: %s, the same request is answered %+v %v, want the token %v", when, r, err, token)
 		}
 	}
 	if d.started != started {
 		d.Errorf("PROV-30: %s, a repetition started something", when)
 	}
-	if _, err := k.other(d, d.caller(17, true)); reason(err) != lifecycle.Conflict {
+	if _, err := k.other(d, d.caller(true)); reason(err) != lifecycle.Conflict {
 		d.Errorf("PROV-08: %s, another request is answered %v", when, err)
 	}
 	for _, t := range []string{token.String(), ""} {
@@ -131,7 +131,7 @@ func (d *desk) stays(when string, k kind, token lifecycle.Token) {
 			d.Errorf("LOP-15: %s, a poll of %q: %+v %v", when, t, p, err)
 		}
 	}
-	if p, err := d.Operation(context.Background(), d.caller(17, true), token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || p.Operation.Cancelled {
+	if p, err := d.Operation(context.Background(), d.caller(true), token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || p.Operation.Cancelled {
 		d.Errorf("FAC-15: %s, the status: %+v %v", when, p, err)
 	}
 }
@@ -144,7 +144,7 @@ func TestAFailedCreationKeepsItsToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			k.before(d)
-			first, err := k.put(d, d.caller(17, true))
+			first, err := k.put(d, d.caller(true))
 			if err != nil || first.Effect != broker.Accepted {
 				t.Fatalf("%+v %v", first, err)
 			}
@@ -158,7 +158,7 @@ func TestAFailedCreationKeepsItsToken(t *testing.T) {
 			d.clock = d.clock.Add(lifecycle.Retention + time.Hour)
 			d.settle(removal)
 			d.stays("when the broker has removed it", k, first.Token)
-			if _, err := k.remove(d, d.caller(17, true)); reason(err) != lifecycle.Gone {
+			if _, err := k.remove(d, d.caller(true)); reason(err) != lifecycle.Gone {
 				t.Errorf("DEPR-12: %v", err)
 			}
 			d.begins("after a DELETE", k, first.Token)
@@ -169,7 +169,7 @@ func TestAFailedCreationKeepsItsToken(t *testing.T) {
 // begins requires that the id is free, and that something new begins with it.
 func (d *desk) begins(when string, k kind, before lifecycle.Token) {
 	d.Helper()
-	if r, err := k.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Accepted || r.Token == before {
+	if r, err := k.put(d, d.caller(true)); err != nil || r.Effect != broker.Accepted || r.Token == before {
 		d.Errorf("PROV-30: %s, the request is answered %+v %v", when, r, err)
 	}
 }
@@ -179,7 +179,7 @@ func (d *desk) begins(when string, k kind, before lifecycle.Token) {
 func TestWhatEndsAFailedCreation(t *testing.T) {
 	ends := map[string]func(d *desk, k kind){
 		"ADeletion": func(d *desk, k kind) {
-			r, err := k.remove(d, d.caller(17, true))
+			r, err := k.remove(d, d.caller(true))
 			if err != nil {
 				d.Fatal(err)
 			}
@@ -187,10 +187,10 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 		},
 		"ADeletionThatJoinsTheBrokersOwn": func(d *desk, k kind) {
 			own := d.reclaim(k.key)
-			if r, err := k.remove(d, d.caller(17, true)); err != nil || r.Token != own {
+			if r, err := k.remove(d, d.caller(true)); err != nil || r.Token != own {
 				d.Fatalf("%+v %v", r, err)
 			}
-			if _, err := k.put(d, d.caller(17, true)); reason(err) != lifecycle.ConcurrencyError {
+			if _, err := k.put(d, d.caller(true)); reason(err) != lifecycle.ConcurrencyError {
 				d.Errorf("PROV-29: %v", err)
 			}
 			d.settle(own)
@@ -205,7 +205,7 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 			t.Run(name+how, func(t *testing.T) {
 				d := newDesk(t)
 				k.before(d)
-				first, err := k.put(d, d.caller(17, true))
+				first, err := k.put(d, d.caller(true))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -217,8 +217,7 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 	}
 }
 
-// PROV-30: a repetition that does not permit a 202 begins again: of a binding,
-// also one of a client from before version 2.14.
+// PROV-30: a repetition that does not permit a 202 begins again.
 func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 	provision := func(d *desk, c broker.Caller) (broker.Result, error) {
 		return d.Provision(t.Context(), broker.ProvisionRequest{
@@ -229,32 +228,24 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 		r, err := d.Bind(t.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids["of either"]})
 		return r.Result, err
 	}
-	tests := map[string]struct {
-		put       func(*desk, broker.Caller) (broker.Result, error)
-		api       int
-		permitted bool
-	}{
-		"Instance":     {provision, 17, false},
-		"Binding":      {bind, 17, false},
-		"BindingOfOld": {bind, 13, true},
-	}
-	for name, tc := range tests {
+	tests := map[string]func(*desk, broker.Caller) (broker.Result, error){"Instance": provision, "Binding": bind}
+	for name, put := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			if name != "Instance" {
-				if _, err := provision(d, d.caller(17, false)); err != nil {
+				if _, err := provision(d, d.caller(false)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			first, err := tc.put(d, d.caller(17, true))
+			first, err := put(d, d.caller(true))
 			if err != nil || first.Effect != broker.Accepted {
 				t.Fatalf("%+v %v", first, err)
 			}
 			d.fail(first.Token)
-			if r, err := tc.put(d, d.caller(tc.api, tc.permitted)); err != nil || r.Effect != broker.Created {
+			if r, err := put(d, d.caller(false)); err != nil || r.Effect != broker.Created {
 				t.Errorf("%+v %v", r, err)
 			}
-			if r, err := tc.put(d, d.caller(17, true)); err != nil || r.Effect != broker.Done {
+			if r, err := put(d, d.caller(true)); err != nil || r.Effect != broker.Done {
 				t.Errorf("what was made then: %+v %v", r, err)
 			}
 		})
@@ -266,11 +257,11 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 func TestASynchronousFailureIsTold(t *testing.T) {
 	d := newDesk(t)
 	d.settles, d.during = false, d.fail
-	if _, err := d.put("async", d.caller(17, false), ""); reason(err) != lifecycle.OperationFailed {
+	if _, err := d.put("async", d.caller(false), ""); reason(err) != lifecycle.OperationFailed {
 		t.Fatal(err)
 	}
 	d.settles = true
-	if r, err := d.put("async", d.caller(17, true), ""); err != nil || r.Effect != broker.Accepted || d.started != 1 {
+	if r, err := d.put("async", d.caller(true), ""); err != nil || r.Effect != broker.Accepted || d.started != 1 {
 		t.Errorf("%+v %v, %d started", r, err, d.started)
 	}
 }
@@ -281,7 +272,7 @@ func TestATokenOfASynchronousOperationIsAPromise(t *testing.T) {
 	tests := map[string]func(d *desk) lifecycle.Token{
 		"AfterTheWait": func(d *desk) lifecycle.Token {
 			d.settles = false
-			r, err := d.put("sync", d.caller(17, true), "")
+			r, err := d.put("sync", d.caller(true), "")
 			if err != nil || r.Effect != broker.Accepted {
 				d.Fatalf("%+v %v", r, err)
 			}
@@ -291,14 +282,14 @@ func TestATokenOfASynchronousOperationIsAPromise(t *testing.T) {
 		"ToAnotherRequest": func(d *desk) (given lifecycle.Token) {
 			d.settles = false
 			d.during = func(t lifecycle.Token) {
-				r, err := d.put("sync", d.caller(17, true), "")
+				r, err := d.put("sync", d.caller(true), "")
 				if err != nil || r.Effect != broker.Accepted || r.Token != t {
 					d.Errorf("%+v %v", r, err)
 				}
 				given = r.Token
 				d.fail(t)
 			}
-			if _, err := d.put("sync", d.caller(17, false), ""); reason(err) != lifecycle.OperationFailed {
+			if _, err := d.put("sync", d.caller(false), ""); reason(err) != lifecycle.OperationFailed {
 				d.Error(err)
 			}
 			return given
@@ -308,7 +299,7 @@ func TestATokenOfASynchronousOperationIsAPromise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			token := make(d)
-			if r, err := d.put("sync", d.caller(17, true), ""); err != nil || r.Effect != broker.Accepted || r.Token != token {
+			if r, err := d.put("sync", d.caller(true), ""); err != nil || r.Effect != broker.Accepted || r.Token != token {
 				t.Errorf("%+v %v, want %v", r, err, token)
 			}
 		})
@@ -325,7 +316,7 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 			d := newDesk(t)
 			if k.key.IsBinding() {
 				q := broker.ProvisionRequest{
-					Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s",
+					Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s",
 				}
 				if _, err := d.Provision(t.Context(), q); err != nil {
 					t.Fatal(err)
@@ -339,8 +330,8 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 			d.settles = false
 			var given broker.Result
 			var err error
-			d.during = func(lifecycle.Token) { given, err = put(d, d.caller(17, true)) }
-			if _, err := put(d, d.caller(17, false)); reason(err) != lifecycle.OperationFailed || strings.Contains(err.Error(), "removed") {
+			d.during = func(lifecycle.Token) { given, err = put(d, d.caller(true)) }
+			if _, err := put(d, d.caller(false)); reason(err) != lifecycle.OperationFailed || strings.Contains(err.Error(), "removed") {
 				t.Errorf("who cannot be answered later: %v", err)
 			}
 			if err != nil || given.Effect != broker.Accepted {
@@ -349,7 +340,7 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 			if p, err := d.LastOperation(t.Context(), k.key, given.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress {
 				t.Errorf("the token that was given reads %+v %v", p.Operation, err)
 			}
-			if again, err := put(d, d.caller(17, true)); err != nil || again.Token != given.Token {
+			if again, err := put(d, d.caller(true)); err != nil || again.Token != given.Token {
 				t.Errorf("its repetition: %+v %v", again, err)
 			}
 		})
@@ -391,7 +382,7 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 			// It is read to decide, to answer, and to promise.
 			o.Records = &reading{d.records, 3, func() { tc.end(d, token) }}
 			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
-				Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+				Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 			})
 			if reason(err) != tc.want || err == nil && r.Effect != broker.Created {
 				t.Errorf("%+v %v", r, err)
@@ -405,17 +396,17 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 func TestAFailedBindGoesWithItsInstance(t *testing.T) {
 	d, k := newDesk(t), kinds["Binding"]
 	k.before(d)
-	first, err := k.put(d, d.caller(17, true))
+	first, err := k.put(d, d.caller(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.fail(first.Token)
 	d.settle(d.reclaim(k.key))
 	d.stays("on the instance", k, first.Token)
-	if _, err := d.delete(d.caller(17, false)); err != nil {
+	if _, err := d.delete(d.caller(false)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.put(d, d.caller(17, true)); reason(err) != lifecycle.NotFound {
+	if _, err := k.put(d, d.caller(true)); reason(err) != lifecycle.NotFound {
 		t.Errorf("BIND-06: %v", err)
 	}
 	k.before(d)

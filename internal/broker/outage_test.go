@@ -63,7 +63,7 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d := newDesk(t)
 	ctx, hangUp := context.WithCancel(context.Background())
 	d.finishing = hangUp
-	q := broker.ProvisionRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"}
+	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"}
 	if _, err := d.Provision(ctx, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("answered %v", err)
 	}
@@ -84,7 +84,7 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 	ctx := context.Background()
 	type asked func(d *desk, b *broker.Broker) error
 	remove := func(d *desk) broker.DeleteRequest {
-		return broker.DeleteRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
+		return broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
 	}
 	// The first operation of the instance is a past one.
 	first := lifecycle.Token{Operation: "operation-000000000001", Key: lifecycle.Key{Platform: "p", Instance: "i"}}
@@ -93,16 +93,16 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 		ask   asked
 	}{
 		"Provision": {true, func(d *desk, b *broker.Broker) error {
-			_, err := b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"})
+			_, err := b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"})
 			return err
 		}},
 		"Update": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			_, err := b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 			return err
 		}},
 		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Deprovision(ctx, remove(d)); return err }},
 		"Bind": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(17, true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
+			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
 			return err
 		}},
 		"Unbind": {false, func(d *desk, b *broker.Broker) error {
@@ -111,9 +111,9 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 			_, err := b.Unbind(ctx, q)
 			return err
 		}},
-		"Instance": {false, func(d *desk, b *broker.Broker) error { _, err := b.Instance(ctx, d.caller(17, true), "i"); return err }},
+		"Instance": {false, func(d *desk, b *broker.Broker) error { _, err := b.Instance(ctx, d.caller(true), "i"); return err }},
 		"Binding": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Binding(ctx, d.caller(17, true), "i", "b")
+			_, err := b.Binding(ctx, d.caller(true), "i", "b")
 			return err
 		}},
 		"Poll": {false, func(d *desk, b *broker.Broker) error {
@@ -125,7 +125,7 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 			return err
 		}},
 		"Status": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Operation(ctx, d.caller(17, true), first.String())
+			_, err := b.Operation(ctx, d.caller(true), first.String())
 			return err
 		}},
 		"PollBinding": {false, func(d *desk, b *broker.Broker) error {
@@ -138,13 +138,13 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 			for calls := 0; ; calls++ {
 				d := newDesk(t)
 				if !tc.fresh {
-					if _, err := d.put("sync", d.caller(17, false), ""); err != nil {
+					if _, err := d.put("sync", d.caller(false), ""); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := d.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, false), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
+					if _, err := d.Update(ctx, broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := d.bind("i", "b", "sync", d.caller(17, false)); err != nil {
+					if _, err := d.bind("i", "b", "sync", d.caller(false)); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -10,7 +10,7 @@ import (
 
 // of is a caller of another platform than the desk's.
 func (d *desk) of(platform string, permitted bool) broker.Caller {
-	c := d.caller(17, permitted)
+	c := d.caller(permitted)
 	c.Platform = platform
 	return c
 }
@@ -76,7 +76,7 @@ func TestAViewLimitsWhatCanBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	seeing := func(permitted bool) broker.Caller {
-		c := d.caller(17, permitted)
+		c := d.caller(permitted)
 		c.View = view
 		return c
 	}
@@ -90,7 +90,7 @@ func TestAViewLimitsWhatCanBegin(t *testing.T) {
 		t.Errorf("an offering that is not seen was provisioned: %v", err)
 	}
 	// It had this one before its view was narrowed.
-	if _, err := d.put("maintenance", d.caller(17, false), ""); err != nil {
+	if _, err := d.put("maintenance", d.caller(false), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.bind("i", "b", "maintenance", seeing(false)); err != nil {

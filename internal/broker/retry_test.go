@@ -56,7 +56,7 @@ func (d *desk) says(t lifecycle.Token, want time.Duration, reason string) {
 	if p, err := d.LastOperation(d.Context(), t.Key, t.String()); err != nil || !near(p.RetryAfter, want) {
 		d.Errorf("%s: last_operation says %v %v, want about %v", reason, p.RetryAfter, err, want)
 	}
-	if p, err := d.Operation(d.Context(), d.caller(17, true), t.String()); err != nil || !near(p.RetryAfter, want) {
+	if p, err := d.Operation(d.Context(), d.caller(true), t.String()); err != nil || !near(p.RetryAfter, want) {
 		d.Errorf("%s: the status resource says %v %v, want about %v", reason, p.RetryAfter, err, want)
 	}
 }
@@ -65,7 +65,7 @@ func (d *desk) says(t lifecycle.Token, want time.Duration, reason string) {
 // first look tells; then Retry-After is when the provider is asked next.
 func TestRetryAfterIsTheNextLook(t *testing.T) {
 	d := newDesk(t)
-	accepted, err := d.put("async", d.caller(17, true), "")
+	accepted, err := d.put("async", d.caller(true), "")
 	if err != nil || accepted.RetryAfter != broker.MinRetryAfter {
 		t.Fatalf("accepted %v %v, want %v", accepted.RetryAfter, err, broker.MinRetryAfter)
 	}
@@ -84,7 +84,7 @@ func TestRetryAfterIsTheNextLook(t *testing.T) {
 func TestRetryAfterIsWhatThePlanNeeds(t *testing.T) {
 	d := newDesk(t)
 	d.takes(40)
-	accepted, err := d.put("async", d.caller(17, true), "")
+	accepted, err := d.put("async", d.caller(true), "")
 	if err != nil || !near(accepted.RetryAfter, 40*time.Second) {
 		t.Fatalf("accepted %v %v, want about 40 s", accepted.RetryAfter, err)
 	}
@@ -97,7 +97,7 @@ func TestRetryAfterIsWhatThePlanNeeds(t *testing.T) {
 	d.looked(8 * time.Second)
 	d.says(accepted.Token, 8*time.Second, "it takes longer: when the provider is asked next")
 	d.settle(accepted.Token)
-	if removal, err := d.delete(d.caller(17, true)); err != nil || removal.RetryAfter != broker.MinRetryAfter {
+	if removal, err := d.delete(d.caller(true)); err != nil || removal.RetryAfter != broker.MinRetryAfter {
 		t.Errorf("a deletion, of which nothing is known: %v %v", removal.RetryAfter, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestRetryAfterIsWithinBounds(t *testing.T) {
 				o.MaxRetryAfter = tc.most
 			}
 			d.Broker = broker.New(o)
-			if r, err := d.put("async", d.caller(17, true), ""); err != nil || r.RetryAfter != tc.want {
+			if r, err := d.put("async", d.caller(true), ""); err != nil || r.RetryAfter != tc.want {
 				t.Errorf("got %v %v, want %v", r.RetryAfter, err, tc.want)
 			}
 		})

@@ -13,18 +13,18 @@ import (
 
 // rotate binds id as the successor of predecessor, naming nothing else.
 func (d *desk) rotate(id, predecessor string) (broker.BindResult, error) {
-	return d.Bind(d.Context(), broker.BindRequest{Caller: d.caller(17, false), InstanceID: "i", BindingID: id, Predecessor: predecessor})
+	return d.Bind(d.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: id, Predecessor: predecessor})
 }
 
 // rotatable is a desk with a ready instance and a binding "a" of an application.
 func rotatable(t *testing.T, plan string) *desk {
 	t.Helper()
 	d := newDesk(t)
-	if _, err := d.put(plan, d.caller(17, false), ""); err != nil {
+	if _, err := d.put(plan, d.caller(false), ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := d.Bind(t.Context(), broker.BindRequest{
-		Caller: d.caller(17, false), InstanceID: "i", BindingID: "a", ServiceID: d.ids["demo"], PlanID: d.ids[plan],
+		Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: d.ids["demo"], PlanID: d.ids[plan],
 		AppGUID: "app", Parameters: json.RawMessage(`{"delay_seconds":0}`),
 	})
 	if err != nil {
@@ -35,7 +35,7 @@ func rotatable(t *testing.T, plan string) *desk {
 
 func TestRotation(t *testing.T) {
 	d := rotatable(t, "rotatable")
-	first, err := d.Binding(t.Context(), d.caller(17, false), "i", "a")
+	first, err := d.Binding(t.Context(), d.caller(false), "i", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestRotation(t *testing.T) {
 	}
 	// Side by side.
 	for id, want := range map[string]any{"a": first.Grant.Credentials["password"], "b": next.Grant.Credentials["password"]} {
-		v, err := d.Binding(t.Context(), d.caller(17, false), "i", id)
+		v, err := d.Binding(t.Context(), d.caller(false), "i", id)
 		if err != nil || v.Grant.Credentials["password"] != want || string(v.Parameters) != `{"delay_seconds":0}` {
 			t.Errorf("ROT-03: %s: %v %s", id, err, v.Parameters)
 		}
@@ -65,7 +65,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("ROT-07: %v", err)
 	}
 	// Of a successor too, and after the predecessor has gone.
-	if _, err := d.Unbind(t.Context(), broker.DeleteRequest{Caller: d.caller(17, false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
+	if _, err := d.Unbind(t.Context(), broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done {
@@ -79,7 +79,7 @@ func TestRotation(t *testing.T) {
 func TestRotationIsRefused(t *testing.T) {
 	d := rotatable(t, "rotatable")
 	with := func(change func(*broker.BindRequest)) broker.BindRequest {
-		q := broker.BindRequest{Caller: d.caller(17, false), InstanceID: "i", BindingID: "b", Predecessor: "a"}
+		q := broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b", Predecessor: "a"}
 		change(&q)
 		return q
 	}

@@ -42,17 +42,17 @@ func short(d *desk) broker.Options {
 func TestAHangingEngineIsNoError(t *testing.T) {
 	requests := map[string]func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error){
 		"Provision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(17, true), InstanceID: "new", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s"})
+			return b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "new", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s"})
 		},
 		"Update": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Update(ctx, broker.UpdateRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			return b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 		},
 		"Bind": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			r, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(17, true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
+			r, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
 			return r.Result, err
 		},
 		"Deprovision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Deprovision(ctx, broker.DeleteRequest{Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
+			return b.Deprovision(ctx, broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
 		},
 	}
 	for name, ask := range requests {
@@ -144,7 +144,7 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 			o := short(d)
 			o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, d.id)
 			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
-				Caller: d.caller(17, true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
+				Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
 			})
 			if tc.accepted {
 				if err != nil || r.Effect != broker.Accepted || d.started != 1 {
@@ -168,11 +168,11 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 	token := lifecycle.Token{Operation: "operation-000000000001", Key: key}
 	for name, ask := range map[string]func(ctx context.Context, d *desk, b *broker.Broker) error{
 		"Instance": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Instance(ctx, d.caller(17, true), "i")
+			_, err := b.Instance(ctx, d.caller(true), "i")
 			return err
 		},
 		"Binding": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Binding(ctx, d.caller(17, true), "i", "b")
+			_, err := b.Binding(ctx, d.caller(true), "i", "b")
 			return err
 		},
 		"Poll": func(ctx context.Context, _ *desk, b *broker.Broker) error {
@@ -180,11 +180,11 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 			return err
 		},
 		"Status": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, err := b.Operation(ctx, d.caller(17, true), token.String())
+			_, err := b.Operation(ctx, d.caller(true), token.String())
 			return err
 		},
 		"Cancel": func(ctx context.Context, d *desk, b *broker.Broker) error {
-			_, _, err := b.Cancel(ctx, d.caller(17, true), token.String())
+			_, _, err := b.Cancel(ctx, d.caller(true), token.String())
 			return err
 		},
 	} {

@@ -43,7 +43,7 @@ func (a act) key() lifecycle.Key {
 }
 func (w *world) caller() broker.Caller { return w.callerAt(w.tick()) }
 func (w *world) callerAt(t time.Time) broker.Caller {
-	return broker.Caller{Platform: "p", API: 17, Received: t, AcceptsIncomplete: !w.patient}
+	return broker.Caller{Platform: "p", Received: t, AcceptsIncomplete: !w.patient}
 }
 
 // tick is when the next request arrives, by the clock of whatever it arrives at.

@@ -87,7 +87,7 @@ func (s *site) Finish(ctx context.Context, ref workflow.Ref) error {
 
 func (s *site) caller() broker.Caller {
 	s.clock = s.clock.Add(time.Second)
-	return broker.Caller{Platform: "p", API: 17, Received: s.clock}
+	return broker.Caller{Platform: "p", Received: s.clock}
 }
 
 func (s *site) plan(name string) (service, plan string) {

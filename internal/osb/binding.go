@@ -15,7 +15,7 @@ import (
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
 	ids := c.body.required
-	if c.API >= 17 { // to older clients it is a member like any unknown one (ROT-08)
+	if c.version.knows(renewal) { // to older clients it is a member like any unknown one
 		if err := read(&q.Predecessor, c.body.text, "predecessor_binding_id"); err != nil {
 			return response{}, err
 		}
@@ -59,7 +59,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 		return s.accepted(r.Result), nil // no credentials (BIND-21)
 	}
 	answer, err := s.changed(r.Result, nil)
-	answer.body = grantBody(r.Grant, c.API)
+	answer.body = grantBody(r.Grant, c.version)
 	return answer, err
 }
 
@@ -79,7 +79,7 @@ func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	body := grantBody(v.Grant, c.API)
+	body := grantBody(v.Grant, c.version)
 	body.Parameters = v.Parameters
 	return response{status: http.StatusOK, body: body}, nil
 }
@@ -90,36 +90,36 @@ type bindingBody struct {
 	SyslogDrainURL  string              `json:"syslog_drain_url,omitempty"`
 	RouteServiceURL string              `json:"route_service_url,omitempty"`
 	VolumeMounts    any                 `json:"volume_mounts,omitempty"`
-	Endpoints       []provider.Endpoint `json:"endpoints,omitempty"` // from 2.15 on
-	Metadata        *bindingMetadata    `json:"metadata,omitempty"`  // from 2.16 on
+	Endpoints       []provider.Endpoint `json:"endpoints,omitempty"`
+	Metadata        *bindingMetadata    `json:"metadata,omitempty"`
 	Parameters      json.RawMessage     `json:"parameters,omitempty"`
 }
 
 type bindingMetadata struct {
 	ExpiresAt   string `json:"expires_at,omitempty"`
-	RenewBefore string `json:"renew_before,omitempty"` // from 2.17 on
+	RenewBefore string `json:"renew_before,omitempty"`
 }
 
 // metadataTime always has a fraction of a second, as BIND-27 asks.
 const metadataTime = "2006-01-02T15:04:05.0Z"
 
-func grantBody(g *provider.Grant, api int) *bindingBody {
+func grantBody(g *provider.Grant, v version) *bindingBody {
 	body := &bindingBody{
 		Credentials: g.Credentials, SyslogDrainURL: g.SyslogDrainURL, RouteServiceURL: g.RouteServiceURL,
 	}
 	switch {
 	case len(g.VolumeMounts) == 0:
-	case api < 10:
+	case !v.knows(volumeMounts):
 		body.VolumeMounts = experimental(g.VolumeMounts)
 	default:
 		body.VolumeMounts = g.VolumeMounts
 	}
-	if api >= 15 {
+	if v.knows(endpoints) {
 		body.Endpoints = g.Endpoints
 	}
-	if api >= 16 && !g.ExpiresAt.IsZero() {
+	if v.knows(expiry) && !g.ExpiresAt.IsZero() {
 		body.Metadata = &bindingMetadata{ExpiresAt: stamp(g.ExpiresAt)}
-		if api >= 17 && !g.RenewBefore.IsZero() {
+		if v.knows(renewal) && !g.RenewBefore.IsZero() {
 			body.Metadata.RenewBefore = stamp(g.RenewBefore)
 		}
 	}

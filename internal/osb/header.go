@@ -29,32 +29,6 @@ var (
 	keptRequestIdentity = http.CanonicalHeaderKey(headerRequestIdentity)
 )
 
-// Versions that are served: 2.oldestAPI to 2.newestAPI; later minor versions
-// only add, and are served as the newest (HDR-03, HDR-05).
-const (
-	oldestAPI = 9
-	newestAPI = 17
-)
-
-// apiVersion reads the version header as two integers: as text or as a
-// fraction, 2.10 would come before 2.9 (HDR-02).
-func apiVersion(h http.Header) (int, error) {
-	values := h.Values(keptVersion)
-	if len(values) == 0 || values[0] == "" {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.", headerVersion, oldestAPI, newestAPI)
-	}
-	major, minor, ok := strings.Cut(values[0], ".")
-	a, okMajor := digits(major)
-	b, okMinor := digits(minor)
-	if !ok || !okMajor || !okMinor {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldestAPI, oldestAPI, newestAPI)
-	}
-	if a != 2 || b < oldestAPI {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.", a, b, oldestAPI, newestAPI)
-	}
-	return min(b, newestAPI), nil
-}
-
 // digits reads a short number of digits only: no sign, no spaces.
 func digits(s string) (int, bool) {
 	if s == "" || len(s) > 6 || strings.Trim(s, "0123456789") != "" {

@@ -15,10 +15,7 @@ import (
 )
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
-	rep := c.shown.catalogs[0]
-	if c.API >= 17 {
-		rep = c.shown.catalogs[1]
-	}
+	rep := c.shown.catalogs[c.version.knows(rotatable)]
 	// What was kept may be used again once its tag has been asked about: no-store
 	// would have clients throw away what the tag is of (CAT-30).
 	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}, "Cache-Control": {"no-cache"}}
@@ -56,26 +53,26 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	if q.Context, err = c.body.context(); err != nil {
 		return response{}, err
 	}
-	if err := placement(&q, c.body); err != nil {
+	if err := placement(&q, c.version, c.body); err != nil {
 		return response{}, err
 	}
 	if q.Parameters, err = c.body.parameters(); err != nil {
 		return response{}, err
 	}
-	if q.MaintenanceVersion, err = c.body.maintenance(c.API); err != nil {
+	if q.MaintenanceVersion, err = c.body.maintenance(c.version); err != nil {
 		return response{}, err
 	}
 	r, err := s.Broker.Provision(ctx, q)
 	return s.changed(r, err)
 }
 
-// placement requires the two guids, or, from clients of version 2.9 and
-// before, a context in their place (PROV-15, PROV-16).
-func placement(q *broker.ProvisionRequest, body object) error {
+// placement requires the two guids, or, from the oldest clients, a context in
+// their place (PROV-15, PROV-16).
+func placement(q *broker.ProvisionRequest, v version, body object) error {
 	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
 		return nil
 	}
-	if q.API > 9 || q.Context == nil {
+	if v.knows(placementRequired) || q.Context == nil {
 		return lifecycle.Refuse(lifecycle.BadRequest, "The members organization_guid and space_guid are required.")
 	}
 	place, err := body.members("context")
@@ -115,12 +112,12 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	if q.Parameters, err = c.body.parameters(); err != nil {
 		return response{}, err
 	}
-	if q.MaintenanceVersion, err = c.body.maintenance(c.API); err != nil {
+	if q.MaintenanceVersion, err = c.body.maintenance(c.version); err != nil {
 		return response{}, err
 	}
 	r, err := s.Broker.Update(ctx, q)
-	if c.API < 14 {
-		r.DashboardURL = "" // older clients know none in this answer (UPD-27)
+	if !c.version.knows(updatedDashboard) {
+		r.DashboardURL = ""
 	}
 	return s.changed(r, err)
 }
@@ -186,7 +183,7 @@ func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 		return response{}, err
 	}
 	body := instanceBody{ServiceID: v.ServiceID, PlanID: v.PlanID, DashboardURL: v.DashboardURL, Parameters: v.Parameters}
-	if c.API >= 17 && v.MaintenanceVersion != "" {
+	if c.version.knows(maintenanceShown) && v.MaintenanceVersion != "" {
 		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
 	}
 	return response{status: http.StatusOK, body: body}, nil

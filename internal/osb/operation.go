@@ -35,7 +35,7 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
 	body := pollBody{State: op.Phase, Description: describe(op)}
-	if c.API >= 16 && op.Phase == lifecycle.Failed {
+	if c.version.knows(failureDetails) && op.Phase == lifecycle.Failed {
 		body.InstanceUsable, body.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
 	}
 	header := http.Header{}

@@ -262,6 +262,30 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	bodyOf(t, w)
 }
 
+// HDR-10: bindings are never answered 202 below version 2.14, as if the client had not
+// permitted it (BIND-20, UNB-07); instances are.
+func TestBindingsAreGated(t *testing.T) {
+	for api, want := range map[string]bool{"2.9": false, "2.13": false, "2.14": true, "2.17": true} {
+		const instance, ids = "/v2/service_instances/i", "service_id=s&plan_id=p&accepts_incomplete=true"
+		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT", instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
+			b := &stub{result: broker.Result{Effect: broker.Accepted}}
+			send(t, newServer(t, b, io.Discard), method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`, "X-Broker-API-Version", api)
+			var got bool
+			switch q := b.asked.(type) {
+			case broker.BindRequest:
+				got = q.AcceptsIncomplete
+			case broker.DeleteRequest:
+				got = q.AcceptsIncomplete
+			default:
+				t.Fatalf("%s: asked %+v", api, b.asked)
+			}
+			if bound := strings.Contains(target, "bindings"); got != (want || !bound) {
+				t.Errorf("%s %s by %s: permitted is %v", method, target, api, got)
+			}
+		}
+	}
+}
+
 func TestVersionHeader(t *testing.T) {
 	cases := map[string]struct {
 		value  string
@@ -297,8 +321,8 @@ func TestVersionHeader(t *testing.T) {
 			if w.Code != tc.status {
 				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, tc.status)
 			}
-			if q, ok := b.asked.(broker.UpdateRequest); tc.api != 0 && (!ok || q.API != tc.api) {
-				t.Errorf("the broker was asked as version %+v, want 2.%d", b.asked, tc.api)
+			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {tc.value}}); int(v) != tc.api || (err == nil) != (tc.api != 0) {
+				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, tc.api)
 			}
 			if tc.api == 0 && b.asked != nil {
 				t.Errorf("the broker was asked although the version is refused")

@@ -88,7 +88,7 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request) respon
 	if refused.Reason == lifecycle.Unauthorized {
 		header.Set("WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`)
 	}
-	if api, err := apiVersion(r.Header); err == nil && api >= 16 {
+	if v, err := apiVersion(r.Header); err == nil && v.knows(failureDetails) {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
 	}
 	return response{status: answer.status, header: header, body: body}

@@ -66,6 +66,9 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 		}
 	}
 	c.AcceptsIncomplete, err = c.acceptsIncomplete()
+	if c.bindingID() != "" && !c.version.knows(asynchronousBindings) {
+		c.AcceptsIncomplete = false
+	}
 	return err
 }
 
@@ -243,10 +246,10 @@ func within(name string, length, most int) error {
 	return nil
 }
 
-// maintenance reads maintenance_info.version for clients that know it: from
-// version 2.15 on. An empty object is as none (CLI-04).
-func (o object) maintenance(api int) (*string, error) {
-	if api < 15 {
+// maintenance reads maintenance_info.version for clients that know it. An empty
+// object is as none (CLI-04).
+func (o object) maintenance(v version) (*string, error) {
+	if !v.knows(maintenanceInfo) {
 		return nil, nil
 	}
 	info, err := o.members("maintenance_info")

@@ -86,7 +86,7 @@ type Server struct {
 // A shown catalog is what a platform may see of it.
 type shown struct {
 	view     *catalog.View
-	catalogs [2]representation // before 2.17, and from 2.17 on
+	catalogs map[bool]representation // by whether the client knows binding_rotatable
 }
 
 // A representation is an encoded catalog: it is encoded once, not for each
@@ -105,14 +105,14 @@ func New(o Options) (*Server, error) {
 }
 
 func show(offerings []catalog.Offering, view *catalog.View) (shown, error) {
-	out := shown{view: view}
-	for i, api := range []int{16, 17} {
-		body, err := json.Marshal(map[string]any{"services": emitted(view.Of(offerings), api)})
+	out := shown{view: view, catalogs: map[bool]representation{}}
+	for _, known := range []bool{false, true} {
+		body, err := json.Marshal(map[string]any{"services": emitted(view.Of(offerings), known)})
 		if err != nil {
 			return shown{}, fmt.Errorf("encoding the catalog: %w", err)
 		}
 		sum := sha256.Sum256(body)
-		out.catalogs[i] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+		out.catalogs[known] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
 	}
 	return out, nil
 }
@@ -138,17 +138,17 @@ func (s *Server) shownTo(p platforms.Identity) (shown, error) {
 	return out, err
 }
 
-// emitted is the catalog for a version: only binding_rotatable depends on it
-// (CAT-25, CAT-31). Each plan says whether it is bindable, since there are
+// emitted is the catalog: only binding_rotatable depends on the version (CAT-25,
+// CAT-31). Each plan says whether it is bindable, since there are
 // platforms that take a plan without a word for one that is not (CAT-15).
-func emitted(offerings []catalog.Offering, api int) []catalog.Offering {
+func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
 	for i, o := range offerings {
 		plans := make([]catalog.Plan, len(o.Plans))
 		for j, p := range o.Plans {
 			bindable := o.PlanBindable(p)
 			p.Bindable = &bindable
-			if api < 17 {
+			if !rotation {
 				p.BindingRotatable = nil
 			}
 			plans[j] = p
@@ -183,6 +183,7 @@ type response struct {
 type call struct {
 	*http.Request
 	broker.Caller
+	version  version  // of the API that the client speaks
 	shown    shown    // to the platform
 	segments []string // of the path, each decoded once (INP-11)
 	query    url.Values
@@ -290,13 +291,13 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received, API: newestAPI}}
+	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest}
 	if c.shown, err = s.shownTo(platform); err != nil {
 		return response{}, err
 	}
 	c.View = c.shown.view
 	if underV2(r) {
-		if c.API, err = apiVersion(r.Header); err != nil {
+		if c.version, err = apiVersion(r.Header); err != nil {
 			return response{}, err
 		}
 	}

@@ -346,7 +346,7 @@ type names struct{ instance, binding string }
 func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 	b := a.brokers[process%len(a.brokers)]
 	ctx := context.WithValue(a.Context(), noteKey{}, &r.note)
-	c := broker.Caller{Platform: platform, API: 17, Received: time.Unix(0, q.sent).UTC(), AcceptsIncomplete: q.permitted}
+	c := broker.Caller{Platform: platform, Received: time.Unix(0, q.sent).UTC(), AcceptsIncomplete: q.permitted}
 	given := json.RawMessage(fmt.Sprintf(`{"v":%d}`, q.parameters))
 	key := lifecycle.Key{Platform: platform, Instance: about.instance}
 	switch q.verb {

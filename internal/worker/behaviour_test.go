@@ -494,7 +494,7 @@ func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
 func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 	w := newWorld(t)
 	r, err := w.broker().Provision(context.Background(), broker.ProvisionRequest{
-		Caller: broker.Caller{Platform: "p", API: 17, Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}, InstanceID: "i",
+		Caller: broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}, InstanceID: "i",
 		ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":"canary"}`),
 	})
 	if err != nil {

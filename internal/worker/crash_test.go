@@ -217,7 +217,7 @@ func (w *world) rest() {
 
 func (w *world) caller() broker.Caller {
 	w.clock = w.clock.Add(time.Millisecond)
-	return broker.Caller{Platform: "p", API: 17, Received: w.clock, AcceptsIncomplete: true}
+	return broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true}
 }
 
 func (w *world) held() int {

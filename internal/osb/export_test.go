@@ -1,0 +1,3 @@
+package osb
+
+var APIVersion = apiVersion

@@ -1,0 +1,59 @@
+package osb
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A version is the minor version of the API that a client speaks: 2.9 is 9.
+type version int
+
+// Versions that are served; later minor versions only add, and are served as
+// the newest (HDR-03, HDR-05).
+const (
+	oldest version = 9
+	newest version = 17
+)
+
+// A feature is the version that brought something: to clients of older versions
+// it does not exist (checklist section 22).
+type feature version
+
+// The features. No other place says which version brought what.
+const (
+	placementRequired    feature = 10 // a context cannot stand for organization_guid and space_guid (PROV-16)
+	volumeMounts         feature = 10 // in their form of today (BIND-35)
+	asynchronousBindings feature = 14 // (BIND-20, UNB-07)
+	updatedDashboard     feature = 14 // dashboard_url in the answer to an update (UPD-27)
+	maintenanceInfo      feature = 15 // in requests (CLI-04)
+	endpoints            feature = 15 // of a binding (BIND-26)
+	failureDetails       feature = 16 // instance_usable and update_repeatable (ERR-10)
+	expiry               feature = 16 // of a binding (BIND-27)
+	renewal              feature = 17 // renew_before and predecessor_binding_id of a binding (ROT-08)
+	rotatable            feature = 17 // binding_rotatable in the catalog (CAT-25)
+	maintenanceShown     feature = 17 // maintenance_info of an instance that is fetched
+)
+
+// knows reports whether clients of the version know the feature.
+func (v version) knows(f feature) bool { return v >= version(f) }
+
+// apiVersion reads the version header as two integers: as text or as a
+// fraction, 2.10 would come before 2.9 (HDR-02).
+func apiVersion(h http.Header) (version, error) {
+	values := h.Values(keptVersion)
+	if len(values) == 0 || values[0] == "" {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.", headerVersion, oldest, newest)
+	}
+	major, minor, ok := strings.Cut(values[0], ".")
+	a, okMajor := digits(major)
+	b, okMinor := digits(minor)
+	if !ok || !okMajor || !okMinor {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldest, oldest, newest)
+	}
+	if a != 2 || version(b) < oldest {
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.", a, b, oldest, newest)
+	}
+	return min(version(b), newest), nil
+}
