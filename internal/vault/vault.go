@@ -6,8 +6,6 @@ package vault
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -112,29 +110,20 @@ func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
 	return err == nil, err
 }
 
-// A Local vault seals with AES-256-GCM under one key kept in a file.
-type Local struct{ aead cipher.AEAD }
+// A Local vault seals under one key kept in a file: a byte that says so, then
+// what its Cipher gives.
+type Local struct{ cipher Cipher }
 
-const (
-	keyLength = 32
-	// format is the first byte of what Local seals.
-	format = 1
-)
+// format is the first byte of what Local seals. Other vaults have others.
+const format = 1
 
-// NewLocal makes a vault from a key of 32 bytes; any other is ErrKey.
+// NewLocal makes a vault from a key of KeySize bytes; any other is ErrKey.
 func NewLocal(key []byte) (*Local, error) {
-	if len(key) != keyLength {
-		return nil, fmt.Errorf("%w: it has %d bytes, not %d", ErrKey, len(key), keyLength)
-	}
-	block, err := aes.NewCipher(key)
+	c, err := NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("making the vault's cipher: %w", err)
+		return nil, err
 	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, fmt.Errorf("making the vault's cipher: %w", err)
-	}
-	return &Local{aead: aead}, nil
+	return &Local{c}, nil
 }
 
 // Seal implements Vault.
@@ -142,12 +131,7 @@ func (v *Local) Seal(_ context.Context, label Label, plaintext []byte) ([]byte, 
 	if plaintext == nil {
 		return nil, nil
 	}
-	out := make([]byte, 1+v.aead.NonceSize(), 1+v.aead.NonceSize()+len(plaintext)+v.aead.Overhead())
-	out[0] = format
-	if _, err := rand.Read(out[1:]); err != nil {
-		return nil, fmt.Errorf("sealing: %w", err)
-	}
-	return v.aead.Seal(out, out[1:], plaintext, label.bytes()), nil
+	return v.cipher.Seal([]byte{format}, plaintext, label.bytes())
 }
 
 // Open implements Vault.
@@ -155,16 +139,10 @@ func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, err
 	if sealed == nil {
 		return nil, nil
 	}
-	head := 1 + v.aead.NonceSize()
-	if len(sealed) < head || sealed[0] != format {
+	if len(sealed) == 0 || sealed[0] != format {
 		return nil, ErrSealed
 	}
-	// A plaintext of no bytes is not the same as none.
-	plaintext, err := v.aead.Open([]byte{}, sealed[1:head], sealed[head:], label.bytes())
-	if err != nil {
-		return nil, ErrSealed
-	}
-	return plaintext, nil
+	return v.cipher.Open(sealed[1:], label.bytes())
 }
 
 // CreateKeyFile writes a new random key to path with mode 0600. A file that
@@ -174,7 +152,7 @@ func CreateKeyFile(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("creating the vault's key %q: %w", path, os.ErrExist)
 	}
-	key := make([]byte, keyLength)
+	key := make([]byte, KeySize)
 	if _, err := rand.Read(key); err != nil {
 		return fmt.Errorf("creating the vault's key: %w", err)
 	}

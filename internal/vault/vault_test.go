@@ -3,6 +3,7 @@ package vault_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -177,4 +178,15 @@ func seal(v reflect.Value) (n int) {
 		}
 	}
 	return n
+}
+
+// What was sealed once opens for ever: this was sealed when the form was made.
+func TestTheFormIsGolden(t *testing.T) {
+	sealed, err := hex.DecodeString("017b5dc4894390801c30b882640fbd4d220ad67ec2b8ea6049ee5b9677ec0b55f6b6be17")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed); err != nil || string(got) != "a grant" {
+		t.Errorf("got %q and error %v", got, err)
+	}
 }

@@ -8,9 +8,6 @@ package kms
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -43,12 +40,8 @@ const (
 	// format is the first byte of what is sealed. Other vaults have others.
 	format = 2
 	// The sealed form is the format, the length of the encrypted data key and
-	// that key, a nonce, and the ciphertext with its tag.
+	// that key, and then what a vault.Cipher gives, bound to all before it.
 	lengthSize = 2
-	nonceSize  = 12
-	tagSize    = 16
-	// keySize is that of a data key of AES-256.
-	keySize = 32
 	// maxKey is the most that KMS decrypts.
 	maxKey = 6144
 )
@@ -65,22 +58,16 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
-	aead, err := newAEAD(out.Plaintext)
+	cipher, err := vault.NewCipher(out.Plaintext)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
 	key := out.CiphertextBlob
 	if len(key) == 0 || len(key) > maxKey {
 		return nil, fmt.Errorf("generating a data key: its encrypted form has %d bytes", len(key))
 	}
-	head := make([]byte, 0, 1+lengthSize+len(key)+nonceSize+len(plaintext)+tagSize)
-	head = binary.BigEndian.AppendUint16(append(head, format), uint16(len(key)))
-	head = append(head, key...)
-	nonce := make([]byte, nonceSize)
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("sealing: %w", err)
-	}
-	return aead.Seal(append(head, nonce...), nonce, plaintext, head), nil
+	head := append(binary.BigEndian.AppendUint16([]byte{format}, uint16(len(key))), key...)
+	return cipher.Seal(head, plaintext, head)
 }
 
 // Open implements vault.Vault. Only what KMS says of the data key itself is
@@ -95,7 +82,7 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, vault.ErrSealed
 	}
 	length := int(binary.BigEndian.Uint16(sealed[1:]))
-	if length == 0 || length > maxKey || len(sealed) < fixed+length+nonceSize+tagSize {
+	if length == 0 || length > maxKey || len(sealed) < fixed+length+vault.Overhead {
 		return nil, vault.ErrSealed
 	}
 	head, rest := sealed[:fixed+length], sealed[fixed+length:]
@@ -109,19 +96,11 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, fmt.Errorf("decrypting a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
-	if len(out.Plaintext) != keySize { // it was never one of ours
+	cipher, err := vault.NewCipher(out.Plaintext)
+	if err != nil { // it was never one of ours
 		return nil, vault.ErrSealed
 	}
-	aead, err := newAEAD(out.Plaintext)
-	if err != nil {
-		return nil, err
-	}
-	// A plaintext of no bytes is not the same as none.
-	plaintext, err := aead.Open([]byte{}, rest[:nonceSize], rest[nonceSize:], head)
-	if err != nil {
-		return nil, vault.ErrSealed
-	}
-	return plaintext, nil
+	return cipher.Open(rest, head)
 }
 
 // ContextKeys are all the names that a data key is bound under, for those who
@@ -150,16 +129,4 @@ func isSealed(err error) bool {
 		other   *types.IncorrectKeyException
 	)
 	return errors.As(err, &invalid) || errors.As(err, &other)
-}
-
-func newAEAD(key []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("making the cipher of a data key: %w", err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, fmt.Errorf("making the cipher of a data key: %w", err)
-	}
-	return aead, nil
 }

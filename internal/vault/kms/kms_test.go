@@ -3,6 +3,7 @@ package kms_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -239,5 +240,30 @@ func TestEveryNameIsGranted(t *testing.T) {
 	}
 	if want := slices.Sorted(slices.Values(kms.ContextKeys)); !slices.Equal(client.names, want) {
 		t.Errorf("a label gives %q, granted are %q", client.names, want)
+	}
+}
+
+// known is a KMS that decrypts to one data key.
+type known struct {
+	kms.API
+	key []byte
+}
+
+func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	return &awskms.DecryptOutput{Plaintext: bytes.Clone(k.key)}, nil
+}
+
+// What was sealed once opens for ever: this was sealed when the form was made.
+func TestTheFormIsGolden(t *testing.T) {
+	sealed, err := hex.DecodeString("02000864617461206b6579a41161689413e3136b0189a2d3d41d40ff65459ce6ad4850d00c08888f34368a76325e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed); err != nil || string(got) != "a grant" {
+		t.Errorf("got %q and error %v", got, err)
+	}
+	// What KMS gives was never a data key of ours.
+	if _, err := kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed); !errors.Is(err, vault.ErrSealed) {
+		t.Errorf("a short data key: error %v", err)
 	}
 }
