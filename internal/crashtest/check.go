@@ -186,7 +186,8 @@ func (w *world) sameAnswers() {
 		}
 	}
 	if !w.has[instanceKey()] {
-		_, err := w.broker.Deprovision(context.Background(), broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: planA})
+		_, err := w.broker.Deprovision(context.Background(),
+			broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: planA})
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone {
 			w.fail("DEPR-04: a DELETE of what is gone is answered %v", err)

@@ -44,7 +44,8 @@ type Tally struct {
 
 // String is the last line of a run.
 func (t Tally) String() string {
-	return fmt.Sprintf("histories %d, faults %d, converged %d, orphans %d, duplicates %d", t.Histories, t.Faults, t.Converged, t.Orphans, t.Duplicates)
+	return fmt.Sprintf("histories %d, faults %d, converged %d, orphans %d, duplicates %d", t.Histories, t.Faults, t.Converged, t.Orphans,
+		t.Duplicates)
 }
 
 func (t *Tally) add(o outcome) {

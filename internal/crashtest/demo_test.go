@@ -29,10 +29,11 @@ func (c things) Delete(ctx context.Context, t demo.Thing) error {
 	return c.effect("delete "+t.Name, func() error { return c.Memory.Delete(ctx, t) })
 }
 
-var subject = crashtest.Subject{Name: "demo", New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
-	p := demo.New(things{demotest.NewMemory(), effect}, demo.Options{Delay: 3 * time.Second, Now: now})
-	return p, p
-}}
+var subject = crashtest.Subject{Name: "demo",
+	New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
+		p := demo.New(things{demotest.NewMemory(), effect}, demo.Options{Delay: 3 * time.Second, Now: now})
+		return p, p
+	}}
 
 func TestHistories(t *testing.T) { crashtest.Run(t, subject, 3000) }
 

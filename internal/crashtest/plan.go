@@ -27,7 +27,8 @@ const (
 )
 
 func (f fault) String() string {
-	return [...]string{"none", "dying before", "dying after", "a lost answer", "a refusal", "a late call", "a very late call", "a call that times out and lands", "a suspended process"}[f]
+	return [...]string{"none", "dying before", "dying after", "a lost answer", "a refusal", "a late call", "a very late call",
+		"a call that times out and lands", "a suspended process"}[f]
 }
 
 // A plan is what happens in a history.
@@ -91,13 +92,18 @@ var scripts = map[string][]act{
 	"Again":           {{"provision", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"bind", "b", wait}},
 	"AgainOvertaken":  {{"provision", "", 1}, {"deprovision", "", wait}, {"provision", "", wait}},
 	"LatePut":         {{"late provision", "", 0}, {"deprovision", "", wait}, {"arrivals", "", wait}},
-	"LateDelete":      {{"provision", "", wait}, {"late deprovision", "", 0}, {"deprovision", "", wait}, {"provision", "", wait}, {"arrivals", "", wait}},
-	"ClockBack":       {{"provision", "", wait}, {"bind", "b", wait}, {"clock back", "", 0}, {"unbind", "b", wait}, {"clock back", "", 0}, {"deprovision", "", wait}},
-	"ClockBackAgain":  {{"provision", "", wait}, {"bind", "b", wait}, {"unbind", "b", wait}, {"clock back", "", 0}, {"bind", "b", wait}, {"clock back", "", 0}, {"deprovision", "", wait}, {"clock back", "", 0}, {"provision", "", wait}, {"clock on", "", 0}, {"bind", "b", wait}, {"unbind", "b", wait}},
-	"ClockOn":         {{"provision", "", 1}, {"clock on", "", 0}, {"deprovision", "", 1}, {"clock back", "", 0}, {"deprovision", "", wait}, {"provision", "", wait}},
-	"Slept":           {{"provision", "", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
-	"BindSlept":       {{"provision", "", wait}, {"bind", "b", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
-	"LateBind":        {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
+	"LateDelete": {{"provision", "", wait}, {"late deprovision", "", 0}, {"deprovision", "", wait}, {"provision", "", wait},
+		{"arrivals", "", wait}},
+	"ClockBack": {{"provision", "", wait}, {"bind", "b", wait}, {"clock back", "", 0}, {"unbind", "b", wait}, {"clock back", "", 0},
+		{"deprovision", "", wait}},
+	"ClockBackAgain": {{"provision", "", wait}, {"bind", "b", wait}, {"unbind", "b", wait}, {"clock back", "", 0}, {"bind", "b", wait},
+		{"clock back", "", 0}, {"deprovision", "", wait}, {"clock back", "", 0}, {"provision", "", wait}, {"clock on", "", 0},
+		{"bind", "b", wait}, {"unbind", "b", wait}},
+	"ClockOn": {{"provision", "", 1}, {"clock on", "", 0}, {"deprovision", "", 1}, {"clock back", "", 0}, {"deprovision", "", wait},
+		{"provision", "", wait}},
+	"Slept":     {{"provision", "", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
+	"BindSlept": {{"provision", "", wait}, {"bind", "b", 1}, {"sleep", "", 0}, {"deprovision", "", wait}},
+	"LateBind":  {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
 }
 
 // ofOneMachine reports whether a script is about the one machine that there is:

@@ -98,7 +98,8 @@ func (w *world) ask(what string, do func(ctx context.Context) (broker.Result, er
 func (w *world) sameToken(what string, t lifecycle.Token) {
 	if before, ok := w.running[what]; ok && before != t {
 		if _, over := w.ended[before]; !over {
-			if p, err := w.broker.Operation(context.Background(), w.callerAt(w.now()), before.String()); err == nil && p.Operation.Phase == lifecycle.InProgress {
+			if p, err := w.broker.Operation(context.Background(), w.callerAt(w.now()), before.String()); err == nil &&
+				p.Operation.Phase == lifecycle.InProgress {
 				w.doubles++
 				w.fail("%s runs twice: as %s and as %s", what, before, t)
 			}
@@ -184,7 +185,9 @@ func (w *world) do(a act) {
 		c := w.caller()
 		q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: planA}
 		w.arrivals = append(w.arrivals, func() {
-			w.ask("a DELETE of the instance that was held up", func(ctx context.Context) (broker.Result, error) { return w.broker.Deprovision(ctx, q) })
+			w.ask("a DELETE of the instance that was held up", func(ctx context.Context) (broker.Result, error) {
+				return w.broker.Deprovision(ctx, q)
+			})
 		})
 	case "clock back":
 		w.steps(-1)
@@ -232,7 +235,8 @@ func (w *world) later() {
 
 // create sends a PUT until it is answered, or gives it up and deletes what it
 // may have made, as platforms do.
-func (w *world) create(a act, finish func(lifecycle.Token) (lifecycle.Phase, bool), request func() (string, func(context.Context) (broker.Result, error)), mitigate func()) {
+func (w *world) create(a act, finish func(lifecycle.Token) (lifecycle.Phase, bool),
+	request func() (string, func(context.Context) (broker.Result, error)), mitigate func()) {
 	for range tries {
 		what, send := request()
 		got := w.ask(what, send)
@@ -270,7 +274,8 @@ func (w *world) provisionAt(at time.Time) (string, func(context.Context) (broker
 	plan := w.platform.plan
 	return "PUT of the instance", func(ctx context.Context) (broker.Result, error) {
 		return w.broker.Provision(ctx, broker.ProvisionRequest{
-			Caller: w.callerAt(at), InstanceID: "i", ServiceID: serviceID, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters),
+			Caller: w.callerAt(at), InstanceID: "i", ServiceID: serviceID, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+			Parameters: []byte(parameters),
 		})
 	}
 }
@@ -289,7 +294,8 @@ func (w *world) bind(a act) (string, func(context.Context) (broker.Result, error
 
 func (w *world) bindAt(a act, at time.Time) (string, func(context.Context) (broker.Result, error)) {
 	q := broker.BindRequest{
-		Caller: w.callerAt(at), InstanceID: "i", BindingID: a.binding, ServiceID: serviceID, PlanID: w.platform.plan, AppGUID: "app", Parameters: []byte(parameters),
+		Caller: w.callerAt(at), InstanceID: "i", BindingID: a.binding, ServiceID: serviceID, PlanID: w.platform.plan, AppGUID: "app",
+		Parameters: []byte(parameters),
 	}
 	if a.do == "rotate" {
 		q = broker.BindRequest{Caller: q.Caller, InstanceID: "i", BindingID: a.binding, Predecessor: "b"}

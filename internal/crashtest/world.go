@@ -137,7 +137,8 @@ func (w *world) begin() {
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
 	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment}, Every: time.Hour,
+		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment},
+		Every: time.Hour,
 	}
 	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)
 }

@@ -109,7 +109,8 @@ func (d seed) answered(t *testing.T, q request, w *httptest.ResponseRecorder) {
 			t.Errorf("%s %s: status %d does not say why: %s", q.method, q.target, w.Code, w.Body)
 		}
 	}
-	if got, want := w.Header().Get("X-Broker-API-Request-Identity"), osb.RequestIdentity(http.Header{"X-Broker-Api-Request-Identity": {d.whoAsks}}); got != want {
+	if got, want := w.Header().Get("X-Broker-API-Request-Identity"),
+		osb.RequestIdentity(http.Header{"X-Broker-Api-Request-Identity": {d.whoAsks}}); got != want {
 		t.Errorf("%s %s: request identity %q, want %q", q.method, q.target, got, want)
 	}
 	if location := w.Header().Get("Location"); w.Code == http.StatusAccepted && !strings.Contains(location, "/operations/") {
@@ -135,7 +136,8 @@ func FuzzCatalog(f *testing.F) {
 func FuzzProvision(f *testing.F) {
 	target{method: "PUT", path: ofInstance(""), queries: []string{"", later}, bodies: []string{
 		provisioning("async"), provisioning("sync"), provisioning("schema"),
-		strings.TrimSuffix(provisioning("maintenance"), "}") + `,"maintenance_info":{"version":"2.0.0"},"context":{"platform":"cloudfoundry","organization_guid":"o"}}`,
+		strings.TrimSuffix(provisioning("maintenance"),
+			"}") + `,"maintenance_info":{"version":"2.0.0"},"context":{"platform":"cloudfoundry","organization_guid":"o"}}`,
 	}}.run(f)
 }
 
@@ -148,7 +150,8 @@ func FuzzUpdate(f *testing.F) {
 }
 
 func FuzzDeprovision(f *testing.F) {
-	target{method: "DELETE", path: ofInstance(""), queries: []string{idsOf("async"), later + "&" + idsOf("async"), later + "&" + idsOf("sync"), later}}.run(f)
+	target{method: "DELETE", path: ofInstance(""),
+		queries: []string{idsOf("async"), later + "&" + idsOf("async"), later + "&" + idsOf("sync"), later}}.run(f)
 }
 
 func FuzzGetInstance(f *testing.F) {
@@ -156,7 +159,8 @@ func FuzzGetInstance(f *testing.F) {
 }
 
 func FuzzLastOperation(f *testing.F) {
-	target{method: "GET", path: ofInstance("/last_operation"), queries: []string{"", "operation=TOKEN", idsOf("async") + "&operation=TOKEN", "operation=x.y"}}.run(f)
+	target{method: "GET", path: ofInstance("/last_operation"),
+		queries: []string{"", "operation=TOKEN", idsOf("async") + "&operation=TOKEN", "operation=x.y"}}.run(f)
 }
 
 func FuzzBind(f *testing.F) {
@@ -172,7 +176,8 @@ func FuzzRotate(f *testing.F) {
 }
 
 func FuzzUnbind(f *testing.F) {
-	target{method: "DELETE", path: ofBinding("b-", ""), queries: []string{idsOf("async"), later + "&" + idsOf("async-bind"), later + "&" + idsOf("rotatable")}}.run(f)
+	target{method: "DELETE", path: ofBinding("b-", ""),
+		queries: []string{idsOf("async"), later + "&" + idsOf("async-bind"), later + "&" + idsOf("rotatable")}}.run(f)
 }
 
 func FuzzGetBinding(f *testing.F) {

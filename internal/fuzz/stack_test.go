@@ -163,7 +163,8 @@ func (s *stack) send(q request) (*httptest.ResponseRecorder, error) {
 
 // states are instances of the snapshot, each named by the state that it is in.
 // "binding" is of a plan that binds asynchronously, and its binding still runs.
-var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync", "rotatable", "maintained", "binding"}
+var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync", "rotatable", "maintained",
+	"binding"}
 
 // A snapshot is a broker in use, made once and copied for each request.
 type snapshot struct {
@@ -177,7 +178,8 @@ var used = sync.OnceValue(func() snapshot {
 		map[string]string{},
 	}
 	do := func(id, method, target, body string) {
-		w, err := s.send(request{user: "root", method: method, target: target, body: body, header: map[string]string{"X-Broker-API-Version": "2.17"}})
+		w, err := s.send(request{user: "root", method: method, target: target, body: body,
+			header: map[string]string{"X-Broker-API-Version": "2.17"}})
 		if err != nil || w.Code >= 300 {
 			panic(fmt.Sprintf("%s %s: %d %s %v", method, target, w.Code, w.Body, err))
 		}

@@ -38,34 +38,40 @@ func TestFaultsAreNoticed(t *testing.T) {
 				i.State = lifecycle.Absent
 			}
 		}, nil)}},
-		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
-			if g.verb == provision && i.State == lifecycle.Ready {
-				i.State = lifecycle.Absent
-			}
-		}, nil)}},
-		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
-			if g.verb == provision && i.State == lifecycle.CreateFailed {
-				i.State = lifecycle.Absent
-			}
-		}, nil)}},
-		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings, fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Binding) {
-			if g.verb == bind && b.State == lifecycle.Ready {
-				b.State = lifecycle.Absent
-			}
-		})}},
-		"UpdatesNotInTheWay": {"CONC-01: a deletion during an update", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
-			if g.verb == deprovision && i.State == lifecycle.Updating {
-				i.State = lifecycle.Ready
-			}
-		}, nil)}},
-		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances, fault{records: blind(func(_ tag, i *lifecycle.Instance) {
-			i.DeleteReceived = time.Time{}
-		}, nil)}},
-		"TimesAlone": {"a time decides about an id that was never deleted before", instances, fault{records: blind(func(_ tag, i *lifecycle.Instance) {
-			if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
-				i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
-			}
-		}, nil)}},
+		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances,
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+				if g.verb == provision && i.State == lifecycle.Ready {
+					i.State = lifecycle.Absent
+				}
+			}, nil)}},
+		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances,
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+				if g.verb == provision && i.State == lifecycle.CreateFailed {
+					i.State = lifecycle.Absent
+				}
+			}, nil)}},
+		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings,
+			fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Binding) {
+				if g.verb == bind && b.State == lifecycle.Ready {
+					b.State = lifecycle.Absent
+				}
+			})}},
+		"UpdatesNotInTheWay": {"CONC-01: a deletion during an update", instances,
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+				if g.verb == deprovision && i.State == lifecycle.Updating {
+					i.State = lifecycle.Ready
+				}
+			}, nil)}},
+		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances,
+			fault{records: blind(func(_ tag, i *lifecycle.Instance) {
+				i.DeleteReceived = time.Time{}
+			}, nil)}},
+		"TimesAlone": {"a time decides about an id that was never deleted before", instances,
+			fault{records: blind(func(_ tag, i *lifecycle.Instance) {
+				if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
+					i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
+				}
+			}, nil)}},
 		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, fault{api: tagging, records: pointless}},
 		"EarlySuccess":    {"LOP-01: success before it is so", everything, fault{api: hasty}},
 		"CredentialsKept": {"IDEM-09: a new binding with the credentials of an old one", bindings, fault{api: remembering}},

@@ -216,7 +216,8 @@ func (c *chronicle) send(client int, p planned) answer {
 	}
 	if r.poll != nil {
 		learn(r.poll.Token)
-		a.phase = map[lifecycle.Phase]phase{lifecycle.InProgress: running, lifecycle.Succeeded: succeeded, lifecycle.Failed: failed}[r.poll.Operation.Phase]
+		a.phase = map[lifecycle.Phase]phase{lifecycle.InProgress: running, lifecycle.Succeeded: succeeded,
+			lifecycle.Failed: failed}[r.poll.Operation.Phase]
 		if r.poll.Operation.Cancelled {
 			a.phase = cancelled
 		}
@@ -225,7 +226,8 @@ func (c *chronicle) send(client int, p planned) answer {
 		learn(r.Token)
 	}
 	record := func(q request, a answer) {
-		h.elements = append(h.elements, porcupine.Operation{ClientId: client, Input: q, Call: call - c.began, Output: a, Return: answered - c.began})
+		h.elements = append(h.elements,
+			porcupine.Operation{ClientId: client, Input: q, Call: call - c.began, Output: a, Return: answered - c.began})
 	}
 	if r.note.waited == "" {
 		record(q, a)
@@ -401,7 +403,8 @@ func (h *history) explained(path string) (culprit string, err error) {
 		}
 	}
 	if first != nil {
-		culprit = fmt.Sprintf("client %d, %.3f ms: %s", first.ClientId, float64(first.Call)/1e6, describe(first.Input.(request), first.Output.(answer)))
+		culprit = fmt.Sprintf("client %d, %.3f ms: %s", first.ClientId, float64(first.Call)/1e6,
+			describe(first.Input.(request), first.Output.(answer)))
 	}
 	if path != "" {
 		err = porcupine.VisualizePath(model, info, path)

@@ -56,7 +56,8 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	code := 0
 	_, _ = fmt.Sscan(status, &code)
 	response := answerOf(code, said)
-	if after, rest, ok := strings.Cut(strings.TrimPrefix(said, "Retry-After="), " "); ok && rest != said && strings.HasPrefix(said, "Retry-After=") {
+	if after, rest, ok := strings.Cut(strings.TrimPrefix(said, "Retry-After="), " "); ok && rest != said &&
+		strings.HasPrefix(said, "Retry-After=") {
 		response = answerOf(code, rest)
 		response.Header.Set("Retry-After", after)
 	}
@@ -94,7 +95,8 @@ func (s *script) requests() (out []string) {
 }
 
 func provision(c *cloudcontroller.Client) error {
-	return c.Provision(context.Background(), cloudcontroller.ProvisionRequest{ID: "i", ServiceID: "s", PlanID: "p", OrganizationGUID: "o", SpaceGUID: "s"})
+	return c.Provision(context.Background(),
+		cloudcontroller.ProvisionRequest{ID: "i", ServiceID: "s", PlanID: "p", OrganizationGUID: "o", SpaceGUID: "s"})
 }
 
 // ready is a client with an instance.
@@ -135,9 +137,10 @@ func TestOrphanTable(t *testing.T) {
 		// what follows on each request: nothing, a deletion, or success
 		provision, update, bind, deprovision string
 	}{
-		"1":   {"200 is success", "200 {}", 17, "ok", "ok", "ok", "ok"},
-		"2":   {"a malformed 200 is a failure, and nothing was made now", "200 {", 17, no, no, no, no},
-		"2a":  {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`, 17, no, no, no, no},
+		"1": {"200 is success", "200 {}", 17, "ok", "ok", "ok", "ok"},
+		"2": {"a malformed 200 is a failure, and nothing was made now", "200 {", 17, no, no, no, no},
+		"2a": {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`, 17, no, no, no,
+			no},
 		"3":   {"201 is success for what makes something", "201 {}", 17, "ok", no, "ok", yes},
 		"4":   {"a malformed 201 may have made something", "201 []", 17, yes, no, yes, yes},
 		"6":   {"a malformed 202 may have begun something", "202 null", 17, yes, no, yes, no},
@@ -158,7 +161,8 @@ func TestOrphanTable(t *testing.T) {
 		"14a": {"no connection: nobody has seen the request", "refused", 17, no, no, no, no},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for kind, want := range map[string]string{"provision": tc.provision, "update": tc.update, "bind": tc.bind, "deprovision": tc.deprovision} {
+			for kind, want := range map[string]string{"provision": tc.provision, "update": tc.update, "bind": tc.bind,
+				"deprovision": tc.deprovision} {
 				s := &script{answers: []string{tc.answer, "200 {}"}}
 				set := func(c *cloudcontroller.Client) { c.APIVersion = tc.minor }
 				var err error
@@ -210,7 +214,8 @@ func TestMitigationSchedule(t *testing.T) {
 	var minutes []int
 	for n, r := range s.asked[1:] {
 		minutes = append(minutes, int(s.at[n+1]/time.Minute))
-		if r.Method != "DELETE" || r.URL.RawQuery != "accepts_incomplete=true&plan_id=p&service_id=s" || r.Header.Get("X-Broker-API-Originating-Identity") != "" {
+		if r.Method != "DELETE" || r.URL.RawQuery != "accepts_incomplete=true&plan_id=p&service_id=s" ||
+			r.Header.Get("X-Broker-API-Originating-Identity") != "" {
 			t.Errorf("request %d: %s %s as %q", n, r.Method, r.URL, r.Header.Get("X-Broker-API-Originating-Identity"))
 		}
 	}
@@ -270,7 +275,8 @@ func TestPolls(t *testing.T) {
 			}
 			s = &script{answers: []string{"202 {}", tc.answer, ends}}
 			c := s.ready(t, nil)
-			if err := c.Deprovision(t.Context(), "i"); (err == nil) != tc.removed || polls(s) != tc.deletion || (len(c.Instances()) == 0) != tc.removed {
+			if err := c.Deprovision(t.Context(), "i"); (err == nil) != tc.removed || polls(s) != tc.deletion ||
+				(len(c.Instances()) == 0) != tc.removed {
 				t.Errorf("%s: deprovision: %v %v", tc.reason, err, s.requests())
 			}
 		})
@@ -286,12 +292,17 @@ func TestPollIntervals(t *testing.T) {
 		change  func(*cloudcontroller.Client)
 		want    []int // seconds of each poll
 	}{
-		"Default":     {"each minute, the first at once", []string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60, 120}},
-		"Clamped":     {"not more often than the platform wants", []string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60}},
-		"Asked":       {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 300}},
-		"Day":         {"not less often than each day", []string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 86400}},
-		"Date":        {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60}},
-		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", `200 {"state":"succeeded"}`}, func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
+		"Default": {"each minute, the first at once", []string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil,
+			[]int{0, 60, 120}},
+		"Clamped": {"not more often than the platform wants", []string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`},
+			nil, []int{0, 60}},
+		"Asked": {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 300}},
+		"Day": {"not less often than each day", []string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`},
+			nil, []int{0, 86400}},
+		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait, `200 {"state":"succeeded"}`}, nil,
+			[]int{0, 60}},
+		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", `200 {"state":"succeeded"}`},
+			func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
 		"Backoff": {"less and less often", []string{"202 {}", "200 " + wait, "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`},
 			func(c *cloudcontroller.Client) { c.Backoff = 2 }, []int{0, 60, 180, 420}},
 	} {
@@ -321,7 +332,8 @@ func TestPollIntervals(t *testing.T) {
 
 // When polling ends without an end (POLL-04, POLL-05, POLL-06).
 func TestPollLimits(t *testing.T) {
-	catalog := `200 {"services":[{"id":"s","name":"s","description":"d","bindable":true,"plans":[{"id":"p","name":"p","description":"d","maximum_polling_duration":600}]}]}`
+	catalog := `200 {"services":[{"id":"s","name":"s","description":"d","bindable":true,"plans":[
+		{"id":"p","name":"p","description":"d","maximum_polling_duration":600}]}]}`
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*cloudcontroller.Client)

@@ -80,7 +80,8 @@ func grantShape(body map[string]any, requires []string) string {
 			return "credentials is not an object"
 		}
 	}
-	for _, m := range [][2]string{{"syslog_drain_url", "syslog_drain"}, {"route_service_url", "route_forwarding"}, {"volume_mounts", "volume_mount"}} {
+	for _, m := range [][2]string{{"syslog_drain_url", "syslog_drain"}, {"route_service_url", "route_forwarding"},
+		{"volume_mounts", "volume_mount"}} {
 		if v, given := body[m[0]]; given && v != nil && !slices.Contains(requires, m[1]) {
 			if list, ok := v.([]any); ok && len(list) == 0 {
 				continue

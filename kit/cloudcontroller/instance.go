@@ -25,7 +25,8 @@ func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 		return err
 	}
 	body := map[string]any{
-		"service_id": q.ServiceID, "plan_id": q.PlanID, "organization_guid": q.OrganizationGUID, "space_guid": q.SpaceGUID, "context": i.context(),
+		"service_id": q.ServiceID, "plan_id": q.PlanID, "organization_guid": q.OrganizationGUID, "space_guid": q.SpaceGUID,
+		"context": i.context(),
 	}
 	if q.Parameters != nil {
 		body["parameters"] = q.Parameters

@@ -186,29 +186,33 @@ var faults = map[string]fault{
 		n.alone(context.Background(), p)
 		return silence(p)
 	}},
-	"HungUp": {reason: "the connection breaks at once, and the broker notices while it works", act: func(n *network, p parcel) (*http.Response, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		time.AfterFunc(time.Minute, cancel)
-		n.alone(ctx, p)
-		return nil, errNetwork
-	}},
-	"Reset": {reason: "the connection breaks at once, and the broker does not notice", act: func(n *network, p parcel) (*http.Response, error) {
-		n.alone(context.Background(), p)
-		return nil, errNetwork
-	}},
-	"Late": {reason: "it is held up at the edge until a later deletion is answered", only: changes, act: func(n *network, p parcel) (*http.Response, error) {
-		n.mu.Lock()
-		n.waiting = append(n.waiting, p)
-		n.mu.Unlock()
-		return silence(p)
-	}},
-	"HeldUp": {reason: "it is held up at the edge for longer than the platform waits", only: changes, act: func(n *network, p parcel) (*http.Response, error) {
-		n.busy.Go(func() { // from now on: rest waits for what is held up, too
-			time.Sleep(61 * time.Second)
-			n.serve(context.Background(), p)
-		})
-		return silence(p)
-	}},
+	"HungUp": {reason: "the connection breaks at once, and the broker notices while it works",
+		act: func(n *network, p parcel) (*http.Response, error) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			time.AfterFunc(time.Minute, cancel)
+			n.alone(ctx, p)
+			return nil, errNetwork
+		}},
+	"Reset": {reason: "the connection breaks at once, and the broker does not notice",
+		act: func(n *network, p parcel) (*http.Response, error) {
+			n.alone(context.Background(), p)
+			return nil, errNetwork
+		}},
+	"Late": {reason: "it is held up at the edge until a later deletion is answered", only: changes,
+		act: func(n *network, p parcel) (*http.Response, error) {
+			n.mu.Lock()
+			n.waiting = append(n.waiting, p)
+			n.mu.Unlock()
+			return silence(p)
+		}},
+	"HeldUp": {reason: "it is held up at the edge for longer than the platform waits", only: changes,
+		act: func(n *network, p parcel) (*http.Response, error) {
+			n.busy.Go(func() { // from now on: rest waits for what is held up, too
+				time.Sleep(61 * time.Second)
+				n.serve(context.Background(), p)
+			})
+			return silence(p)
+		}},
 	"Twice": {reason: "a proxy repeats it", act: func(n *network, p parcel) (*http.Response, error) {
 		n.alone(context.Background(), p)
 		return n.pass(p)
@@ -223,11 +227,12 @@ var faults = map[string]fault{
 	}},
 	"Gateway504Later":  {reason: "the gateway gives up when all is done", act: instead(http.StatusGatewayTimeout, gatewayPage)},
 	"Gateway504Unseen": {reason: "the gateway finds no broker", act: unseen(http.StatusGatewayTimeout, gatewayPage)},
-	"Gateway502":       {reason: "the broker crashes after its work", act: instead(http.StatusBadGateway, `{"message": "Internal server error"}`)},
-	"Unavailable":      {reason: "the gateway is overloaded", act: unseen(http.StatusServiceUnavailable, `{"description":"later"}`)},
-	"Throttled":        {reason: "a request too many", act: unseen(http.StatusTooManyRequests, `{"message":"Too Many Requests"}`)},
-	"Error500":         {reason: "done, and called a failure", act: instead(http.StatusInternalServerError, `{"description":"oops"}`)},
-	"NoContent":        {reason: "done, and called something that the API has no word for", act: instead(http.StatusNoContent, "")},
+	"Gateway502": {reason: "the broker crashes after its work",
+		act: instead(http.StatusBadGateway, `{"message": "Internal server error"}`)},
+	"Unavailable": {reason: "the gateway is overloaded", act: unseen(http.StatusServiceUnavailable, `{"description":"later"}`)},
+	"Throttled":   {reason: "a request too many", act: unseen(http.StatusTooManyRequests, `{"message":"Too Many Requests"}`)},
+	"Error500":    {reason: "done, and called a failure", act: instead(http.StatusInternalServerError, `{"description":"oops"}`)},
+	"NoContent":   {reason: "done, and called something that the API has no word for", act: instead(http.StatusNoContent, "")},
 	"Broken": {reason: "the answer is no JSON", act: func(n *network, p parcel) (*http.Response, error) {
 		response := n.serve(context.WithoutCancel(p.Context()), p)
 		return said(response.StatusCode, `{"operation": "`), nil
@@ -243,7 +248,9 @@ var faults = map[string]fault{
 	"Poll400":        {reason: "a poll is refused", only: polls, act: unseen(http.StatusBadRequest, `{"description":"bad"}`)},
 	"Poll401":        {reason: "a password is about to change", only: reads, act: unseen(http.StatusUnauthorized, `{}`)},
 	"PollUnderscore": {reason: "the state of old drafts", only: polls, act: unseen(http.StatusOK, `{"state":"in_progress"}`)},
-	"PollFailed":     {reason: "the operation is said to have failed, and goes on", only: polls, act: unseen(http.StatusOK, `{"state":"failed"}`)},
-	"Redirected":     {reason: "a login page", act: unseen(http.StatusFound, "")},
-	"Concurrency":    {reason: "the broker is busy", only: changes, act: unseen(http.StatusUnprocessableEntity, `{"error":"ConcurrencyError"}`)},
+	"PollFailed": {reason: "the operation is said to have failed, and goes on", only: polls,
+		act: unseen(http.StatusOK, `{"state":"failed"}`)},
+	"Redirected": {reason: "a login page", act: unseen(http.StatusFound, "")},
+	"Concurrency": {reason: "the broker is busy", only: changes,
+		act: unseen(http.StatusUnprocessableEntity, `{"error":"ConcurrencyError"}`)},
 }

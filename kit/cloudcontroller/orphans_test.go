@@ -114,7 +114,8 @@ func play(t *testing.T, h history) (o outcome) {
 				if strings.Contains(e.Decided, "may have left an orphan") {
 					o.mitigated++
 				}
-				o.transcript = append(o.transcript, fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method, e.Path, e.Status, e.Said, e.Decided))
+				o.transcript = append(o.transcript,
+					fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method, e.Path, e.Status, e.Said, e.Decided))
 			}
 		})
 		if _, err := c.Catalog(t.Context()); err != nil {
@@ -332,12 +333,17 @@ func TestWhatIsLeftBehindIsNoticed(t *testing.T) {
 		reason string
 		history
 	}{
-		"NoMitigation":      {"the platform deletes no orphans", history{user: "Sync", at: 1, first: "AnswerLost", keep: true}},
-		"NoTombstones":      {"a PUT that was sent before a deletion begins after it (ORB-03)", history{user: "Sync", at: 1, first: "Late", flaw: flaw{records: forgetful}}},
-		"NoTombstonesHeld":  {"a PUT that was held up begins after its deletion", history{user: "Async", at: 1, first: "HeldUp", flaw: flaw{records: forgetful}}},
-		"NoBindTombstones":  {"a bind that was held up begins after its deletion, and outlives it", history{user: "Sync", at: 3, first: "Late", flaw: flaw{records: forgetful}}},
-		"NoFence":           {"a late worker writes over what has overtaken it (CONC-09)", history{user: "InAHurryOfSlow", flaw: flaw{steps: overwriting}}},
-		"NoLeases":          {"a deletion does not wait for a call that is on its way", history{user: "InAHurryOfSlow", flaw: flaw{leaseless: true}}},
+		"NoMitigation": {"the platform deletes no orphans", history{user: "Sync", at: 1, first: "AnswerLost", keep: true}},
+		"NoTombstones": {"a PUT that was sent before a deletion begins after it (ORB-03)",
+			history{user: "Sync", at: 1, first: "Late", flaw: flaw{records: forgetful}}},
+		"NoTombstonesHeld": {"a PUT that was held up begins after its deletion",
+			history{user: "Async", at: 1, first: "HeldUp", flaw: flaw{records: forgetful}}},
+		"NoBindTombstones": {"a bind that was held up begins after its deletion, and outlives it",
+			history{user: "Sync", at: 3, first: "Late", flaw: flaw{records: forgetful}}},
+		"NoFence": {"a late worker writes over what has overtaken it (CONC-09)",
+			history{user: "InAHurryOfSlow", flaw: flaw{steps: overwriting}}},
+		"NoLeases": {"a deletion does not wait for a call that is on its way",
+			history{user: "InAHurryOfSlow", flaw: flaw{leaseless: true}}},
 		"AnswersThatNobody": {"a 404 for what was done: no platform deletes that", history{user: "Sync", at: 1, first: "Lie"}},
 	}
 	for name, tc := range faults {

@@ -15,7 +15,8 @@ import (
 )
 
 const catalogOf = `200 {"services":[{"id":"s","name":"n","description":"d","bindable":true,"requires":%REQUIRES%,"plans":[
-	{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"}},{"id":"other","name":"q","description":"d","plan_updateable":true}]}]}`
+	{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"}},
+	{"id":"other","name":"q","description":"d","plan_updateable":true}]}]}`
 
 // known is a client with a catalog and an instance.
 func (s *script) known(t *testing.T, requires string) *cloudcontroller.Client {
@@ -89,13 +90,15 @@ func TestRequests(t *testing.T) {
 		user, password, _ := r.BasicAuth()
 		h := r.Header
 		if user != "u" || password != "the-password" || h.Get("X-Broker-API-Version") != "2.17" || seen[h.Get("X-Broker-API-Request-Identity")] ||
-			h.Get("X-Broker-API-Originating-Identity") != "cloudfoundry eyJ1c2VyX2lkIjoibWUifQ==" || (h.Get("Content-Type") == "application/json") != (r.Method == "PUT") {
+			h.Get("X-Broker-API-Originating-Identity") != "cloudfoundry eyJ1c2VyX2lkIjoibWUifQ==" ||
+			(h.Get("Content-Type") == "application/json") != (r.Method == "PUT") {
 			t.Errorf("SIM-19: %s %s: %v", r.Method, r.URL, h)
 		}
 		seen[h.Get("X-Broker-API-Request-Identity")] = true
 	}
 	key := &script{answers: []string{"200 {}"}}
-	if _, err := key.known(t, "[]").Bind(t.Context(), cloudcontroller.BindRequest{InstanceID: "i", ID: "b"}); err != nil || strings.Contains(key.bodies[0], "app_guid") {
+	if _, err := key.known(t, "[]").Bind(t.Context(), cloudcontroller.BindRequest{InstanceID: "i", ID: "b"}); err != nil ||
+		strings.Contains(key.bodies[0], "app_guid") {
 		t.Errorf("SIM-15: a key: %v %s", err, key.bodies[0])
 	}
 }
@@ -124,7 +127,8 @@ func TestGrants(t *testing.T) {
 				s.answers = []string{"202 {}", `200 {"state":"succeeded"}`, "200 " + tc.answer, "410 {}"}
 			}
 			c := s.known(t, tc.requires)
-			if err := asks["bind"](c); (err == nil) != tc.ok || (len(c.Bindings()) == 1) != tc.ok || (s.asked[len(s.asked)-1].Method == "DELETE") == tc.ok {
+			if err := asks["bind"](c); (err == nil) != tc.ok || (len(c.Bindings()) == 1) != tc.ok ||
+				(s.asked[len(s.asked)-1].Method == "DELETE") == tc.ok {
 				t.Errorf("%s, later %v: %v %v", name, later, err, s.requests())
 			}
 		}
@@ -262,13 +266,14 @@ func TestCatalogs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, problem string
 	}{
-		"Good":         {`200 {"services":[` + service("s", "n", plan) + `]}`, ""},
-		"Empty":        {`200 {"services":[]}`, ""},
-		"NoPlan":       {`200 {"services":[` + service("s", "n", "") + `]}`, "and a plan"},
-		"NoName":       {`200 {"services":[` + service("s", "", plan) + `]}`, "a name"},
-		"PlanNoID":     {`200 {"services":[` + service("s", "n", `{"name":"p","description":"d"}`) + `]}`, "needs an id"},
-		"TwoIDs":       {`200 {"services":[` + service("p", "n", plan) + `]}`, "one id"},
-		"TwoNames":     {`200 {"services":[` + service("s", "n", plan) + `,` + service("t", "n", `{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
+		"Good":     {`200 {"services":[` + service("s", "n", plan) + `]}`, ""},
+		"Empty":    {`200 {"services":[]}`, ""},
+		"NoPlan":   {`200 {"services":[` + service("s", "n", "") + `]}`, "and a plan"},
+		"NoName":   {`200 {"services":[` + service("s", "", plan) + `]}`, "a name"},
+		"PlanNoID": {`200 {"services":[` + service("s", "n", `{"name":"p","description":"d"}`) + `]}`, "needs an id"},
+		"TwoIDs":   {`200 {"services":[` + service("p", "n", plan) + `]}`, "one id"},
+		"TwoNames": {`200 {"services":[` + service("s", "n", plan) + `,` + service("t", "n",
+			`{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
 		"TwoPlanNames": {`200 {"services":[` + service("s", "n", plan+`,{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
 		"WrongType":    {`200 {"services":{}}`, "wrong type"},
 		"NoJSON":       {"200 x", "not JSON"},
@@ -288,7 +293,8 @@ func TestCatalogs(t *testing.T) {
 func TestSecretsAreLeftOut(t *testing.T) {
 	const secret = "s3cr3t-of-the-binding"
 	s := &script{answers: []string{
-		`201 {"credentials":{"uri":"x://u:` + secret + `@h","list":["` + secret + `"]},"syslog_drain_url":"x","parameters":{"a":"parameter-value"}}`,
+		`201 {"credentials":{"uri":"x://u:` + secret + `@h","list":["` + secret +
+			`"]},"syslog_drain_url":"x","parameters":{"a":"parameter-value"}}`,
 		`500 {"description":"the-password is wrong for ` + secret + `"}`, "500 " + secret, "410 {}",
 	}}
 	c := s.known(t, `["syslog_drain"]`)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -129,7 +130,8 @@ func drain(_ *scene, a answer) (string, string) {
 
 // unasked wants nothing that the offering did not require permission for.
 func unasked(s *scene, a answer) (string, string) {
-	for member, permission := range map[string]string{"syslog_drain_url": "syslog_drain", "route_service_url": "route_forwarding", "volume_mounts": "volume_mount"} {
+	for member, permission := range map[string]string{"syslog_drain_url": "syslog_drain", "route_service_url": "route_forwarding",
+		"volume_mounts": "volume_mount"} {
 		if v, ok := a.body[member]; ok && v != nil && !s.plan.service.requires(permission) {
 			return "no " + member + " from an offering that does not require " + permission, a.String()
 		}
@@ -138,9 +140,10 @@ func unasked(s *scene, a answer) (string, string) {
 }
 
 func bindCases() []Case {
-	to := func(id string, since int, title string, content body, w want, needs ...need) Case {
-		return Case{ID: id, Since: since, Title: title, given: ready, needs: append([]need{bindable}, needs...), steps: []step{{set(binding+async, content), w}}}
-	}
+	return slices.Concat(bindRequestCases(), bindStateCases(), bindAnswerCases())
+}
+
+func bindRequestCases() []Case {
 	again := func(id string, title string, content body, needs ...need) Case {
 		return Case{ID: id, Title: title, given: bound, needs: needs, steps: []step{{set(binding+async, content), status(409)}}}
 	}
@@ -151,108 +154,154 @@ func bindCases() []Case {
 		{ID: "BIND-01/2.9", speaks: 9, Title: "a synchronous bind of version 2.9 is answered 201", given: ready, needs: []need{bindSync},
 			steps: []step{{set(binding, bindBody).as(9), status(201).typed("credentials", "object")}}},
 		{ID: "BIND-02", Title: "an identical request is answered 200", given: bound, steps: []step{{set(binding+async, bindBody), status(200)}}},
-		{ID: "BIND-02/credentials", Title: "it gives the same credentials", given: bound, steps: []step{{set(binding+async, bindBody), status(200).that(sameGrant)}}},
+		{ID: "BIND-02/credentials", Title: "it gives the same credentials", given: bound,
+			steps: []step{{set(binding+async, bindBody), status(200).that(sameGrant)}}},
 		{ID: "BIND-02/twice", Title: "it does so each time", given: bound, needs: []need{withGrant},
 			steps: []step{{set(binding+async, bindBody), status(200).that(sameGrant)}, {set(binding+async, bindBody), status(200).that(sameGrant)}}},
 		again("BIND-03/parameters", "another request for a binding conflicts: parameters", bindBody.with(freeParameter, 7), bindFree),
 		again("BIND-03/plan", "another request for a binding conflicts: plan", bindBody.with("plan_id", "$otherplan"), withSibling),
-		again("BIND-03/app", "another request for a binding conflicts: application", bindBody.with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")),
-		to("BIND-04/service_id", 0, "a bind without service_id is refused", bindBody.without("service_id"), status(400)),
-		to("BIND-04/plan_id", 0, "a bind without plan_id is refused", bindBody.without("plan_id"), status(400)),
-		to("BIND-04/service_id-empty", 12, "a bind with an empty service_id is refused", bindBody.with("service_id", ""), status(400)),
-		to("BIND-04/plan_id-empty", 12, "a bind with an empty plan_id is refused", bindBody.with("plan_id", ""), status(400)),
-		to("BIND-05/service", 0, "a bind with an unknown service_id is refused", bindBody.with("service_id", "$unknown"), status(400)),
-		to("BIND-05/plan", 0, "a bind with an unknown plan_id is refused", bindBody.with("plan_id", "$unknown"), status(400)),
-		{ID: "BIND-06", Title: "a bind of an unknown instance is refused", needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), status(404, 400, 410, 422)}}},
-		{ID: "BIND-06/404", Title: "a bind of an unknown instance is 404", needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), status(404)}}},
-		to("BIND-07/plan", 0, "a bind in the name of another plan is refused", bindBody.with("plan_id", "$otherplan"), status(400, 422), withSibling),
-		to("BIND-07/service", 0, "a bind in the name of another offering is refused", bindBody.with("service_id", "$foreignservice").with("plan_id", "$foreignplan"), status(400, 422), withForeign),
-		to("BIND-08/top", 0, "an application at the top level is bound", bindBody.without("bind_resource"), made),
-		to("BIND-08/resource", 0, "an application in bind_resource is bound", bindBody.without("app_guid"), made),
-		to("BIND-09", 0, "two applications that differ are refused, or one is bound", bindBody.with("app_guid", "$app2"), status(400, 201, 202)),
-		to("BIND-10", 0, "a plan for applications only refuses a service key", key, refused(requiresApp), bindApps),
-		to("BIND-10/empty", 0, "it refuses an empty bind_resource too", key.with("bind_resource", object{}), refused(requiresApp), bindApps),
-		to("BIND-10/resource", 0, "an application in bind_resource is enough for it", bindBody.without("app_guid"), made, bindApps),
+		again("BIND-03/app", "another request for a binding conflicts: application",
+			bindBody.with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")),
+		bindTo("BIND-04/service_id", 0, "a bind without service_id is refused", bindBody.without("service_id"), status(400)),
+		bindTo("BIND-04/plan_id", 0, "a bind without plan_id is refused", bindBody.without("plan_id"), status(400)),
+		bindTo("BIND-04/service_id-empty", 12, "a bind with an empty service_id is refused", bindBody.with("service_id", ""), status(400)),
+		bindTo("BIND-04/plan_id-empty", 12, "a bind with an empty plan_id is refused", bindBody.with("plan_id", ""), status(400)),
+		bindTo("BIND-05/service", 0, "a bind with an unknown service_id is refused", bindBody.with("service_id", "$unknown"), status(400)),
+		bindTo("BIND-05/plan", 0, "a bind with an unknown plan_id is refused", bindBody.with("plan_id", "$unknown"), status(400)),
+		{ID: "BIND-06", Title: "a bind of an unknown instance is refused", needs: []need{bindable},
+			steps: []step{{set(binding+async, bindBody), status(404, 400, 410, 422)}}},
+		{ID: "BIND-06/404", Title: "a bind of an unknown instance is 404", needs: []need{bindable},
+			steps: []step{{set(binding+async, bindBody), status(404)}}},
+		bindTo("BIND-07/plan", 0, "a bind in the name of another plan is refused", bindBody.with("plan_id", "$otherplan"), status(400, 422),
+			withSibling),
+		bindTo("BIND-07/service", 0, "a bind in the name of another offering is refused",
+			bindBody.with("service_id", "$foreignservice").with("plan_id", "$foreignplan"), status(400, 422), withForeign),
+		bindTo("BIND-08/top", 0, "an application at the top level is bound", bindBody.without("bind_resource"), made),
+		bindTo("BIND-08/resource", 0, "an application in bind_resource is bound", bindBody.without("app_guid"), made),
+		bindTo("BIND-09", 0, "two applications that differ are refused, or one is bound", bindBody.with("app_guid", "$app2"),
+			status(400, 201, 202)),
+		bindTo("BIND-10", 0, "a plan for applications only refuses a service key", key, refused(requiresApp), bindApps),
+		bindTo("BIND-10/empty", 0, "it refuses an empty bind_resource too", key.with("bind_resource", object{}), refused(requiresApp), bindApps),
+		bindTo("BIND-10/resource", 0, "an application in bind_resource is enough for it", bindBody.without("app_guid"), made, bindApps),
 		{ID: "ERR-05", speaks: 9, Title: "RequiresApp comes with the sentence of version 2.9", given: ready, needs: []need{bindApps},
 			steps: []step{{set(binding+async, key).as(9), refused(requiresApp).has("description", appSentence)}}},
-		to("BIND-11/none", 0, "a service key is made without bind_resource", key, made, bindKeys),
-		to("BIND-11/empty", 0, "a service key is made with an empty bind_resource", key.with("bind_resource", object{}), made, bindKeys),
-		to("BIND-12", 0, "other members of bind_resource are accepted", bindBody.with("bind_resource.space_guid", "$space").with("bind_resource.app_annotations", object{"a": "b"}), made),
-		{ID: "BIND-13", Title: "a plan that is not bindable refuses", given: ready, needs: []need{notBindable}, steps: []step{{set(binding+async, bindBody), status(400, 422)}}},
-		to("BIND-14", 13, "the context of a bind is accepted", bindBody.with("context", object{"platform": "cloudfoundry", "organization_guid": "$organization", "space_guid": "$space"}), made),
-		{ID: "BIND-15", Since: 13, Title: "parameters of a bind that violate the schema are refused", given: ready, needs: []need{bindSchema}, story: func(s *scene) {
-			s.asked(set(binding+async, bindBody.with("parameters", s.plan.wrong("service_binding", "create"))), status(400))
-		}},
-		{ID: "BIND-16", Title: "each binding has credentials of its own", given: bound, needs: []need{withGrant, bindSync}, story: func(s *scene) {
-			a, ok := s.send(set(binding2, bindBody))
-			if ok && s.checked(a, status(201)) && same(a.body["credentials"], s.grant["credentials"]) {
-				s.fail("BIND-16", a.request, "other credentials than the first binding's", "the same")
-			}
-		}},
-		{ID: "BIND-17/provisioning", Since: 14, Title: "a bind while the instance is being provisioned is refused", given: provisioning, needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
-		{ID: "BIND-17/updating", Since: 14, Title: "a bind while the instance is being updated is refused", given: updating, needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
-		{ID: "BIND-17/deleting", Since: 14, Title: "a bind while the instance is being deleted is refused", given: deleting, needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
-		{ID: "BIND-17/failed", Title: "a bind of an instance whose provision failed is refused", given: provisionFailed, steps: []step{{set(binding+async, bindBody), status(422, 404, 400)}}},
-		{ID: "BIND-19", Title: "the id of a binding does not serve another instance", given: bound, needs: []need{withGrant}, story: func(s *scene) {
-			path := "/v2/service_instances/$instance2"
-			a, ok := s.send(set(path+async, provisionBody))
-			if !ok || !s.checked(a, made) || !s.done(a, path+"/last_operation") {
-				return
-			}
-			b, ok := s.send(set(elsewhere+async, bindBody))
-			if !ok || !s.checked(b, status(409, 201, 202)) {
-				return
-			}
-			if same(b.body["credentials"], s.grant["credentials"]) && b.body["credentials"] != nil {
-				s.fail("BIND-19", b.request, "not the credentials of another instance", "them")
-			}
-			if b.status == http.StatusAccepted {
-				s.settle(elsewhere + "/last_operation")
-			}
-			s.asked(set(binding+async, bindBody), status(200).that(sameGrant))
-		}},
+		bindTo("BIND-11/none", 0, "a service key is made without bind_resource", key, made, bindKeys),
+		bindTo("BIND-11/empty", 0, "a service key is made with an empty bind_resource", key.with("bind_resource", object{}), made, bindKeys),
+		bindTo("BIND-12", 0, "other members of bind_resource are accepted",
+			bindBody.with("bind_resource.space_guid", "$space").with("bind_resource.app_annotations", object{"a": "b"}), made),
+	}
+}
+
+func bindStateCases() []Case {
+	return []Case{
+		{ID: "BIND-13", Title: "a plan that is not bindable refuses", given: ready, needs: []need{notBindable},
+			steps: []step{{set(binding+async, bindBody), status(400, 422)}}},
+		bindTo("BIND-14", 13, "the context of a bind is accepted",
+			bindBody.with("context", object{"platform": "cloudfoundry", "organization_guid": "$organization", "space_guid": "$space"}), made),
+		{ID: "BIND-15", Since: 13, Title: "parameters of a bind that violate the schema are refused", given: ready, needs: []need{bindSchema},
+			story: func(s *scene) {
+				s.asked(set(binding+async, bindBody.with("parameters", s.plan.wrong("service_binding", "create"))), status(400))
+			}},
+		{ID: "BIND-16", Title: "each binding has credentials of its own", given: bound, needs: []need{withGrant, bindSync},
+			story: func(s *scene) {
+				a, ok := s.send(set(binding2, bindBody))
+				if ok && s.checked(a, status(201)) && same(a.body["credentials"], s.grant["credentials"]) {
+					s.fail("BIND-16", a.request, "other credentials than the first binding's", "the same")
+				}
+			}},
+		{ID: "BIND-17/provisioning", Since: 14, Title: "a bind while the instance is being provisioned is refused", given: provisioning,
+			needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
+		{ID: "BIND-17/updating", Since: 14, Title: "a bind while the instance is being updated is refused", given: updating,
+			needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
+		{ID: "BIND-17/deleting", Since: 14, Title: "a bind while the instance is being deleted is refused", given: deleting,
+			needs: []need{bindable}, steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
+		{ID: "BIND-17/failed", Title: "a bind of an instance whose provision failed is refused", given: provisionFailed,
+			steps: []step{{set(binding+async, bindBody), status(422, 404, 400)}}},
+		{ID: "BIND-19", Title: "the id of a binding does not serve another instance", given: bound, needs: []need{withGrant},
+			story: func(s *scene) {
+				path := "/v2/service_instances/$instance2"
+				a, ok := s.send(set(path+async, provisionBody))
+				if !ok || !s.checked(a, made) || !s.done(a, path+"/last_operation") {
+					return
+				}
+				b, ok := s.send(set(elsewhere+async, bindBody))
+				if !ok || !s.checked(b, status(409, 201, 202)) {
+					return
+				}
+				if same(b.body["credentials"], s.grant["credentials"]) && b.body["credentials"] != nil {
+					s.fail("BIND-19", b.request, "not the credentials of another instance", "them")
+				}
+				if b.status == http.StatusAccepted {
+					s.settle(elsewhere + "/last_operation")
+				}
+				s.asked(set(binding+async, bindBody), status(200).that(sameGrant))
+			}},
 		{ID: "BIND-20", speaks: 9, Title: "a bind of a client before 2.14 is not answered 202", given: ready, needs: []need{bindable},
 			steps: []step{{set(binding+async, bindBody).as(9), status(201, 422)}}},
-		{ID: "BIND-20/async-only", speaks: 13, Title: "a plan that binds only asynchronously refuses clients before 2.14", given: ready, needs: []need{bindAsyncOnly},
+		{ID: "BIND-20/async-only", speaks: 13, Title: "a plan that binds only asynchronously refuses clients before 2.14", given: ready,
+			needs: []need{bindAsyncOnly},
 			steps: []step{{set(binding+async, bindBody).as(13), refused(asyncRequired)}}},
-		{ID: "BIND-21", Since: 14, Title: "an asynchronous bind is answered 202, without what it gives", given: ready, needs: []need{bindAsync}, watched: true, story: func(s *scene) {
-			if s.asked(set(binding+async, bindBody), status(202).lacks(grantMembers...)) {
-				s.ends(bindingOperation, succeeded)
-			}
-		}},
-		{ID: "BIND-22", Since: 14, Title: "a plan that binds only asynchronously refuses a client that cannot wait", given: ready, needs: []need{bindAsyncOnly}, steps: []step{{set(binding, bindBody), refused(asyncRequired)}}},
-		{ID: "BIND-23", Since: 14, Title: "an identical bind while it runs names the same operation", given: bindRunning, steps: []step{{set(binding+async, bindBody), status(202).sameOperation().lacks("credentials")}}},
-		{ID: "BIND-23/other", Since: 15, Title: "another bind while one runs conflicts: application", given: bindRunning, steps: []step{{set(binding+async, bindBody.with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")), status(409)}}},
-		{ID: "BIND-23/parameters", Since: 15, Title: "another bind while one runs conflicts: parameters", given: bindRunning, needs: []need{bindFree}, steps: []step{{set(binding+async, bindBody.with(freeParameter, 7)), status(409)}}},
+		{ID: "BIND-21", Since: 14, Title: "an asynchronous bind is answered 202, without what it gives", given: ready, needs: []need{bindAsync},
+			watched: true, story: func(s *scene) {
+				if s.asked(set(binding+async, bindBody), status(202).lacks(grantMembers...)) {
+					s.ends(bindingOperation, succeeded)
+				}
+			}},
+		{ID: "BIND-22", Since: 14, Title: "a plan that binds only asynchronously refuses a client that cannot wait", given: ready,
+			needs: []need{bindAsyncOnly}, steps: []step{{set(binding, bindBody), refused(asyncRequired)}}},
+		{ID: "BIND-23", Since: 14, Title: "an identical bind while it runs names the same operation", given: bindRunning,
+			steps: []step{{set(binding+async, bindBody), status(202).sameOperation().lacks("credentials")}}},
+		{ID: "BIND-23/other", Since: 15, Title: "another bind while one runs conflicts: application", given: bindRunning,
+			steps: []step{{set(binding+async, bindBody.with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")), status(409)}}},
+		{ID: "BIND-23/parameters", Since: 15, Title: "another bind while one runs conflicts: parameters", given: bindRunning,
+			needs: []need{bindFree}, steps: []step{{set(binding+async, bindBody.with(freeParameter, 7)), status(409)}}},
 		{ID: "BIND-24", Title: "two binds at once do not disturb each other", given: ready, needs: []need{bindSync}, story: func(s *scene) {
 			s.all(4, func(n int) {
 				s.asked(set(fmt.Sprintf("%s/service_bindings/$parallel%d", instance, n), bindBody), status(201, 422))
 			})
 		}},
-		{ID: "BIND-25", Since: 14, Title: "the credentials of an asynchronous bind can be fetched", given: bound, needs: []need{bindAsync, withGrant}, story: granted(func(_ *scene, a answer) (string, string) {
-			if a.body["credentials"] == nil {
-				return "credentials", a.String()
-			}
-			return "", ""
-		})},
+		{ID: "BIND-25", Since: 14, Title: "the credentials of an asynchronous bind can be fetched", given: bound,
+			needs: []need{bindAsync, withGrant}, story: granted(func(_ *scene, a answer) (string, string) {
+				if a.body["credentials"] == nil {
+					return "credentials", a.String()
+				}
+				return "", ""
+			})},
+	}
+}
+
+func bindAnswerCases() []Case {
+	return []Case{
 		{ID: "BIND-26", Since: 15, Title: "endpoints are well formed", given: bound, story: granted(endpoints)},
 		{ID: "BIND-27", Since: 16, Title: "the times in a binding's metadata are well formed", given: bound, story: granted(expiry)},
 		{ID: "BIND-30", Title: "a binding gives nothing that its offering did not require permission for", given: bound, story: granted(unasked)},
-		to("BIND-31", 0, "a log drain service names its drain", bindBody, status(201).that(drained), drains, bindSync),
-		to("BIND-31/scheme", 0, "the URL of the drain has a scheme that platforms speak", bindBody, status(201).that(drain), drains, bindSync),
-		to("BIND-32", 0, "a route service names an https URL, or none", bindBody.without("app_guid", "bind_resource").with("bind_resource", object{"route": "app.example.com"}), status(201).that(func(_ *scene, a answer) (string, string) {
-			if u := text(a.body, "route_service_url"); u != "" && !strings.HasPrefix(u, "https://") {
-				return "a route_service_url that begins with https://", a.String()
-			}
-			return "", ""
-		}), forwards, bindSync),
-		to("BIND-33", 0, "a route is refused by an offering that forwards none, or ignored", bindBody.without("app_guid").with("bind_resource", object{"route": "app.example.com"}), status(400, 201, 202, 422), forwardsNone),
-		to("BIND-34", 10, "volume mounts are in the form of version 2.10", bindBody, status(201).that(volumes), mounts, bindSync),
-		{ID: "BIND-35", speaks: 9, Title: "volume mounts for 2.9 are in the experimental form", given: ready, needs: []need{mounts, bindSync}, steps: []step{{set(binding, bindBody).as(9), status(201).that(experimental)}}},
-		{ID: "BIND-35/again", speaks: 9, Title: "also when they are asked for again", given: bound, needs: []need{mounts, bindSync}, steps: []step{{set(binding, bindBody).as(9), status(200).that(experimental)}}},
+		bindTo("BIND-31", 0, "a log drain service names its drain", bindBody, status(201).that(drained), drains, bindSync),
+		bindTo("BIND-31/scheme", 0, "the URL of the drain has a scheme that platforms speak", bindBody, status(201).that(drain), drains,
+			bindSync),
+		bindTo("BIND-32", 0, "a route service names an https URL, or none",
+			bindBody.without("app_guid", "bind_resource").with("bind_resource", object{"route": "app.example.com"}),
+			status(201).that(func(_ *scene, a answer) (string, string) {
+				if u := text(a.body, "route_service_url"); u != "" && !strings.HasPrefix(u, "https://") {
+					return "a route_service_url that begins with https://", a.String()
+				}
+				return "", ""
+			}), forwards, bindSync),
+		bindTo("BIND-33", 0, "a route is refused by an offering that forwards none, or ignored",
+			bindBody.without("app_guid").with("bind_resource", object{"route": "app.example.com"}), status(400, 201, 202, 422), forwardsNone),
+		bindTo("BIND-34", 10, "volume mounts are in the form of version 2.10", bindBody, status(201).that(volumes), mounts, bindSync),
+		{ID: "BIND-35", speaks: 9, Title: "volume mounts for 2.9 are in the experimental form", given: ready, needs: []need{mounts, bindSync},
+			steps: []step{{set(binding, bindBody).as(9), status(201).that(experimental)}}},
+		{ID: "BIND-35/again", speaks: 9, Title: "also when they are asked for again", given: bound, needs: []need{mounts, bindSync},
+			steps: []step{{set(binding, bindBody).as(9), status(200).that(experimental)}}},
 		{ID: "BIND-38", Since: 14, Title: "a bind that is refused makes nothing", given: ready, needs: []need{bindable, bindFetchable},
-			steps: []step{{set(binding+async, bindBody.without("plan_id")), status(400)}, {get(binding), status(404)}, {remove(binding + asyncIDs), status(410)}}},
+			steps: []step{{set(binding+async, bindBody.without("plan_id")), status(400)}, {get(binding), status(404)},
+				{remove(binding + asyncIDs), status(410)}}},
 	}
+}
+
+func bindTo(id string, since int, title string, content body, w want, needs ...need) Case {
+	return Case{ID: id, Since: since, Title: title, given: ready, needs: append([]need{bindable}, needs...),
+		steps: []step{{set(binding+async, content), w}}}
 }
 
 // granted looks at the answer that first told what the binding gives: a broker
@@ -285,59 +334,71 @@ func rotationCases() []Case {
 		return a.status != http.StatusAccepted || s.ends(binding2Operation, succeeded)
 	}
 	return []Case{
-		{ID: "ROT-01", Since: 17, Title: "a successor is made of a binding", given: bound, needs: []need{rotatable}, steps: []step{{set(binding2+async, successor), made}}},
-		{ID: "ROT-01/credentials", Since: 17, Title: "a successor has credentials of its own", given: bound, needs: []need{rotatable, bindSync, withGrant}, story: func(s *scene) {
-			a, ok := s.send(set(binding2, successor))
-			if ok && s.checked(a, status(201).has("credentials", present)) && same(a.body["credentials"], s.grant["credentials"]) {
-				s.fail("ROT-01", a.request, "other credentials than the predecessor's", "the same")
-			}
-		}},
-		{ID: "ROT-02", Since: 17, Title: "a successor may name its offering and plan", given: bound, needs: []need{rotatable}, steps: []step{{set(binding2+async, named), made}}},
-		{ID: "ROT-02/other", Since: 17, Title: "a successor of another plan is refused", given: bound, needs: []need{rotatable, withSibling}, steps: []step{{set(binding2+async, named.with("plan_id", "$otherplan")), status(400, 422)}}},
-		{ID: "ROT-03", Since: 17, Title: "both bindings can be fetched", given: bound, needs: []need{rotatable, bindFetchable}, story: func(s *scene) {
-			if rotate(s) {
-				s.asked(get(binding), status(200))
-				s.asked(get(binding2), status(200))
-			}
-		}},
+		{ID: "ROT-01", Since: 17, Title: "a successor is made of a binding", given: bound, needs: []need{rotatable},
+			steps: []step{{set(binding2+async, successor), made}}},
+		{ID: "ROT-01/credentials", Since: 17, Title: "a successor has credentials of its own", given: bound,
+			needs: []need{rotatable, bindSync, withGrant}, story: func(s *scene) {
+				a, ok := s.send(set(binding2, successor))
+				if ok && s.checked(a, status(201).has("credentials", present)) && same(a.body["credentials"], s.grant["credentials"]) {
+					s.fail("ROT-01", a.request, "other credentials than the predecessor's", "the same")
+				}
+			}},
+		{ID: "ROT-02", Since: 17, Title: "a successor may name its offering and plan", given: bound, needs: []need{rotatable},
+			steps: []step{{set(binding2+async, named), made}}},
+		{ID: "ROT-02/other", Since: 17, Title: "a successor of another plan is refused", given: bound, needs: []need{rotatable, withSibling},
+			steps: []step{{set(binding2+async, named.with("plan_id", "$otherplan")), status(400, 422)}}},
+		{ID: "ROT-03", Since: 17, Title: "both bindings can be fetched", given: bound, needs: []need{rotatable, bindFetchable},
+			story: func(s *scene) {
+				if rotate(s) {
+					s.asked(get(binding), status(200))
+					s.asked(get(binding2), status(200))
+				}
+			}},
 		{ID: "ROT-04", Since: 17, Title: "a successor of an unknown binding is refused", given: bound, needs: []need{rotatable},
 			steps: []step{{set(binding2+async, named.with("predecessor_binding_id", "$unknown")), status(400, 404, 422)}}},
-		{ID: "ROT-05", Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: []need{notRotatable}, steps: []step{{set(binding2+async, named), status(400, 422)}}},
-		{ID: "ROT-06", Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning, needs: []need{rotatable}, steps: []step{{set(binding2+async, named), refused(concurrencyError)}}},
+		{ID: "ROT-05", Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: []need{notRotatable},
+			steps: []step{{set(binding2+async, named), status(400, 422)}}},
+		{ID: "ROT-06", Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning,
+			needs: []need{rotatable}, steps: []step{{set(binding2+async, named), refused(concurrencyError)}}},
 		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: []need{rotatable}, story: func(s *scene) {
 			if rotate(s) {
 				s.asked(set(binding2+async, successor), status(200))
 			}
 		}},
-		{ID: "ROT-07/other", Since: 17, Title: "a rotation of another binding under the same id conflicts", given: bound, needs: []need{rotatable}, story: func(s *scene) {
-			if rotate(s) {
-				s.asked(set(binding2+async, body(func(s *scene) object { return object{"predecessor_binding_id": s.value("unknown")} })), status(409, 400))
-			}
-		}},
-		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound, needs: []need{rotatable}, speaks: 16, steps: []step{{set(binding2+async, successor).as(16), status(400)}}},
-		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound, needs: []need{rotatable, bindSync}, story: func(s *scene) {
-			// Times are told to the tenth of a second, by some to the second.
-			if !sleep(s.ctx, 1100*time.Millisecond) {
-				return
-			}
-			a, ok := s.send(set(binding2, successor))
-			if !ok || !s.checked(a, status(201)) {
-				return
-			}
-			before, after := text(s.grant, "metadata.expires_at"), text(a.body, "metadata.expires_at")
-			if before != "" && after != "" && after <= before {
-				s.fail("ROT-09", a.request, "metadata.expires_at after "+before, after)
-			}
-		}},
-		{ID: "UNB-12", Since: 17, Title: "a predecessor can be unbound, and its successor stays", given: bound, needs: []need{rotatable, bindFetchable}, story: func(s *scene) {
-			if !rotate(s) {
-				return
-			}
-			a, ok := s.send(remove(binding + asyncIDs))
-			if ok && s.checked(a, removed) && s.done(a, bindingOperation) {
-				s.asked(get(binding2), status(200))
-			}
-		}},
+		{ID: "ROT-07/other", Since: 17, Title: "a rotation of another binding under the same id conflicts", given: bound,
+			needs: []need{rotatable}, story: func(s *scene) {
+				if rotate(s) {
+					s.asked(set(binding2+async, body(func(s *scene) object { return object{"predecessor_binding_id": s.value("unknown")} })),
+						status(409, 400))
+				}
+			}},
+		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound, needs: []need{rotatable}, speaks: 16,
+			steps: []step{{set(binding2+async, successor).as(16), status(400)}}},
+		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound, needs: []need{rotatable, bindSync},
+			story: func(s *scene) {
+				// Times are told to the tenth of a second, by some to the second.
+				if !sleep(s.ctx, 1100*time.Millisecond) {
+					return
+				}
+				a, ok := s.send(set(binding2, successor))
+				if !ok || !s.checked(a, status(201)) {
+					return
+				}
+				before, after := text(s.grant, "metadata.expires_at"), text(a.body, "metadata.expires_at")
+				if before != "" && after != "" && after <= before {
+					s.fail("ROT-09", a.request, "metadata.expires_at after "+before, after)
+				}
+			}},
+		{ID: "UNB-12", Since: 17, Title: "a predecessor can be unbound, and its successor stays", given: bound,
+			needs: []need{rotatable, bindFetchable}, story: func(s *scene) {
+				if !rotate(s) {
+					return
+				}
+				a, ok := s.send(remove(binding + asyncIDs))
+				if ok && s.checked(a, removed) && s.done(a, bindingOperation) {
+					s.asked(get(binding2), status(200))
+				}
+			}},
 	}
 }
 
@@ -346,80 +407,109 @@ func fetchBindingCases() []Case {
 		return Case{ID: id, Since: 14, Title: title, given: g, needs: append([]need{bindFetchable}, needs...), steps: []step{{get(binding), w}}}
 	}
 	return []Case{
-		fetch("GETB-01", "a binding can be fetched", bound, status(200).typed("credentials", "object").typed("parameters", "object").that(endpoints).that(expiry)),
+		fetch("GETB-01", "a binding can be fetched", bound,
+			status(200).typed("credentials", "object").typed("parameters", "object").that(endpoints).that(expiry)),
 		fetch("GETB-02/unknown", "an unknown binding is 404", ready, status(404), bindable),
 		fetch("GETB-02/instance", "a binding of an unknown instance is 404", given{}, status(404), bindable),
 		fetch("GETB-02/running", "a binding that is being made is 404", bindRunning, status(404)),
 		fetch("GETB-02/unbound", "a binding that was deleted is 404", unbound, status(404)),
-		{ID: "GETB-02/elsewhere", Since: 14, Title: "a binding is not found under another instance", given: bound, needs: []need{bindFetchable}, steps: []step{{get(elsewhere), status(404)}}},
-		{ID: "GETB-03", Since: 14, Title: "a binding that is being deleted is not shown", given: unbinding, needs: []need{bindFetchable}, steps: []step{{get(binding), status(404, 422)}}},
+		{ID: "GETB-02/elsewhere", Since: 14, Title: "a binding is not found under another instance", given: bound, needs: []need{bindFetchable},
+			steps: []step{{get(elsewhere), status(404)}}},
+		{ID: "GETB-03", Since: 14, Title: "a binding that is being deleted is not shown", given: unbinding, needs: []need{bindFetchable},
+			steps: []step{{get(binding), status(404, 422)}}},
 		fetch("GETB-04", "a fetch gives what the bind gave", bound, status(200).that(sameGrant), withGrant),
-		{ID: "GETB-04/hints", Since: 16, Title: "the hints of a fetch are accepted", given: bound, needs: []need{bindFetchable}, steps: []step{{get(binding + ids), status(200)}}},
-		{ID: "LOB-01", Since: 14, Title: "a running bind is in progress", given: bindRunning, steps: []step{{get(bindingOperation + ofOperation), running}}},
-		{ID: "LOB-01/unbind", Since: 14, Title: "a running unbind is in progress", given: unbinding, steps: []step{{get(bindingOperation + ofOperation), running}}},
-		{ID: "LOB-02", Since: 16, Title: "the last operation of an unknown binding is 404", given: ready, needs: []need{bindAsync}, steps: []step{{get(bindingOperation), status(404)}}},
-		{ID: "LOB-02/elsewhere", Since: 16, Title: "a binding's last operation is not found under another instance", given: bound, needs: []need{bindAsync}, steps: []step{{get(elsewhere + "/last_operation"), status(404)}}},
-		{ID: "LOB-03", Since: 14, Title: "a binding can be fetched as soon as it has succeeded", given: bound, needs: []need{bindAsync, bindFetchable}, steps: []step{{get(binding), status(200)}}},
+		{ID: "GETB-04/hints", Since: 16, Title: "the hints of a fetch are accepted", given: bound, needs: []need{bindFetchable},
+			steps: []step{{get(binding + ids), status(200)}}},
+		{ID: "LOB-01", Since: 14, Title: "a running bind is in progress", given: bindRunning,
+			steps: []step{{get(bindingOperation + ofOperation), running}}},
+		{ID: "LOB-01/unbind", Since: 14, Title: "a running unbind is in progress", given: unbinding,
+			steps: []step{{get(bindingOperation + ofOperation), running}}},
+		{ID: "LOB-02", Since: 16, Title: "the last operation of an unknown binding is 404", given: ready, needs: []need{bindAsync},
+			steps: []step{{get(bindingOperation), status(404)}}},
+		{ID: "LOB-02/elsewhere", Since: 16, Title: "a binding's last operation is not found under another instance", given: bound,
+			needs: []need{bindAsync}, steps: []step{{get(elsewhere + "/last_operation"), status(404)}}},
+		{ID: "LOB-03", Since: 14, Title: "a binding can be fetched as soon as it has succeeded", given: bound,
+			needs: []need{bindAsync, bindFetchable}, steps: []step{{get(binding), status(200)}}},
 		{ID: "LOB-04", Since: 14, Title: "polling an asynchronous unbind ends", given: bound, needs: []need{bindAsync}, story: func(s *scene) {
 			a, ok := s.send(remove(binding + asyncIDs))
 			if ok && s.checked(a, status(202, 200)) && a.status == http.StatusAccepted {
 				s.ends(bindingOperation, succeeded, gone)
 			}
 		}},
-		{ID: "LOB-05", Since: 14, Title: "bind and unbind are different operations", given: bound, needs: []need{bindAsync}, story: func(s *scene) {
-			first, ok := s.known("operation")
-			a, sent := s.send(remove(binding + asyncIDs))
-			if ok && sent && s.checked(a, status(202, 200)) && a.body["operation"] == first {
-				s.fail("LOB-05", a.request, "an operation of its own", "the bind's")
-			}
-		}},
-		{ID: "LOB-06", Since: 14, Title: "a binding that was made synchronously has a last operation that succeeded", given: bound, needs: []need{bindSync}, steps: []step{{get(bindingOperation), status(200).has("state", succeeded)}}},
-		{ID: "LOB-07", Since: 14, Title: "no poll tells credentials", watched: true, given: bound, steps: []step{{get(bindingOperation), anything}}},
+		{ID: "LOB-05", Since: 14, Title: "bind and unbind are different operations", given: bound, needs: []need{bindAsync},
+			story: func(s *scene) {
+				first, ok := s.known("operation")
+				a, sent := s.send(remove(binding + asyncIDs))
+				if ok && sent && s.checked(a, status(202, 200)) && a.body["operation"] == first {
+					s.fail("LOB-05", a.request, "an operation of its own", "the bind's")
+				}
+			}},
+		{ID: "LOB-06", Since: 14, Title: "a binding that was made synchronously has a last operation that succeeded", given: bound,
+			needs: []need{bindSync}, steps: []step{{get(bindingOperation), status(200).has("state", succeeded)}}},
+		{ID: "LOB-07", Since: 14, Title: "no poll tells credentials", watched: true, given: bound,
+			steps: []step{{get(bindingOperation), anything}}},
 	}
 }
 
 func unbindCases() []Case {
 	still := step{get(binding), status(200)}
 	missing := func(id string, title, query string) Case {
-		return Case{ID: id, Since: 14, Title: title, given: bound, needs: []need{bindFetchable}, steps: []step{{remove(binding + query), status(400)}, still}}
+		return Case{ID: id, Since: 14, Title: title, given: bound, needs: []need{bindFetchable},
+			steps: []step{{remove(binding + query), status(400)}, still}}
 	}
 	return []Case{
-		{ID: "UNB-01", Title: "a synchronous unbind is answered 200", given: bound, needs: []need{bindSync}, steps: []step{{remove(binding + ids), status(200)}}},
-		{ID: "UNB-01/2.9", speaks: 9, Title: "a synchronous unbind of version 2.9 is answered 200", given: bound, needs: []need{bindSync}, steps: []step{{remove(binding + ids).as(9), status(200)}}},
-		{ID: "UNB-02/unknown", Title: "an unknown binding is 410", given: ready, needs: []need{bindable}, steps: []step{{remove(binding + asyncIDs), status(410)}}},
-		{ID: "UNB-02/instance", Title: "a binding of an unknown instance is 410", needs: []need{bindable}, steps: []step{{remove(binding + asyncIDs), status(410)}}},
-		{ID: "UNB-02/elsewhere", Title: "a binding cannot be deleted through another instance", given: bound, steps: []step{{remove(elsewhere + asyncIDs), status(410)}}},
-		{ID: "UNB-02/2.9", speaks: 9, Title: "an unknown binding is 410 for version 2.9", given: ready, needs: []need{bindable}, steps: []step{{remove(binding + asyncIDs).as(9), status(410)}}},
+		{ID: "UNB-01", Title: "a synchronous unbind is answered 200", given: bound, needs: []need{bindSync},
+			steps: []step{{remove(binding + ids), status(200)}}},
+		{ID: "UNB-01/2.9", speaks: 9, Title: "a synchronous unbind of version 2.9 is answered 200", given: bound, needs: []need{bindSync},
+			steps: []step{{remove(binding + ids).as(9), status(200)}}},
+		{ID: "UNB-02/unknown", Title: "an unknown binding is 410", given: ready, needs: []need{bindable},
+			steps: []step{{remove(binding + asyncIDs), status(410)}}},
+		{ID: "UNB-02/instance", Title: "a binding of an unknown instance is 410", needs: []need{bindable},
+			steps: []step{{remove(binding + asyncIDs), status(410)}}},
+		{ID: "UNB-02/elsewhere", Title: "a binding cannot be deleted through another instance", given: bound,
+			steps: []step{{remove(elsewhere + asyncIDs), status(410)}}},
+		{ID: "UNB-02/2.9", speaks: 9, Title: "an unknown binding is 410 for version 2.9", given: ready, needs: []need{bindable},
+			steps: []step{{remove(binding + asyncIDs).as(9), status(410)}}},
 		{ID: "UNB-03", Title: "a second unbind is 410", given: unbound, steps: []step{{remove(binding + asyncIDs), status(410)}}},
 		missing("UNB-04/service_id", "an unbind without service_id is refused", async+"&plan_id=$plan"),
 		missing("UNB-04/plan_id", "an unbind without plan_id is refused", async+"&service_id=$service"),
 		missing("UNB-04/both", "an unbind without either is refused", async),
 		missing("UNB-04/empty", "an unbind with an empty plan_id is refused", async+"&service_id=$service&plan_id="),
-		{ID: "UNB-05", Title: "an unbind in the name of another plan succeeds, or is refused", given: bound, steps: []step{{remove(binding + async + "&service_id=$service&plan_id=$unknown"), status(200, 202, 400)}}},
-		{ID: "UNB-06", Since: 14, Title: "an asynchronous unbind is answered 202", given: bound, needs: []need{bindAsyncOnly}, steps: []step{{remove(binding + asyncIDs), status(202, 200)}}},
-		{ID: "UNB-06/refused", Since: 14, Title: "a plan that unbinds only asynchronously refuses a client that cannot wait", given: bound, needs: []need{bindAsyncOnly}, story: func(s *scene) {
-			if a, ok := s.send(remove(binding + ids)); ok && a.status != http.StatusOK {
-				s.checked(a, refused(asyncRequired))
-			}
-		}},
-		{ID: "UNB-06/again", Since: 14, Title: "an unbind that is sent again while it runs names the same operation", given: unbinding, steps: []step{{remove(binding + asyncIDs), status(202).sameOperation()}}},
-		{ID: "UNB-07", speaks: 13, Title: "an unbind of a client before 2.14 is not answered 202", given: bound, needs: []need{bindSync}, steps: []step{{remove(binding + asyncIDs).as(13), status(200, 422)}}},
-		{ID: "UNB-07/async-only", Since: 14, speaks: 13, Title: "nor by a plan that unbinds only asynchronously", given: bound, needs: []need{bindAsyncOnly}, steps: []step{{remove(binding + asyncIDs).as(13), status(422, 200)}}},
-		{ID: "UNB-08", Since: 15, Title: "an unbind while the bind runs is accepted, or refused for now", given: bindRunning, settles: true, story: func(s *scene) {
-			s.underWay()
-			a, ok := s.send(remove(binding + asyncIDs))
-			if !ok || !s.checked(a, refusedOr(concurrencyError, 202, 200, 410)) || a.status == http.StatusAccepted && !s.ends(bindingOperation, succeeded, gone) {
-				return
-			}
-			if a.status/100 == 2 {
-				s.asked(remove(binding+asyncIDs), status(410))
-			}
-		}},
-		{ID: "UNB-10", Title: "an unbind of an instance whose update failed succeeds", needs: []need{changeFailing, bindSync}, given: bound, story: func(s *scene) {
-			if s.asked(patch(instance+async, change(0)), status(202)) && s.ends(instanceOperation, failed) {
-				s.asked(remove(binding+asyncIDs), removed)
-			}
-		}},
-		{ID: "UNB-10/failed", Title: "an unbind under an instance whose provision failed is 410", given: provisionFailed, steps: []step{{remove(binding + asyncIDs), status(410, 200)}}},
+		{ID: "UNB-05", Title: "an unbind in the name of another plan succeeds, or is refused", given: bound,
+			steps: []step{{remove(binding + async + "&service_id=$service&plan_id=$unknown"), status(200, 202, 400)}}},
+		{ID: "UNB-06", Since: 14, Title: "an asynchronous unbind is answered 202", given: bound, needs: []need{bindAsyncOnly},
+			steps: []step{{remove(binding + asyncIDs), status(202, 200)}}},
+		{ID: "UNB-06/refused", Since: 14, Title: "a plan that unbinds only asynchronously refuses a client that cannot wait", given: bound,
+			needs: []need{bindAsyncOnly}, story: func(s *scene) {
+				if a, ok := s.send(remove(binding + ids)); ok && a.status != http.StatusOK {
+					s.checked(a, refused(asyncRequired))
+				}
+			}},
+		{ID: "UNB-06/again", Since: 14, Title: "an unbind that is sent again while it runs names the same operation", given: unbinding,
+			steps: []step{{remove(binding + asyncIDs), status(202).sameOperation()}}},
+		{ID: "UNB-07", speaks: 13, Title: "an unbind of a client before 2.14 is not answered 202", given: bound, needs: []need{bindSync},
+			steps: []step{{remove(binding + asyncIDs).as(13), status(200, 422)}}},
+		{ID: "UNB-07/async-only", Since: 14, speaks: 13, Title: "nor by a plan that unbinds only asynchronously", given: bound,
+			needs: []need{bindAsyncOnly}, steps: []step{{remove(binding + asyncIDs).as(13), status(422, 200)}}},
+		{ID: "UNB-08", Since: 15, Title: "an unbind while the bind runs is accepted, or refused for now", given: bindRunning, settles: true,
+			story: func(s *scene) {
+				s.underWay()
+				a, ok := s.send(remove(binding + asyncIDs))
+				if !ok || !s.checked(a, refusedOr(concurrencyError, 202, 200, 410)) || a.status == http.StatusAccepted &&
+					!s.ends(bindingOperation, succeeded, gone) {
+					return
+				}
+				if a.status/100 == 2 {
+					s.asked(remove(binding+asyncIDs), status(410))
+				}
+			}},
+		{ID: "UNB-10", Title: "an unbind of an instance whose update failed succeeds", needs: []need{changeFailing, bindSync}, given: bound,
+			story: func(s *scene) {
+				if s.asked(patch(instance+async, change(0)), status(202)) && s.ends(instanceOperation, failed) {
+					s.asked(remove(binding+asyncIDs), removed)
+				}
+			}},
+		{ID: "UNB-10/failed", Title: "an unbind under an instance whose provision failed is 410", given: provisionFailed,
+			steps: []step{{remove(binding + asyncIDs), status(410, 200)}}},
 	}
 }

@@ -50,7 +50,8 @@ func unique(what string, pick func(services []object) []string) test {
 
 var (
 	friendly = regexp.MustCompile(`^[A-Za-z0-9.-]+$`)
-	semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+	semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
+		`(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 )
 
 const (
@@ -223,22 +224,13 @@ func lengths(o object) string {
 }
 
 func catalogCases() []Case {
-	looks := func(id string, since int, title string, tests ...test) Case {
-		w := status(200)
-		for _, t := range tests {
-			w = w.that(t)
-		}
-		return Case{ID: id, Since: since, Title: title, steps: []step{{get(catalog), w}}}
-	}
+	return slices.Concat(catalogNameCases(), catalogMemberCases())
+}
+
+func catalogNameCases() []Case {
 	names := func(o object) string {
 		if !friendly.MatchString(text(o, "name")) {
 			return "a name of letters, digits, periods and hyphens"
-		}
-		return ""
-	}
-	duration := func(o object) string {
-		if v := o["maximum_polling_duration"]; v != nil && !seconds.MatchString(fmt.Sprint(v)) {
-			return "maximum_polling_duration to be a positive whole number of seconds"
 		}
 		return ""
 	}
@@ -286,6 +278,17 @@ func catalogCases() []Case {
 			return out
 		})),
 		looks("CAT-05", 0, "names can be typed on a command line", each("services", names), each("plans", names)),
+	}
+}
+
+func catalogMemberCases() []Case {
+	duration := func(o object) string {
+		if v := o["maximum_polling_duration"]; v != nil && !seconds.MatchString(fmt.Sprint(v)) {
+			return "maximum_polling_duration to be a positive whole number of seconds"
+		}
+		return ""
+	}
+	return []Case{
 		{ID: "CAT-07", Title: "two fetches give the same ids", story: func(s *scene) {
 			first, ok := s.send(get(catalog))
 			second, again := s.send(get(catalog))
@@ -304,13 +307,16 @@ func catalogCases() []Case {
 		looks("CAT-16", 0, "free is true or false", each("plans", typed("boolean", "free"))),
 		looks("CAT-17", 14, "instances_retrievable is true or false", each("services", typed("boolean", "instances_retrievable"))),
 		looks("CAT-18", 14, "bindings_retrievable is true or false", each("services", typed("boolean", "bindings_retrievable"))),
-		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: []need{bindAsync}, story: func(s *scene) {
-			if !s.plan.service.bindingsRetrievable {
-				s.fail("CAT-18", "GET "+catalog, "bindings_retrievable of "+s.plan.service.name+", whose credentials cannot be had in another way", "no")
-			}
-		}},
+		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: []need{bindAsync},
+			story: func(s *scene) {
+				if !s.plan.service.bindingsRetrievable {
+					s.fail("CAT-18", "GET "+catalog, "bindings_retrievable of "+s.plan.service.name+", whose credentials cannot be had in another way",
+						"no")
+				}
+			}},
 		looks("CAT-19", 15, "allow_context_updates is true or false", each("services", typed("boolean", "allow_context_updates"))),
-		looks("CAT-20", 13, "schemas are objects", each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
+		looks("CAT-20", 13, "schemas are objects",
+			each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
 		looks("CAT-21", 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB", each("plans", planSchemas)),
 		looks("CAT-23", 15, "maximum_polling_duration is in seconds", each("plans", duration)),
 		looks("CAT-24", 15, "maintenance_info has a semantic version", each("plans", planMaintenance)),
@@ -362,6 +368,14 @@ func catalogCases() []Case {
 			}
 		}},
 	}
+}
+
+func looks(id string, since int, title string, tests ...test) Case {
+	w := status(200)
+	for _, t := range tests {
+		w = w.that(t)
+	}
+	return Case{ID: id, Since: since, Title: title, steps: []step{{get(catalog), w}}}
 }
 
 func pickOf(member string) func(objects []object) []string {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -16,50 +17,62 @@ const (
 func errorCases() []Case {
 	return []Case{
 		{ID: "ERR-01", Title: "every body is a JSON object", watched: true, needs: []need{anyPlan}, story: tour},
-		{ID: "ERR-02", Title: "error and description are texts that are not empty, or absent", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-02", Title: "error and description are texts that are not empty, or absent", watched: true, needs: []need{anyPlan},
+			story: tour},
 		{ID: "ERR-02/word", Title: "error is one word", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "ERR-02/description", Title: "a refusal says why in description", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "ERR-03", Title: "the refusal of a client that cannot wait is AsyncRequired", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired)}}},
 		{ID: "ERR-03/sentence", Title: "AsyncRequired comes with the sentence of version 2.9", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired).has("description", asyncSentence)}}},
-		{ID: "ERR-04/sentence", Since: 14, Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by", given: updating,
+		{ID: "ERR-04/sentence", Since: 14, Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by",
+			given: updating,
 			steps: []step{{patch(instance+async, change(1)), refusedOr(concurrencyError, 200, 202).that(sentence(concurrencySentence))}}},
 		ifBusy("update-while-updating", "an update while one runs", updating, patch(instance+async, change(1)), 200, 202),
-		ifBusy("bind-while-updating", "a bind while the instance is being updated", updating, set(binding+async, bindBody), 201, 202).needing(bindable),
+		ifBusy("bind-while-updating", "a bind while the instance is being updated", updating, set(binding+async, bindBody), 201,
+			202).needing(bindable),
 		ifBusy("deprovision-while-updating", "a deprovision while the instance is being updated", updating, remove(instance+asyncIDs), 200, 202),
 		ifBusy("fetch-while-updating", "a fetch while the instance is being updated", updating, get(instance), 200).needing(fetchable),
-		ifBusy("update-while-provisioning", "an update while the instance is being provisioned", provisioning, patch(instance+async, change(0)), 200, 202, 404).needing(changeable),
-		ifBusy("bind-while-provisioning", "a bind while the instance is being provisioned", provisioning, set(binding+async, bindBody), 201, 202, 404).needing(bindable),
-		ifBusy("deprovision-while-provisioning", "a deprovision while the instance is being provisioned", provisioning, remove(instance+asyncIDs), 200, 202),
+		ifBusy("update-while-provisioning", "an update while the instance is being provisioned", provisioning, patch(instance+async, change(0)),
+			200, 202, 404).needing(changeable),
+		ifBusy("bind-while-provisioning", "a bind while the instance is being provisioned", provisioning, set(binding+async, bindBody), 201,
+			202, 404).needing(bindable),
+		ifBusy("deprovision-while-provisioning", "a deprovision while the instance is being provisioned", provisioning,
+			remove(instance+asyncIDs), 200, 202),
 		{ID: "ERR-06", Since: 15, Title: "the refusal of another maintenance version is MaintenanceInfoConflict", needs: []need{maintained},
 			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": "99.99.99"})), refused(maintenanceConflict)}}},
 		{ID: "ERR-07", watched: true, Title: "the refusal of a change of plan has no reserved code", given: ready, needs: []need{notUpdateable},
-			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})), status(422, 400).that(func(_ *scene, a answer) (string, string) {
-				if reserved(text(a.body, "error")) {
-					return "another error than " + text(a.body, "error"), a.String()
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})),
+				status(422, 400).that(func(_ *scene, a answer) (string, string) {
+					if reserved(text(a.body, "error")) {
+						return "another error than " + text(a.body, "error"), a.String()
+					}
+					return "", ""
+				})}}},
+		{ID: "ERR-08", Since: 14, watched: true, Title: "what is refused changes nothing", given: ready,
+			needs: []need{fetchable, free, withSibling}, story: func(s *scene) {
+				for _, q := range []request{
+					set(instance+async, provisionBody.with(freeParameter, 7)), set(instance+async, provisionBody.with("plan_id", "$otherplan")),
+					patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown", "parameters": object{probe: 8}})),
+					remove(instance + async),
+				} {
+					before := s.look(q)
+					a, ok := s.send(q)
+					if !ok || a.status < 400 {
+						return // what is not refused may change something
+					}
+					s.unchanged(a, before, s.look(q))
 				}
-				return "", ""
-			})}}},
-		{ID: "ERR-08", Since: 14, watched: true, Title: "what is refused changes nothing", given: ready, needs: []need{fetchable, free, withSibling}, story: func(s *scene) {
-			for _, q := range []request{
-				set(instance+async, provisionBody.with(freeParameter, 7)), set(instance+async, provisionBody.with("plan_id", "$otherplan")),
-				patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown", "parameters": object{probe: 8}})), remove(instance + async),
-			} {
-				before := s.look(q)
-				a, ok := s.send(q)
-				if !ok || a.status < 400 {
-					return // what is not refused may change something
-				}
-				s.unchanged(a, before, s.look(q))
-			}
-		}},
-		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something", watched: true, needs: []need{anyPlan}, story: tour},
-		{ID: "ERR-11", Since: 14, Title: "410 is for deletions and 404 for the rest, and what is busy is not 423", watched: true, needs: []need{anyPlan}, story: tour},
-		{ID: "ERR-13", Title: "no error, poll or header tells a password, and errors are short", watched: true, needs: []need{anyPlan}, story: func(s *scene) {
-			tour(s)
-			s.unchecked()
-		}},
+			}},
+		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something", watched: true,
+			needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-11", Since: 14, Title: "410 is for deletions and 404 for the rest, and what is busy is not 423", watched: true,
+			needs: []need{anyPlan}, story: tour},
+		{ID: "ERR-13", Title: "no error, poll or header tells a password, and errors are short", watched: true, needs: []need{anyPlan},
+			story: func(s *scene) {
+				tour(s)
+				s.unchecked()
+			}},
 	}
 }
 
@@ -67,7 +80,8 @@ func errorCases() []Case {
 // it takes it; if not, it says so with ConcurrencyError. The others are what it
 // may answer as well.
 func ifBusy(name, what string, g given, q request, others ...int) Case {
-	return Case{ID: "ERR-04/" + name, Title: what + " is taken, or refused with ConcurrencyError", given: g, steps: []step{{q, refusedOr(concurrencyError, others...)}}}
+	return Case{ID: "ERR-04/" + name, Title: what + " is taken, or refused with ConcurrencyError", given: g,
+		steps: []step{{q, refusedOr(concurrencyError, others...)}}}
 }
 
 // needing adds needs.
@@ -89,7 +103,9 @@ func sentence(says string) test {
 // anew asks for an instance of a fresh id.
 func anew(content any) request { return set(instance+async, content) }
 
-func inputCases() []Case {
+func inputCases() []Case { return slices.Concat(malformedCases(), oddInputCases()) }
+
+func malformedCases() []Case {
 	var out []Case
 	malformed := []struct{ rule, name, content string }{
 		{"INP-01", "brace", "{"}, {"INP-01", "text", "not json"}, {"INP-01", "empty", ""}, {"INP-01", "garbage", "{}x"},
@@ -101,7 +117,8 @@ func inputCases() []Case {
 		out = append(out,
 			Case{ID: m.rule + "/provision-" + m.name, Title: title, needs: []need{anyPlan}, steps: []step{{anew(raw(m.content)), status(400)}}},
 			Case{ID: m.rule + "/update-" + m.name, Title: title, given: ready, steps: []step{{patch(instance+async, raw(m.content)), status(400)}}},
-			Case{ID: m.rule + "/bind-" + m.name, Title: title, given: ready, needs: []need{bindable}, steps: []step{{set(binding+async, raw(m.content)), status(400)}}},
+			Case{ID: m.rule + "/bind-" + m.name, Title: title, given: ready, needs: []need{bindable},
+				steps: []step{{set(binding+async, raw(m.content)), status(400)}}},
 		)
 	}
 	wrong := []struct {
@@ -113,7 +130,8 @@ func inputCases() []Case {
 		{"parameters", []any{}, 0}, {"maintenance_info", "1.0.0", 15},
 	}
 	for _, w := range wrong {
-		out = append(out, Case{ID: "INP-03/provision-" + w.member, Since: w.since, Title: w.member + " of a wrong type is refused", needs: []need{anyPlan},
+		out = append(out, Case{ID: "INP-03/provision-" + w.member, Since: w.since, Title: w.member + " of a wrong type is refused",
+			needs: []need{anyPlan},
 			steps: []step{{anew(provisionBody.with(w.member, w.value)), status(400)}}})
 	}
 	out = append(out, Case{ID: "INP-03/provision-parameters-text", Title: "parameters that are a text are refused", needs: []need{anyPlan},
@@ -129,7 +147,8 @@ func inputCases() []Case {
 		member string
 		value  any
 	}{{"service_id", 5}, {"plan_id", []any{}}, {"parameters", []any{}}, {"bind_resource", []any{}}, {"app_guid", object{}}} {
-		out = append(out, Case{ID: "INP-03/bind-" + w.member, Title: w.member + " of a wrong type is refused", given: ready, needs: []need{bindable},
+		out = append(out, Case{ID: "INP-03/bind-" + w.member, Title: w.member + " of a wrong type is refused", given: ready,
+			needs: []need{bindable},
 			steps: []step{{set(binding+async, bindBody.with(w.member, w.value)), status(400)}}})
 	}
 	for _, member := range []string{"service_id", "plan_id"} {
@@ -137,13 +156,15 @@ func inputCases() []Case {
 			steps: []step{{anew(provisionBody.with(member, "")), status(400)}}})
 	}
 	for _, id := range []struct{ name, escaped string }{
-		{"unreserved", "$instance~._-"}, {"space", "$instance%20x"}, {"slash", "$instance%2Fx"}, {"accent", "$instance%C3%A9"}, {"question", "$instance%3Fx"}, {"percent", "$instance%25x"},
+		{"unreserved", "$instance~._-"}, {"space", "$instance%20x"}, {"slash", "$instance%2Fx"}, {"accent", "$instance%C3%A9"},
+		{"question", "$instance%3Fx"}, {"percent", "$instance%25x"},
 	} {
 		w := status(201, 202, 400)
 		if id.name == "unreserved" {
 			w = made
 		}
-		out = append(out, Case{ID: "INP-11/" + id.name, Since: 13, Title: "an id with special characters is kept apart, or refused", needs: []need{anyPlan},
+		out = append(out, Case{ID: "INP-11/" + id.name, Since: 13, Title: "an id with special characters is kept apart, or refused",
+			needs: []need{anyPlan},
 			story: func(s *scene) {
 				path := "/v2/service_instances/" + id.escaped
 				a, ok := s.send(set(path+async, provisionBody))
@@ -157,24 +178,31 @@ func inputCases() []Case {
 				s.asked(remove(instance+asyncIDs), nothingThere) // the id without its end is another
 			}})
 	}
+	return out
+}
+
+func oddInputCases() []Case {
 	long := strings.Repeat("x", 255-36)
 	deep := strings.Repeat("[", 10000) + strings.Repeat("]", 10000)
 	odd := func(id, parameters, title string) Case {
 		return Case{ID: id, Title: title, needs: []need{anyPlan}, steps: []step{{
-			anew(raw(`{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space","parameters":` + parameters + `}`)), status(400, 201, 202),
+			anew(raw(`{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space","parameters":` +
+				parameters + `}`)), status(400, 201, 202),
 		}}}
 	}
-	return append(out,
-		Case{ID: "INP-05/plan_id", Since: 12, Title: "an empty plan_id of an update is refused", given: ready,
+	return []Case{
+		{ID: "INP-05/plan_id", Since: 12, Title: "an empty plan_id of an update is refused", given: ready,
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": ""})), status(400)}}},
-		Case{ID: "INP-06/provision", Title: "unknown members of a provision are ignored", needs: []need{anyPlan},
+		{ID: "INP-06/provision", Title: "unknown members of a provision are ignored", needs: []need{anyPlan},
 			steps: []step{{anew(provisionBody.with("x-vendor", object{"y": 1}).with("context.x-vendor", true)), made}}},
-		Case{ID: "INP-06/bind", Title: "unknown members of a bind are ignored", given: ready, needs: []need{bindable},
+		{ID: "INP-06/bind", Title: "unknown members of a bind are ignored", given: ready, needs: []need{bindable},
 			steps: []step{{set(binding+async, bindBody.with("x-vendor", 1).with("bind_resource.x-vendor", "y")), made}}},
-		Case{ID: "INP-06/update", Title: "unknown members of an update are ignored", given: ready,
-			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "x-vendor": object{}, "previous_values": object{"x-vendor": 1}})), changed}}},
-		Case{ID: "INP-06/compared", Title: "unknown members do not make a request another", given: ready, story: asIdentical(provisionBody.with("x-vendor", 1))},
-		Case{ID: "INP-07", Title: "null is as good as absent", needs: []need{anyPlan},
+		{ID: "INP-06/update", Title: "unknown members of an update are ignored", given: ready,
+			steps: []step{{patch(instance+async,
+				members(object{"service_id": "$service", "x-vendor": object{}, "previous_values": object{"x-vendor": 1}})), changed}}},
+		{ID: "INP-06/compared", Title: "unknown members do not make a request another", given: ready,
+			story: asIdentical(provisionBody.with("x-vendor", 1))},
+		{ID: "INP-07", Title: "null is as good as absent", needs: []need{anyPlan},
 			story: func(s *scene) {
 				content := provisionBody.with("maintenance_info", nil)
 				if len(s.plan.parameters) == 0 {
@@ -182,33 +210,36 @@ func inputCases() []Case {
 				}
 				s.asked(anew(content), made)
 			}},
-		Case{ID: "INP-08", Title: "a member that stands twice does no harm", needs: []need{anyPlan},
-			steps: []step{{anew(raw(`{"service_id":"$service","service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space"}`)), status(201, 202, 400)}}},
-		Case{ID: "INP-09/false", Title: "accepts_incomplete=false permits nothing", needs: []need{asyncOnly},
+		{ID: "INP-08", Title: "a member that stands twice does no harm", needs: []need{anyPlan},
+			steps: []step{{anew(raw(`{"service_id":"$service","service_id":"$service","plan_id":"$plan",
+				"organization_guid":"$organization","space_guid":"$space"}`)), status(201, 202, 400)}}},
+		{ID: "INP-09/false", Title: "accepts_incomplete=false permits nothing", needs: []need{asyncOnly},
 			steps: []step{{set(instance+"?accepts_incomplete=false", provisionBody), refused(asyncRequired)}}},
-		Case{ID: "INP-09/banana", Title: "accepts_incomplete=banana is refused", needs: []need{asyncOnly},
+		{ID: "INP-09/banana", Title: "accepts_incomplete=banana is refused", needs: []need{asyncOnly},
 			steps: []step{{set(instance+"?accepts_incomplete=banana", provisionBody), status(400, 422)}}},
-		Case{ID: "INP-10", Title: "accepts_incomplete in the body is honoured or ignored", needs: []need{asyncOnly},
+		{ID: "INP-10", Title: "accepts_incomplete in the body is honoured or ignored", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody.with("accepts_incomplete", true)), status(202, 422)}}},
-		Case{ID: "INP-12", Title: "an empty instance id is not served", needs: []need{anyPlan},
+		{ID: "INP-12", Title: "an empty instance id is not served", needs: []need{anyPlan},
 			steps: []step{{set("/v2/service_instances/", provisionBody), status(404, 405, 400)}}},
-		Case{ID: "INP-13", Title: "an id of 255 characters is accepted", needs: []need{anyPlan},
+		{ID: "INP-13", Title: "an id of 255 characters is accepted", needs: []need{anyPlan},
 			steps: []step{{set("/v2/service_instances/"+long+"$instance"+async, provisionBody), made}}},
-		Case{ID: "INP-14", Title: "a body of 1 MiB is refused", needs: []need{anyPlan},
+		{ID: "INP-14", Title: "a body of 1 MiB is refused", needs: []need{anyPlan},
 			steps: []step{{anew(provisionBody.with("x", strings.Repeat("a", 1<<20))), status(413, 400)}}},
 		odd("INP-15/nesting", `{"x":`+deep+`}`, "parameters that are nested 10000 times do no harm"),
 		odd("INP-15/number", `{"x":1e400}`, "a number beyond every float does no harm"),
 		odd("INP-15/integer", `{"x":123456789012345678901234567890}`, "an integer of 30 digits does no harm"),
-		Case{ID: "INP-16/post-catalog", Title: "POST of the catalog is refused", steps: []step{{request{method: "POST", path: catalog, content: object{}}, status(405, 404)}}},
-		Case{ID: "INP-16/post-instance", Title: "POST of an instance is refused", needs: []need{anyPlan},
+		{ID: "INP-16/post-catalog", Title: "POST of the catalog is refused",
+			steps: []step{{request{method: "POST", path: catalog, content: object{}}, status(405, 404)}}},
+		{ID: "INP-16/post-instance", Title: "POST of an instance is refused", needs: []need{anyPlan},
 			steps: []step{{request{method: "POST", path: instance, content: provisionBody}, status(405, 404)}}},
-		Case{ID: "INP-16/path", Title: "an unknown path is 404", steps: []step{{get("/v2/nothing-here"), status(404)}}},
-		Case{ID: "INP-18", Title: "unknown query parameters are ignored", needs: []need{anyPlan}, steps: []step{{remove(instance + asyncIDs + "&force=true&foo=bar"), status(410)}}},
-		Case{ID: "INP-19", Title: "nothing under /v2 is answered with a redirect", watched: true,
+		{ID: "INP-16/path", Title: "an unknown path is 404", steps: []step{{get("/v2/nothing-here"), status(404)}}},
+		{ID: "INP-18", Title: "unknown query parameters are ignored", needs: []need{anyPlan},
+			steps: []step{{remove(instance + asyncIDs + "&force=true&foo=bar"), status(410)}}},
+		{ID: "INP-19", Title: "nothing under /v2 is answered with a redirect", watched: true,
 			steps: []step{{get(catalog + "/"), status(404, 200)}, {get("/v2//catalog"), status(404, 200)}}},
-		Case{ID: "INP-20", Title: "the body of a DELETE is ignored", given: ready,
+		{ID: "INP-20", Title: "the body of a DELETE is ignored", given: ready,
 			steps: []step{{request{method: "DELETE", path: instance + asyncIDs, content: object{"x": 1}}, removed}}},
-	)
+	}
 }
 
 // asIdentical wants a request for a ready instance to be answered as the

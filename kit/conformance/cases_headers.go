@@ -44,7 +44,8 @@ func versionCases() []Case {
 		if minor > OldestMinor {
 			id = fmt.Sprintf("HDR-02/2.%d", minor)
 		}
-		out = append(out, Case{ID: id, Since: minor, Title: fmt.Sprintf("version 2.%d is served, if an older one is", minor), story: func(s *scene) { served(s, minor) }})
+		out = append(out, Case{ID: id, Since: minor, Title: fmt.Sprintf("version 2.%d is served, if an older one is", minor),
+			story: func(s *scene) { served(s, minor) }})
 	}
 	speaking := func(id, version string, title string, w want) Case {
 		return Case{ID: id, Title: title, steps: []step{{get(catalog).with(versionHeader, version), w}}}
@@ -69,16 +70,18 @@ func versionCases() []Case {
 		}})
 	}
 	for _, route := range routes {
-		out = append(out, Case{ID: "HDR-09/" + route.name, Title: "a version that is refused is refused on every route", needs: []need{anyPlan}, story: func(s *scene) {
-			if a, ok := s.send(get(catalog).with(versionHeader, "3.0")); ok && !s.refused(a, "refuse version 3.0", 200) {
-				s.asked(route.ask.with(versionHeader, "3.0"), status(412))
-			}
-		}})
+		out = append(out, Case{ID: "HDR-09/" + route.name, Title: "a version that is refused is refused on every route", needs: []need{anyPlan},
+			story: func(s *scene) {
+				if a, ok := s.send(get(catalog).with(versionHeader, "3.0")); ok && !s.refused(a, "refuse version 3.0", 200) {
+					s.asked(route.ask.with(versionHeader, "3.0"), status(412))
+				}
+			}})
 	}
 	return append(out,
 		Case{ID: "HDR-07/body", Title: "the version is checked before the body", needs: []need{anyPlan},
 			steps: []step{{set(instance, raw("{")).with(versionHeader, "3.0"), status(412)}}},
-		Case{ID: "HDR-10", Title: "a binding is never answered 202 before version 2.14", watched: true, given: ready, needs: []need{bindable}, speaks: 13,
+		Case{ID: "HDR-10", Title: "a binding is never answered 202 before version 2.14", watched: true, given: ready, needs: []need{bindable},
+			speaks: 13,
 			story: func(s *scene) {
 				a, ok := s.send(set(binding+async, bindBody).as(13))
 				if ok && s.checked(a, status(201, 422)) && a.status == 201 {
@@ -170,13 +173,19 @@ func identityCases() []Case {
 			steps: []step{{set(instance+async, provisionBody).with(header, value), w}}}
 	}
 	return []Case{
-		with("OID-01/cloudfoundry", identityHeader, identityOf("cloudfoundry", `{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`), 13, "an originating identity of Cloud Foundry is accepted", made),
-		with("OID-01/kubernetes", identityHeader, identityOf("kubernetes", `{"username":"duke","uid":"c2dde242","groups":["admin"],"extra":{"k":["v"]}}`), 13, "an originating identity of Kubernetes is accepted", made),
-		with("OID-05", identityHeader, identityOf("kubernetes", `{"username":"duke"}`), 13, "an identity of another platform than the context's is accepted", made),
+		with("OID-01/cloudfoundry", identityHeader, identityOf("cloudfoundry", `{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`), 13,
+			"an originating identity of Cloud Foundry is accepted", made),
+		with("OID-01/kubernetes", identityHeader,
+			identityOf("kubernetes", `{"username":"duke","uid":"c2dde242","groups":["admin"],"extra":{"k":["v"]}}`), 13,
+			"an originating identity of Kubernetes is accepted", made),
+		with("OID-05", identityHeader, identityOf("kubernetes", `{"username":"duke"}`), 13,
+			"an identity of another platform than the context's is accepted", made),
 		with("OID-03/space", identityHeader, "cloudfoundry", 13, "an identity without a value does no harm", status(201, 202, 400)),
 		with("OID-03/base64", identityHeader, "cloudfoundry %%%", 13, "an identity that is not base64 does no harm", status(201, 202, 400)),
-		with("OID-03/object", identityHeader, identityOf("cloudfoundry", "[1]"), 13, "an identity that is no object does no harm", status(201, 202, 400)),
-		{ID: "OID-04", Since: 13, Title: "a deletion needs no originating identity", given: ready, steps: []step{{remove(instance + asyncIDs), removed}}},
+		with("OID-03/object", identityHeader, identityOf("cloudfoundry", "[1]"), 13, "an identity that is no object does no harm",
+			status(201, 202, 400)),
+		{ID: "OID-04", Since: 13, Title: "a deletion needs no originating identity", given: ready,
+			steps: []step{{remove(instance + asyncIDs), removed}}},
 		{ID: "RID-01", Since: 15, Title: "the request identity comes back with every answer", watched: true, needs: []need{anyPlan}, story: tour},
 		{ID: "RID-03", Since: 15, Title: "no request identity is made up", watched: true,
 			steps: []step{{get(catalog).with(requestHeader, ""), anything}, {get(instance).with(requestHeader, ""), anything}}},
@@ -191,7 +200,8 @@ func identityCases() []Case {
 		{ID: "MISC-04", Since: 14, Title: "every answer is application/json", watched: true, needs: []need{anyPlan}, story: tour},
 		with("MISC-05/charset", "Content-Type", "application/json; charset=utf-8", 0, "a charset in the content type does not matter", made),
 		with("MISC-05/none", "Content-Type", "", 0, "a request without a content type is processed, or refused with 400", status(201, 202, 400)),
-		with("MISC-06", "Content-Type", "application/x-www-form-urlencoded", 0, "curl's default content type is processed, or refused with 400", status(201, 202, 400)),
+		with("MISC-06", "Content-Type", "application/x-www-form-urlencoded", 0, "curl's default content type is processed, or refused with 400",
+			status(201, 202, 400)),
 		{ID: "MISC-07", Title: "XML is refused with 400", needs: []need{anyPlan},
 			steps: []step{{anew(raw("<instance/>")).with("Content-Type", "text/xml"), status(400)}}},
 	}

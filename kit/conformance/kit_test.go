@@ -172,12 +172,14 @@ func TestABrokerThatMakesNothing(t *testing.T) {
 		broker.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")})
+	result, err := conformance.Run(context.Background(), targetOf(server),
+		conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if result.Conforms() || result.Count(conformance.Blocked) == 0 || result.Count(conformance.Passed) == 0 {
-		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed), result.Count(conformance.Blocked))
+		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed),
+			result.Count(conformance.Blocked))
 	}
 }
 
@@ -328,16 +330,19 @@ func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 
 // Whatever a broker answers, the kit comes to an end, and does not pass it.
 func TestBrokersThatAnswerAnything(t *testing.T) {
-	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,"instances_retrievable":true,"bindings_retrievable":true,
-		"plans":[{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"},"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],"properties":{"a":{"type":"string","minLength":3}}}}}}},
+	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,
+		"instances_retrievable":true,"bindings_retrievable":true,
+		"plans":[{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"},
+		"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],"properties":{"a":{"type":"string","minLength":3}}}}}}},
 		{"id":"q","name":"q","description":"d"}]}]}`
 	for name, c := range map[string]struct {
 		catalog, rest string
 		status        int
 	}{
-		"EmptyCatalog":     {`{}`, `{}`, 200},
-		"NullServices":     {`{"services":null}`, `null`, 200},
-		"WildCatalog":      {`{"services":[null,1,{"id":5,"plans":[{},null,"x"]},{"id":"s","name":"s","plans":{"id":"p"},"requires":"x","tags":[1,{}],"metadata":[]}]}`, `{}`, 200},
+		"EmptyCatalog": {`{}`, `{}`, 200},
+		"NullServices": {`{"services":null}`, `null`, 200},
+		"WildCatalog": {`{"services":[null,1,{"id":5,"plans":[{},null,"x"]},
+			{"id":"s","name":"s","plans":{"id":"p"},"requires":"x","tags":[1,{}],"metadata":[]}]}`, `{}`, 200},
 		"OnlyOK":           {oneService, `{}`, 200},
 		"OnlyCreated":      {oneService, `{"credentials":{"uri":5,"list":[null,"a long enough secret"]}}`, 201},
 		"OnlyAccepted":     {oneService, `{"operation":{"x":1}}`, 202},
@@ -367,7 +372,8 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 			defer server.Close()
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			result, err := conformance.Run(ctx, targetOf(server), conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond})
+			result, err := conformance.Run(ctx, targetOf(server),
+				conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,8 +108,9 @@ func (k *Knowledge) results(r *runner) []Result {
 		if p.trouble == "" || r.Known != nil {
 			continue
 		}
-		result := Result{ID: "PLAN/" + p.String(), Section: "plans", Title: "the plan can be provisioned, bound and deleted", Level: Must, Since: OldestMinor,
-			Plan: p.String(), Outcome: Blocked, Reason: r.secrets.hide(p.trouble)}
+		result := Result{ID: "PLAN/" + p.String(), Section: "plans", Title: "the plan can be provisioned, bound and deleted", Level: Must,
+			Since: OldestMinor,
+			Plan:  p.String(), Outcome: Blocked, Reason: r.secrets.hide(p.trouble)}
 		if p.refusal {
 			result.Outcome = NotApplicable
 		}

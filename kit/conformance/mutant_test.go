@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,14 +166,13 @@ func volume(change func(mount map[string]any)) func(*reply) {
 const html = "<html><body>Something went wrong</body></html>"
 
 func mutants() []mutant {
-	anew := func(method string, status ...int) match { return on(method, instancePath, status...) }
-	bind := func(status ...int) match { return on("PUT", bindingPath, status...) }
-	unbind := func(status ...int) match { return on("DELETE", bindingPath, status...) }
-	poll := func(status ...int) match { return on("GET", pollPath, status...) }
-	catalog := on("GET", catalogPath, 200)
+	return slices.Concat(mutantsOfAll(), mutantsOfCatalog(), mutantsOfRequests())
+}
+
+func mutantsOfAll() []mutant {
 	return []mutant{
-		{name: "UnknownMinorRefused", found: "HDR-03/2.99", on: catalog.and(speaks("2.99")), breaks: answers(412)},
-		{name: "VersionIsAFraction", found: "HDR-02/2.10", on: catalog.and(speaks("2.10")), breaks: answers(412)},
+		{name: "UnknownMinorRefused", found: "HDR-03/2.99", on: ofCatalog.and(speaks("2.99")), breaks: answers(412)},
+		{name: "VersionIsAFraction", found: "HDR-02/2.10", on: ofCatalog.and(speaks("2.10")), breaks: answers(412)},
 		{name: "VersionNotChecked", found: "HDR-04/3.0", on: match{status: []int{412}}, breaks: both(answers(200), sends(`{"services":[]}`))},
 		{name: "CapitalDescription", found: "ERR-02/description", on: match{status: []int{412}}, breaks: func(r *reply) {
 			r.says("Description", r.body["description"])
@@ -181,7 +181,9 @@ func mutants() []mutant {
 		{name: "VersionNotCheckedOnPolls", found: "HDR-09/instance-last-operation", on: on("GET", pollPath, 412), breaks: answers(404)},
 		{name: "Forbidden", found: "AUTH-01/catalog", on: match{status: []int{401}}, breaks: answers(403)},
 		{name: "NoCredentialsForCatalog", found: "AUTH-01/catalog", on: on("GET", catalogPath, 401), breaks: answers(200)},
-		{name: "BadCredentialsAreBadRequests", found: "AUTH-03/text", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }), breaks: answers(400)},
+		{name: "BadCredentialsAreBadRequests", found: "AUTH-03/text",
+			on:     on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }),
+			breaks: answers(400)},
 		{name: "WrongPasswordTold", found: "AUTH-02/alike", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
 			user, _, _ := q.BasicAuth()
 			return user == username
@@ -202,18 +204,22 @@ func mutants() []mutant {
 			}
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "RequestIdentityNotOnErrors", found: "RID-01", on: match{status: []int{400, 401, 404, 409, 410, 412, 422}}, breaks: unheaded("X-Broker-API-Request-Identity")},
-		{name: "RequestIdentityMadeUp", found: "RID-03", on: match{where: func(q *http.Request, _ *reply) bool { return q.Header.Get("X-Broker-API-Request-Identity") == "" }}, breaks: heads("X-Broker-API-Request-Identity", "made-up")},
+		{name: "RequestIdentityNotOnErrors", found: "RID-01", on: match{status: []int{400, 401, 404, 409, 410, 412, 422}},
+			breaks: unheaded("X-Broker-API-Request-Identity")},
+		{name: "RequestIdentityMadeUp", found: "RID-03",
+			on:     match{where: func(q *http.Request, _ *reply) bool { return q.Header.Get("X-Broker-API-Request-Identity") == "" }},
+			breaks: heads("X-Broker-API-Request-Identity", "made-up")},
 		{name: "PlainTextErrors", found: "MISC-04", on: match{status: []int{404}}, breaks: heads("Content-Type", "text/plain; charset=utf-8")},
 		{name: "HTMLErrors", found: "ERR-01", on: match{status: []int{404}}, breaks: sends(html)},
 		{name: "EmptyBody", found: "ERR-01", on: anew("DELETE", 410), breaks: sends("")},
 		{name: "ArrayBody", found: "ERR-01", on: match{status: []int{401}}, breaks: sends("[]")},
 		{name: "ErrorOfTwoWords", found: "ERR-02/word", on: match{status: []int{400}}, breaks: says("error", "Bad Request")},
-		{name: "DescriptionOfObjects", found: "ERR-02", on: match{status: []int{404}}, breaks: says("description", map[string]any{"text": "not there"})},
+		{name: "DescriptionOfObjects", found: "ERR-02", on: match{status: []int{404}},
+			breaks: says("description", map[string]any{"text": "not there"})},
 		{name: "Locked", found: "ERR-11", on: anew("PUT", 409), breaks: answers(423)},
 		{name: "GoneIsFetched", found: "ERR-11", on: anew("GET", 404), breaks: answers(410)},
 		{name: "ConcurrencyWithoutCode", found: "ERR-04/update-while-updating", on: anew("PATCH", 422), breaks: lacks("error")},
-		{name: "BusyBindConflicts", found: "ERR-04/bind-while-updating", on: bind(422), breaks: answers(409)},
+		{name: "BusyBindConflicts", found: "ERR-04/bind-while-updating", on: toBind(422), breaks: answers(409)},
 		{name: "BusyFetchIsNotFound", found: "ERR-04/fetch-while-updating", on: anew("GET", 422), breaks: answers(404)},
 		{name: "BusyDeletionIsLocked", found: "ERR-04/deprovision-while-updating", on: anew("DELETE", 422), breaks: answers(423)},
 		{name: "EmptyReason", found: "ERR-02", on: match{status: []int{400}}, breaks: says("description", "")},
@@ -223,7 +229,7 @@ func mutants() []mutant {
 			r.URL.Path = strings.ToLower(r.URL.Path)
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "OnlyTheLastOperation", found: "LOP-06", on: poll(200), breaks: func() func(*reply) {
+		{name: "OnlyTheLastOperation", found: "LOP-06", on: toPoll(200), breaks: func() func(*reply) {
 			var n atomic.Int64
 			return func(r *reply) {
 				if r.body["state"] == "succeeded" && n.Add(1) > 1 {
@@ -231,15 +237,22 @@ func mutants() []mutant {
 				}
 			}
 		}()},
-		{name: "BusyBindIsNotFound", found: "CONC-01", on: bind(422), breaks: answers(404)},
+		{name: "BusyBindIsNotFound", found: "CONC-01", on: toBind(422), breaks: answers(404)},
 		{name: "ComesBack", found: "CONC-09", on: anew("DELETE", 410), breaks: answers(200)},
-		{name: "NoContentPoll", found: "LOP-04", on: poll(200), breaks: answers(201)},
+		{name: "NoContentPoll", found: "LOP-04", on: toPoll(200), breaks: answers(201)},
 		{name: "DeletionIsCreating", found: "FAC-19", on: on("GET", operationPath, 202), breaks: func(r *reply) {
 			r.body["status"].(map[string]any)["state"] = "Creating"
 		}},
-		{name: "RedirectToNothing", found: "FAC-07", on: on("GET", operationPath, 302), breaks: heads("Location", "/v2/service_instances/none/service_bindings/none")},
+	}
+}
+
+func mutantsOfCatalog() []mutant {
+	return []mutant{
+		{name: "RedirectToNothing", found: "FAC-07", on: on("GET", operationPath, 302),
+			breaks: heads("Location", "/v2/service_instances/none/service_bindings/none")},
 		{name: "FlagsEverywhere", found: "ERR-10", on: match{status: []int{409}}, breaks: says("instance_usable", false)},
-		{name: "PasswordEchoed", found: "ERR-13", on: match{status: []int{404}}, breaks: says("description", "not found for "+username+":"+password)},
+		{name: "PasswordEchoed", found: "ERR-13", on: match{status: []int{404}},
+			breaks: says("description", "not found for "+username+":"+password)},
 		{name: "InternalErrors", found: "ORB-07", on: match{status: []int{400}}, breaks: answers(500)},
 		{name: "UnparsableIsUnprocessable", found: "INP-01/provision-brace", on: anew("PUT", 400), breaks: answers(422)},
 		{name: "BadTypesAreInternal", found: "INP-03/provision-service_id", on: anew("PUT", 400), breaks: answers(500)},
@@ -248,28 +261,32 @@ func mutants() []mutant {
 			broker.ServeHTTP(w, r)
 		}},
 		{name: "Redirects", found: "INP-19", on: match{status: []int{404}}, breaks: both(answers(301), heads("Location", "/v2/catalog"))},
-		{name: "NoServices", found: "CAT-01", on: catalog, breaks: says("services", nil)},
-		{name: "BindableMissing", found: "CAT-02/bindable", on: catalog, breaks: services(func(s map[string]any) { delete(s, "bindable") })},
-		{name: "PlanWithoutDescription", found: "CAT-03", on: catalog, breaks: plans(setting("description", ""))},
-		{name: "PlanIDsTwice", found: "CAT-04/plan-ids", on: catalog, breaks: plans(setting("id", "one"))},
-		{name: "SpacesInNames", found: "CAT-05", on: catalog, breaks: plans(setting("name", "a plan"))},
-		{name: "IDsChange", found: "CAT-07", on: catalog, breaks: func() func(*reply) {
+		{name: "NoServices", found: "CAT-01", on: ofCatalog, breaks: says("services", nil)},
+		{name: "BindableMissing", found: "CAT-02/bindable", on: ofCatalog, breaks: services(func(s map[string]any) { delete(s, "bindable") })},
+		{name: "PlanWithoutDescription", found: "CAT-03", on: ofCatalog, breaks: plans(setting("description", ""))},
+		{name: "PlanIDsTwice", found: "CAT-04/plan-ids", on: ofCatalog, breaks: plans(setting("id", "one"))},
+		{name: "SpacesInNames", found: "CAT-05", on: ofCatalog, breaks: plans(setting("name", "a plan"))},
+		{name: "IDsChange", found: "CAT-07", on: ofCatalog, breaks: func() func(*reply) {
 			var n atomic.Int64
 			return services(func(s map[string]any) { s["id"] = fmt.Sprint(n.Add(1)) })
 		}()},
-		{name: "UnknownPermission", found: "CAT-09", on: catalog, breaks: services(setting("requires", []any{"everything"}))},
-		{name: "FreeAsText", found: "CAT-16", on: catalog, breaks: plans(setting("free", "true"))},
-		{name: "SchemaOfNoDraft", found: "CAT-21", on: catalog, breaks: plans(setting("schemas", map[string]any{"service_instance": map[string]any{"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))},
-		{name: "MaintenanceNotSemantic", found: "CAT-24", on: catalog, breaks: plans(setting("maintenance_info", map[string]any{"version": "v2"}))},
-		{name: "RotatableForAll", found: "CAT-25/old", on: catalog, breaks: plans(setting("binding_rotatable", true))},
-		{name: "NullTags", found: "CAT-27", on: catalog, breaks: services(setting("tags", nil))},
+		{name: "UnknownPermission", found: "CAT-09", on: ofCatalog, breaks: services(setting("requires", []any{"everything"}))},
+		{name: "FreeAsText", found: "CAT-16", on: ofCatalog, breaks: plans(setting("free", "true"))},
+		{name: "SchemaOfNoDraft", found: "CAT-21", on: ofCatalog,
+			breaks: plans(setting("schemas",
+				map[string]any{"service_instance": map[string]any{"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))},
+		{name: "MaintenanceNotSemantic", found: "CAT-24", on: ofCatalog,
+			breaks: plans(setting("maintenance_info", map[string]any{"version": "v2"}))},
+		{name: "RotatableForAll", found: "CAT-25/old", on: ofCatalog, breaks: plans(setting("binding_rotatable", true))},
+		{name: "NullTags", found: "CAT-27", on: ofCatalog, breaks: services(setting("tags", nil))},
 
 		{name: "CreatedIs200", found: "PROV-01", on: anew("PUT", 201), breaks: answers(200)},
 		{name: "AcceptedIs201", found: "PROV-02", on: anew("PUT", 202), breaks: answers(201)},
 		{name: "NoOperation", found: "PROV-02/operation", on: anew("PUT", 202), breaks: lacks("operation")},
 		{name: "AsyncRequiredIs400", found: "PROV-03", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: answers(400)},
 		{name: "AsyncRequiredWithoutCode", found: "ERR-03", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: lacks("error")},
-		{name: "AsyncRequiredInOtherWords", found: "ERR-03/sentence", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: says("description", "Wait.")},
+		{name: "AsyncRequiredInOtherWords", found: "ERR-03/sentence", on: anew("PUT", 422).and(code("AsyncRequired")),
+			breaks: says("description", "Wait.")},
 		{name: "AcceptedWithoutPermission", found: "PROV-06", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPut {
 				r.URL.RawQuery = "accepts_incomplete=true"
@@ -294,9 +311,15 @@ func mutants() []mutant {
 		{name: "OperationChanges", found: "PROV-10/operation", on: anew("PUT", 202), breaks: ever("operation")},
 		{name: "OperationIsANumber", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", 5)},
 		{name: "OperationTooLong", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", strings.Repeat("x", 10_001))},
+	}
+}
+
+func mutantsOfRequests() []mutant {
+	return []mutant{
 		{name: "ForeignPlanTaken", found: "PROV-14/foreign", on: anew("PUT", 400), breaks: answers(201)},
 		{name: "MissingPlaceTaken", found: "PROV-15/space", on: anew("PUT", 400), breaks: answers(201)},
-		{name: "MaintenanceWithoutCode", found: "PROV-20/other", on: anew("PUT", 422).and(code("MaintenanceInfoConflict")), breaks: lacks("error")},
+		{name: "MaintenanceWithoutCode", found: "PROV-20/other", on: anew("PUT", 422).and(code("MaintenanceInfoConflict")),
+			breaks: lacks("error")},
 		{name: "MaintenanceIgnored", found: "UPD-17/other", on: anew("PATCH", 422).and(code("MaintenanceInfoConflict")), breaks: answers(200)},
 		{name: "LateDashboard", found: "PROV-24", on: anew("PUT", 200), breaks: says("dashboard_url", "https://dashboard.example.com")},
 
@@ -312,14 +335,14 @@ func mutants() []mutant {
 		{name: "ConcurrencyIsConflict", found: "UPD-22", on: anew("PATCH", 422).and(code("ConcurrencyError")), breaks: answers(409)},
 		{name: "FailedUpdateApplied", found: "UPD-23", on: anew("GET", 200), breaks: ever("plan_id")},
 
-		{name: "Underscore", found: "LOP-01", on: poll(200).and(state("in progress")), breaks: says("state", "in_progress")},
-		{name: "StateOfItsOwn", found: "LOP-01/state", on: poll(200), breaks: says("state", "ready")},
-		{name: "RunningIs202", found: "LOP-01/update", on: poll(200).and(state("in progress")), breaks: answers(202)},
-		{name: "FailureIs400", found: "LOP-03", on: poll(200).and(state("failed")), breaks: answers(400)},
-		{name: "RetryAfterSoon", found: "LOP-05", on: poll(200), breaks: heads("Retry-After", "soon")},
-		{name: "UnknownOperationIs410", found: "LOP-09", on: poll(404), breaks: answers(410)},
-		{name: "EmptyDescription", found: "LOP-21", on: poll(200), breaks: says("description", "")},
-		{name: "NeverEnds", found: "LOP-02", on: poll(200), breaks: func() func(*reply) {
+		{name: "Underscore", found: "LOP-01", on: toPoll(200).and(state("in progress")), breaks: says("state", "in_progress")},
+		{name: "StateOfItsOwn", found: "LOP-01/state", on: toPoll(200), breaks: says("state", "ready")},
+		{name: "RunningIs202", found: "LOP-01/update", on: toPoll(200).and(state("in progress")), breaks: answers(202)},
+		{name: "FailureIs400", found: "LOP-03", on: toPoll(200).and(state("failed")), breaks: answers(400)},
+		{name: "RetryAfterSoon", found: "LOP-05", on: toPoll(200), breaks: heads("Retry-After", "soon")},
+		{name: "UnknownOperationIs410", found: "LOP-09", on: toPoll(404), breaks: answers(410)},
+		{name: "EmptyDescription", found: "LOP-21", on: toPoll(200), breaks: says("description", "")},
+		{name: "NeverEnds", found: "LOP-02", on: toPoll(200), breaks: func() func(*reply) {
 			var ended atomic.Bool
 			return func(r *reply) {
 				if r.body["state"] == "succeeded" && !ended.CompareAndSwap(false, true) {
@@ -328,41 +351,48 @@ func mutants() []mutant {
 			}
 		}()},
 
-		{name: "BoundIs200", found: "BIND-01", on: bind(201), breaks: answers(200)},
-		{name: "CredentialsAreText", found: "BIND-01/2.9", on: bind(201), breaks: says("credentials", "user:pass")},
-		{name: "CredentialsChange", found: "BIND-02/credentials", on: bind(200), breaks: func(r *reply) { r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"}) }},
-		{name: "CredentialsOnce", found: "BIND-02/twice", on: bind(200), breaks: lacks("credentials")},
-		{name: "BindConflictIs200", found: "BIND-03/app", on: bind(409), breaks: answers(200)},
-		{name: "UnknownPlanBound", found: "BIND-05/plan", on: bind(400), breaks: answers(201)},
-		{name: "RequiresAppIs400", found: "BIND-10", on: bind(422), breaks: answers(400)},
-		{name: "NotBindableBound", found: "BIND-13", on: bind(400), breaks: answers(201)},
-		{name: "SharedCredentials", found: "BIND-16", on: bind(201), breaks: sharing()},
-		{name: "BindWhileUpdating", found: "BIND-17/updating", on: bind(422), breaks: lacks("error")},
-		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: bind(422), breaks: both(answers(202), says("operation", "bind"))},
-		{name: "OldClientsWait", found: "HDR-10", on: bind(201), breaks: answers(202)},
-		{name: "CredentialsTooEarly", found: "BIND-21", on: bind(202), breaks: says("credentials", map[string]any{"password": "not-yet-valid"})},
-		{name: "BindTokenChanges", found: "BIND-23", on: bind(202), breaks: ever("operation")},
+		{name: "BoundIs200", found: "BIND-01", on: toBind(201), breaks: answers(200)},
+		{name: "CredentialsAreText", found: "BIND-01/2.9", on: toBind(201), breaks: says("credentials", "user:pass")},
+		{name: "CredentialsChange", found: "BIND-02/credentials", on: toBind(200), breaks: func(r *reply) {
+			r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"})
+		}},
+		{name: "CredentialsOnce", found: "BIND-02/twice", on: toBind(200), breaks: lacks("credentials")},
+		{name: "BindConflictIs200", found: "BIND-03/app", on: toBind(409), breaks: answers(200)},
+		{name: "UnknownPlanBound", found: "BIND-05/plan", on: toBind(400), breaks: answers(201)},
+		{name: "RequiresAppIs400", found: "BIND-10", on: toBind(422), breaks: answers(400)},
+		{name: "NotBindableBound", found: "BIND-13", on: toBind(400), breaks: answers(201)},
+		{name: "SharedCredentials", found: "BIND-16", on: toBind(201), breaks: sharing()},
+		{name: "BindWhileUpdating", found: "BIND-17/updating", on: toBind(422), breaks: lacks("error")},
+		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: toBind(422), breaks: both(answers(202), says("operation", "bind"))},
+		{name: "OldClientsWait", found: "HDR-10", on: toBind(201), breaks: answers(202)},
+		{name: "CredentialsTooEarly", found: "BIND-21", on: toBind(202),
+			breaks: says("credentials", map[string]any{"password": "not-yet-valid"})},
+		{name: "BindTokenChanges", found: "BIND-23", on: toBind(202), breaks: ever("operation")},
 		{name: "AsyncWithoutCredentials", found: "BIND-25", on: on("GET", bindingPath, 200), breaks: lacks("credentials")},
-		{name: "PortsAreNumbers", found: "BIND-26", on: bind(201), breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
-		{name: "TimeWithoutFraction", found: "BIND-27", on: bind(201), breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
-		{name: "DrainNotRequired", found: "BIND-30", on: bind(201), breaks: says("syslog_drain_url", "syslog://logs.example.com")},
-		{name: "NoDrain", found: "BIND-31", on: bind(201), breaks: lacks("syslog_drain_url")},
-		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: bind(201), breaks: says("syslog_drain_url", "http://logs.example.com")},
-		{name: "RouteOverHTTP", found: "BIND-32", on: bind(201), breaks: says("route_service_url", "http://route.example.com")},
-		{name: "VolumeWithoutType", found: "BIND-34", on: bind(201), breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
-		{name: "VolumeConfigIsAnObject", found: "BIND-35", on: bind(201), breaks: volume(func(m map[string]any) {
+		{name: "PortsAreNumbers", found: "BIND-26", on: toBind(201),
+			breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
+		{name: "TimeWithoutFraction", found: "BIND-27", on: toBind(201),
+			breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
+		{name: "DrainNotRequired", found: "BIND-30", on: toBind(201), breaks: says("syslog_drain_url", "syslog://logs.example.com")},
+		{name: "NoDrain", found: "BIND-31", on: toBind(201), breaks: lacks("syslog_drain_url")},
+		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: toBind(201), breaks: says("syslog_drain_url", "http://logs.example.com")},
+		{name: "RouteOverHTTP", found: "BIND-32", on: toBind(201), breaks: says("route_service_url", "http://route.example.com")},
+		{name: "VolumeWithoutType", found: "BIND-34", on: toBind(201), breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
+		{name: "VolumeConfigIsAnObject", found: "BIND-35", on: toBind(201), breaks: volume(func(m map[string]any) {
 			m["private"].(map[string]any)["config"] = map[string]any{}
 		})},
-		{name: "VolumeFormForgotten", found: "BIND-35/again", on: bind(200), breaks: volume(func(m map[string]any) { delete(m, "private") })},
+		{name: "VolumeFormForgotten", found: "BIND-35/again", on: toBind(200), breaks: volume(func(m map[string]any) { delete(m, "private") })},
 		{name: "UnknownBindingIs410", found: "GETB-02/unknown", on: on("GET", bindingPath, 404), breaks: answers(410)},
-		{name: "FetchedDiffers", found: "GETB-04", on: on("GET", bindingPath, 200), breaks: says("credentials", map[string]any{"password": "another-password"})},
-		{name: "CredentialsInPoll", found: "LOB-07", on: on("GET", bindPollPath, 200), breaks: says("credentials", map[string]any{"password": "in-the-wrong-place"})},
-		{name: "UnboundIs204", found: "UNB-01", on: unbind(200), breaks: both(answers(204), sends(""))},
-		{name: "UnboundIs202", found: "UNB-01/2.9", on: unbind(200), breaks: answers(202)},
-		{name: "UnknownUnboundIs404", found: "UNB-02/unknown", on: unbind(410), breaks: answers(404)},
+		{name: "FetchedDiffers", found: "GETB-04", on: on("GET", bindingPath, 200),
+			breaks: says("credentials", map[string]any{"password": "another-password"})},
+		{name: "CredentialsInPoll", found: "LOB-07", on: on("GET", bindPollPath, 200),
+			breaks: says("credentials", map[string]any{"password": "in-the-wrong-place"})},
+		{name: "UnboundIs204", found: "UNB-01", on: toUnbind(200), breaks: both(answers(204), sends(""))},
+		{name: "UnboundIs202", found: "UNB-01/2.9", on: toUnbind(200), breaks: answers(202)},
+		{name: "UnknownUnboundIs404", found: "UNB-02/unknown", on: toUnbind(410), breaks: answers(404)},
 		{name: "NotUnbound", found: "GETB-02/unbound", serve: never("DELETE", bindingPath, "{}")},
-		{name: "UnboundWithoutPlan", found: "UNB-04/plan_id", on: unbind(400), breaks: answers(200)},
-		{name: "UnbindTokenChanges", found: "UNB-06/again", on: unbind(202), breaks: ever("operation")},
+		{name: "UnboundWithoutPlan", found: "UNB-04/plan_id", on: toUnbind(400), breaks: answers(200)},
+		{name: "UnbindTokenChanges", found: "UNB-06/again", on: toUnbind(202), breaks: ever("operation")},
 
 		{name: "DeletedIs202", found: "DEPR-01", on: anew("DELETE", 200), breaks: answers(202)},
 		{name: "DeletionAcceptedIs200", found: "DEPR-02", on: anew("DELETE", 202), breaks: answers(200)},
@@ -373,7 +403,8 @@ func mutants() []mutant {
 		{name: "DeletedWhileUpdating", found: "DEPR-09", on: anew("DELETE", 422), breaks: answers(202)},
 		{name: "NotDeleted", found: "GETI-06", serve: never("DELETE", instancePath, "{}")},
 		{name: "OrphansAre404", found: "ORB-01", on: anew("DELETE", 410), breaks: answers(404)},
-		{name: "RepeatedBodyDiffers", found: "IDEM-05", on: anew("PUT", 201), breaks: says("metadata", map[string]any{"labels": map[string]any{"a": "b"}})},
+		{name: "RepeatedBodyDiffers", found: "IDEM-05", on: anew("PUT", 201),
+			breaks: says("metadata", map[string]any{"labels": map[string]any{"a": "b"}})},
 
 		{name: "NoLocation", found: "FAC-01", on: anew("PUT", 202), breaks: unheaded("Location")},
 		{name: "NoRetryAfter", found: "FAC-03", on: on("GET", operationPath, 202), breaks: unheaded("Retry-After")},
@@ -383,6 +414,16 @@ func mutants() []mutant {
 		{name: "CachedStatus", found: "FAC-14", on: on("GET", operationPath), breaks: unheaded("Cache-Control")},
 	}
 }
+
+var ofCatalog = on("GET", catalogPath, 200)
+
+func toPoll(status ...int) match { return on("GET", pollPath, status...) }
+
+func toUnbind(status ...int) match { return on("DELETE", bindingPath, status...) }
+
+func toBind(status ...int) match { return on("PUT", bindingPath, status...) }
+
+func anew(method string, status ...int) match { return on(method, instancePath, status...) }
 
 // broken serves a request and breaks the answers that match.
 func broken(broker http.Handler, w http.ResponseWriter, q *http.Request, m match, breaks func(*reply)) {

@@ -492,7 +492,8 @@ func (s *scene) look(q request) snapshot {
 func (s *scene) unchanged(a answer, before, after snapshot) {
 	for path, was := range before {
 		if now := after[path]; now != was {
-			s.watch.add(s.runner, Failure{"ERR-08", a.request, "nothing to change", fmt.Sprintf("%s, after which GET %s gives %.3s and not the same as before (%.3s)", a, path, now, was)})
+			s.watch.add(s.runner, Failure{"ERR-08", a.request, "nothing to change",
+				fmt.Sprintf("%s, after which GET %s gives %.3s and not the same as before (%.3s)", a, path, now, was)})
 		}
 	}
 }

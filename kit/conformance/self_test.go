@@ -25,7 +25,8 @@ const (
 // open starts the embedded broker.
 func open(t *testing.T) *app.Embedded {
 	t.Helper()
-	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, DemoDelay: demoDelay}, slog.New(slog.DiscardHandler))
+	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, DemoDelay: demoDelay},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("opening the broker: %v", err)
 	}

@@ -269,7 +269,8 @@ func tour(s *scene) {
 	}
 	s.settle(bindingOperation)
 	for _, q := range []request{
-		get(binding), set(binding+async, body(bind)), set(binding+async, body(bind).with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")), remove(binding + asyncIDs),
+		get(binding), set(binding+async, body(bind)),
+		set(binding+async, body(bind).with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")), remove(binding + asyncIDs),
 	} {
 		if _, ok := s.send(q); !ok {
 			return

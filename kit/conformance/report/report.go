@@ -190,7 +190,8 @@ func verdict(r conformance.Report) string {
 	case failed+r.Count(conformance.Blocked) == 0:
 		return "Nothing failed that a document says MUST of, but something was left behind"
 	default:
-		return fmt.Sprintf("The broker does not conform: %d failed that a document says MUST of, %d were blocked", failed, r.Count(conformance.Blocked))
+		return fmt.Sprintf("The broker does not conform: %d failed that a document says MUST of, %d were blocked", failed,
+			r.Count(conformance.Blocked))
 	}
 }
 
@@ -254,11 +255,13 @@ type failure struct {
 func JSON(w io.Writer, r conformance.Report) error {
 	d := document{
 		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted, DurationSeconds: r.Duration.Seconds(),
-		Totals: total(r.Results), ByVersion: byVersion(r.Results), ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...), Cases: []entry{},
+		Totals: total(r.Results), ByVersion: byVersion(r.Results), ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...),
+		Cases: []entry{},
 	}
 	for _, result := range r.Results {
 		e := entry{
-			ID: result.ID, Section: result.Section, Title: result.Title, Level: result.Level.String(), Since: version(result.Since), Plan: result.Plan,
+			ID: result.ID, Section: result.Section, Title: result.Title, Level: result.Level.String(), Since: version(result.Since),
+			Plan:   result.Plan,
 			Source: sourceOf(result.Source), Outcome: result.Outcome.String(), Reason: result.Reason, DurationSeconds: result.Duration.Seconds(),
 		}
 		for _, f := range result.Failures {
@@ -317,7 +320,8 @@ func JUnit(w io.Writer, r conformance.Report) error {
 			all.Suites = append(all.Suites, suite{Name: result.Section})
 		}
 		s := &all.Suites[len(all.Suites)-1]
-		c := testcase{Name: result.ID + " [" + result.Level.String() + "] " + result.Title, Class: "osb." + version(result.Since), Time: inSeconds(result.Duration)}
+		c := testcase{Name: result.ID + " [" + result.Level.String() + "] " + result.Title, Class: "osb." + version(result.Since),
+			Time: inSeconds(result.Duration)}
 		switch result.Outcome {
 		case conformance.Failed:
 			s.Failures++
@@ -351,7 +355,8 @@ func leftBehind(r conformance.Report) *suite {
 	s := suite{Name: "run", Tests: 1, Errors: 1}
 	switch {
 	case len(r.Left) > 0:
-		s.Cases = []testcase{{Name: "everything that was made is removed", Class: "osb", Time: "0.000", Error: &message{Message: "left behind", Text: strings.Join(r.Left, "\n")}}}
+		s.Cases = []testcase{{Name: "everything that was made is removed", Class: "osb", Time: "0.000",
+			Error: &message{Message: "left behind", Text: strings.Join(r.Left, "\n")}}}
 	case r.Interrupted:
 		s.Cases = []testcase{{Name: "every case is asked", Class: "osb", Time: "0.000", Error: &message{Message: "interrupted"}}}
 	default:
