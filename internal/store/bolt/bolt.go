@@ -6,8 +6,14 @@
 // hard links, and it needs the file for itself: one process at a time. Every
 // commit is on the disk before it is answered. It leaves to its callers what
 // the records mean and when they expire (it never drops one by itself), and
-// to the operator the backups: a file that is damaged is refused as a whole,
-// since a store that has lost a record would answer that it never existed.
+// to the operator the backups.
+//
+// Opening does not read the file to its end. Every page and record is proven
+// each time it is read, and so is every answer that a record is not there:
+// damage is an ErrDamaged to whoever meets it, and never wrong data. Check
+// reads everything, for what nobody has met, and for the one damage that no
+// single read can tell: a page that is whole but older than it should be, from
+// a disk that lost a write after it had said that it was kept.
 package bolt
 
 import (
@@ -34,6 +40,12 @@ var (
 	ErrMissing = errors.New("store file missing: put it back, or, if there never was one, start without requiring it")
 	// ErrNewer: the file was written in a format that this program does not know.
 	ErrNewer = errors.New("store file written by a newer version: run that version or a later one")
+	// ErrUnknown: whether a commit was made is unknown, since the disk has not
+	// answered, or has failed while it was told to keep it.
+	ErrUnknown = errors.New("the disk has not answered: it is unknown whether the change was made")
+	// ErrDiskFailed: the disk failed while it was told to keep a commit. What is read
+	// from the file may not be on the disk, so that nothing is answered from it.
+	ErrDiskFailed = errors.New("the disk failed to keep a change: put the disk right and start again")
 )
 
 const (
@@ -54,6 +66,7 @@ type Store struct {
 	writing  chan struct{} // held by the one commit that writes a group of them
 	latest   atomic.Int64  // the last transaction that is known to be in the file
 	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
+	failed   atomic.Bool   // what the file says may not be on the disk
 	closing  sync.Once
 
 	clock      func() time.Time // nil if commits do not note their times
@@ -79,9 +92,10 @@ func MustExist() Option { return func(o *options) { o.mustExist = true } }
 func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
 // Open opens the store in the file at path; where there is none it makes one,
-// whole or not at all. It reads the whole file to prove it undamaged, and
-// waits up to a second for another process to let go of it. Its errors are
-// ErrLocked, ErrDamaged, ErrMissing, ErrNewer, or the operating system's.
+// whole or not at all. How long that takes does not depend on how much the file
+// holds (see Check). It waits up to a second for another process to let go of it.
+// Its errors are ErrLocked, ErrDamaged, ErrMissing, ErrNewer, or the operating
+// system's.
 func Open(path string, opts ...Option) (*Store, error) {
 	var o options
 	for _, opt := range opts {
@@ -109,7 +123,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		if s.broken.Load() {
 			// bbolt may have died holding its own locks, and its Close would
-			// wait for them for ever. Closing the file gives up the lock on it.
+			// wait for them for ever. The lock on the file ends with the process.
 			err = s.file.Close()
 			return
 		}
@@ -126,12 +140,13 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	var r store.Record
 	err := store.CheckKey(key)
 	if err == nil {
-		err = s.view(ctx, func(b buckets) error {
+		err = s.view(ctx, func(c content) error {
 			var found bool
-			r, found, err = b.read(joinKey(key))
+			r, found, err = c.read(joinKey(key))
 			if err == nil && !found {
 				return store.ErrNotFound
 			}
+			r = own(r)
 			return err
 		})
 	}
@@ -146,13 +161,13 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 	var page store.Page
 	err := store.CheckList(partition, prefix, after, limit)
 	if err == nil {
-		err = s.view(ctx, func(b buckets) error {
+		err = s.view(ctx, func(c content) error {
 			var last []byte
 			if after != "" {
 				last = joinKey(store.Key{Partition: partition, Sort: after})
 			}
 			p := pager{limit: limit, next: sortOf}
-			err := b.list(&p, joinKey(store.Key{Partition: partition, Sort: prefix}), last)
+			err := c.list(&p, joinKey(store.Key{Partition: partition, Sort: prefix}), last)
 			page = p.page
 			return err
 		})
@@ -166,13 +181,13 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 // Scan implements store.Scanner.
 func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	var page store.Page
-	err := s.view(ctx, func(b buckets) error {
+	err := s.view(ctx, func(c content) error {
 		after, err := parseCursor(scanCursor, cursor)
 		if err != nil {
 			return err
 		}
 		p := pager{next: newCursor(scanCursor)}
-		err = b.list(&p, nil, after)
+		err = c.list(&p, nil, after)
 		page = p.page
 		return err
 	})
@@ -186,9 +201,9 @@ func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 // times, and a commit shows in the listing at once.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	var page store.Page
-	err := s.view(ctx, func(b buckets) error {
+	err := s.view(ctx, func(c content) error {
 		var err error
-		page, err = b.listDue(before, cursor)
+		page, err = c.listDue(before, cursor)
 		return err
 	})
 	if err != nil {
@@ -210,19 +225,22 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	return nil
 }
 
-func (s *Store) view(ctx context.Context, f func(buckets) error) error {
+func (s *Store) view(ctx context.Context, f func(content) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := s.within(s.db.View, f)
+	_, err := s.within(s.db.View, func(_ *bbolt.Tx, c content) error { return f(c) })
 	return err
 }
 
 // within runs f in a transaction and returns its number. A panic or a memory
 // fault is ErrDamaged: bbolt trusts the pages that it reads.
-func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(buckets) error) (id int64, err error) {
-	if s.broken.Load() {
+func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*bbolt.Tx, content) error) (id int64, err error) {
+	switch {
+	case s.broken.Load():
 		return 0, damaged("%q failed before", s.path)
+	case s.failed.Load():
+		return 0, ErrDiskFailed
 	}
 	latest := s.latest.Load()
 	panicked, err := recovered(func() error {
@@ -231,11 +249,11 @@ func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(bucket
 				// Overwritten in place, by damage or by an older backup.
 				return damaged("file has gone back to before its last commit")
 			}
-			b, err := openBuckets(tx)
+			c, err := contentOf(tx)
 			if err != nil {
 				return err
 			}
-			return f(b)
+			return f(tx, c)
 		})
 	})
 	if panicked {
@@ -244,13 +262,14 @@ func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(bucket
 	return id, err
 }
 
-// recovered runs f and makes an ErrDamaged of its panic. Reading a mapped
-// page that the file no longer has is a fault, which would end the process.
+// recovered runs f and makes an ErrDamaged of its panic, of which it says nothing:
+// it may quote what the file holds. Reading a mapped page that the file no longer
+// has is a fault, which would end the process.
 func recovered(f func() error) (panicked bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if p := recover(); p != nil {
-			panicked, err = true, damaged("%v", p)
+		if recover() != nil {
+			panicked, err = true, damaged("a page cannot be used")
 		}
 	}()
 	return false, f()

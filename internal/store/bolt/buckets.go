@@ -12,8 +12,12 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// fileFormat is what a program must know to use the file at all.
-const fileFormat = 1
+// fileFormat is what a program must know to use the file at all. A file of an
+// earlier format is read as it is, and becomes one of this with its next commit.
+const (
+	fileFormat   = 2
+	oldestFormat = 1
+)
 
 var (
 	aboutBucket   = []byte("about")
@@ -25,6 +29,8 @@ var (
 	// The tally is the sum of the checksums of all records and of the
 	// identity. It proves that no record has gone missing.
 	tallyKey = []byte("tally")
+	// The checksum of these three: none in format 1.
+	sumKey = []byte("sum")
 	// The time of the last commit, behind its checksum: none in a file of a
 	// program that did not note it.
 	timeKey = []byte("time")
@@ -34,9 +40,27 @@ var (
 	present = []byte{1}
 )
 
-// buckets is the file's content within one transaction.
-type buckets struct {
-	about, records, due *bbolt.Bucket
+// An about is what the file says of itself.
+type about struct {
+	format, tally uint64
+	identity      []byte
+}
+
+func (a about) sum() []byte {
+	return binary.BigEndian.AppendUint64(nil, checksum(eight(a.format), eight(a.tally), a.identity))
+}
+
+func eight(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func (a about) write(b *bbolt.Bucket) error {
+	for _, e := range []struct{ key, value []byte }{
+		{formatKey, eight(a.format)}, {identityKey, a.identity}, {tallyKey, eight(a.tally)}, {sumKey, a.sum()},
+	} {
+		if err := b.Put(e.key, e.value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func makeBuckets(tx *bbolt.Tx, identity string) error {
@@ -45,37 +69,80 @@ func makeBuckets(tx *bbolt.Tx, identity string) error {
 			return err
 		}
 	}
-	about := tx.Bucket(aboutBucket)
-	if err := about.Put(formatKey, binary.BigEndian.AppendUint64(nil, fileFormat)); err != nil {
-		return err
-	}
-	if err := about.Put(identityKey, []byte(identity)); err != nil {
-		return err
-	}
-	return about.Put(tallyKey, binary.BigEndian.AppendUint64(nil, checksum([]byte(identity))))
+	a := about{format: fileFormat, identity: []byte(identity), tally: checksum([]byte(identity))}
+	return a.write(tx.Bucket(aboutBucket))
 }
 
-func openBuckets(tx *bbolt.Tx) (buckets, error) {
-	b := buckets{tx.Bucket(aboutBucket), tx.Bucket(recordsBucket), tx.Bucket(dueBucket)}
-	if b.about == nil || b.records == nil || b.due == nil {
-		return buckets{}, damaged("a bucket is missing")
-	}
-	return b, nil
+// A content is what the file holds, as a transaction began with it.
+type content struct {
+	about, records, due tree
 }
 
-func (b buckets) number(key []byte) (uint64, error) {
-	v := b.about.Get(key)
-	if len(v) != 8 {
-		return 0, damaged("the file's %s is missing", key)
+// contentOf finds the buckets. It reads no more than the page that names them.
+func contentOf(tx *bbolt.Tx) (c content, err error) {
+	p := pagesOf(tx)
+	top, err := p.node(uint64(tx.Cursor().Bucket().Root()), nil, nil)
+	if err != nil {
+		return c, err
+	}
+	for i := 0; top.leaf && i < top.n; i++ {
+		for _, b := range []struct {
+			name []byte
+			into *tree
+		}{{aboutBucket, &c.about}, {recordsBucket, &c.records}, {dueBucket, &c.due}} {
+			if !bytes.Equal(top.key(i), b.name) || top.flags(i) != bucketFlag {
+				continue
+			}
+			if *b.into, err = p.newTree(top.value(i)); err != nil {
+				return c, err
+			}
+		}
+	}
+	if c.about.data == nil || c.records.data == nil || c.due.data == nil {
+		return c, damaged("a bucket is missing")
+	}
+	return c, nil
+}
+
+func (c content) pages() pages { return c.records.pages }
+
+func (c content) number(key []byte) (uint64, error) {
+	v, err := c.about.get(key)
+	if err == nil && len(v) != 8 {
+		err = damaged("the file's %s is missing", key)
+	}
+	if err != nil {
+		return 0, err
 	}
 	return binary.BigEndian.Uint64(v), nil
 }
 
+// whose is what the file says of itself, proven.
+func (c content) whose() (a about, err error) {
+	if a.format, err = c.number(formatKey); err != nil {
+		return a, err
+	}
+	if a.format < oldestFormat || a.format > fileFormat {
+		return a, fmt.Errorf("file format is %d, not %d to %d: %w", a.format, oldestFormat, fileFormat, ErrNewer)
+	}
+	if a.tally, err = c.number(tallyKey); err != nil {
+		return a, err
+	}
+	if a.identity, err = c.about.get(identityKey); err != nil {
+		return a, err
+	}
+	sum, err := c.about.get(sumKey)
+	if err == nil && !bytes.Equal(sum, a.sum()) && (sum != nil || a.format > oldestFormat) {
+		err = damaged("what the file says of itself does not match its checksum")
+	}
+	return a, err
+}
+
 // lastCommit is the time that was noted; zero if none was. It is rounded up.
-func (b buckets) lastCommit() (time.Time, error) {
-	v := b.about.Get(timeKey)
-	if v == nil {
-		return time.Time{}, nil
+func (c content) lastCommit() (time.Time, error) {
+	v, err := c.about.get(timeKey)
+	if v == nil || err != nil {
+		return time.Time{}, err
 	}
 	if len(v) != 16 || binary.BigEndian.Uint64(v) != checksum(timeKey, v[8:]) {
 		return time.Time{}, damaged("the time of the last commit does not match its checksum")
@@ -83,151 +150,68 @@ func (b buckets) lastCommit() (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(v[8:])) + 1).UTC(), nil
 }
 
-// note remembers when a commit was made; a clock that has gone back does not move
-// it back.
-func (b buckets) note(now time.Time) error {
-	if last, err := b.lastCommit(); err != nil || !now.After(last) {
-		return err
-	}
-	at := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
-	return b.about.Put(timeKey, append(binary.BigEndian.AppendUint64(nil, checksum(timeKey, at)), at...))
-}
-
-// read returns the record and whether there is one.
-func (b buckets) read(key []byte) (store.Record, bool, error) {
-	v := b.records.Get(key)
-	if v == nil {
-		return store.Record{}, false, nil
-	}
-	r, err := decode(key, v)
-	return r, err == nil, err
-}
-
-// require returns ErrConflict unless each record is at the version that its
-// change names. It changes nothing.
-func (b buckets) require(changes []store.Change) error {
-	for _, c := range changes {
-		old, _, err := b.read(joinKey(c.Record.Key))
-		if err != nil {
-			return err
+// read returns the record and whether there is one. That there is none is proven
+// by the records on both sides: a damaged key stands where it always stood.
+func (c content) read(key []byte) (r store.Record, found bool, err error) {
+	err = c.records.ascend(key, func(k, v []byte) (bool, error) {
+		if !bytes.Equal(k, key) {
+			return bytes.Compare(k, key) < 0, proven(k, v)
 		}
-		if c.Record.Version != old.Version {
-			return fmt.Errorf("record %q of %q is at version %d, not %d: %w",
-				c.Record.Sort, c.Record.Partition, old.Version, c.Record.Version, store.ErrConflict)
-		}
-	}
-	return nil
-}
-
-// apply makes the changes, which require has allowed, and returns what they
-// add to the tally. On an error the transaction must be rolled back.
-func (b buckets) apply(changes []store.Change) (tally uint64, err error) {
-	for _, c := range changes {
-		if c.Action == store.ActionCheck {
-			continue
-		}
-		key := joinKey(c.Record.Key)
-		old, found, err := b.read(key)
-		if err != nil {
-			return 0, err
-		}
-		if found {
-			tally -= storedChecksum(b.records.Get(key))
-			if err := b.remove(key, old); err != nil {
-				return 0, err
-			}
-		}
-		if c.Action == store.ActionPut {
-			next := c.Record
-			next.Version++
-			sum, err := b.write(key, next)
-			if err != nil {
-				return 0, err
-			}
-			tally += sum
-		}
-	}
-	return tally, nil
-}
-
-func (b buckets) remove(key []byte, old store.Record) error {
-	if due, ok := milliseconds(old.Due); ok {
-		if err := b.due.Delete(dueKey(due, key)); err != nil {
-			return err
-		}
-	}
-	return b.records.Delete(key)
-}
-
-func (b buckets) write(key []byte, r store.Record) (sum uint64, err error) {
-	value, err := encode(key, r)
-	if err != nil {
-		return 0, err
-	}
-	if due, ok := milliseconds(r.Due); ok {
-		if err := b.due.Put(dueKey(due, key), present); err != nil {
-			return 0, err
-		}
-	}
-	return storedChecksum(value), b.records.Put(key, value)
+		found = true
+		var err error
+		r, err = decode(k, v)
+		return false, err
+	})
+	return r, found && err == nil, err
 }
 
 // list fills a page with the records whose joined keys start with prefix and
-// are past after.
-func (b buckets) list(p *pager, prefix, after []byte) error {
-	c := b.records.Cursor()
-	for k, v := seek(c, prefix, after); k != nil && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-		if p.ends() {
-			break
+// are past after. The records on both sides of the page are proven, too.
+func (c content) list(p *pager, prefix, after []byte) error {
+	from := prefix
+	if bytes.Compare(after, from) > 0 {
+		from = after
+	}
+	return c.records.ascend(from, func(k, v []byte) (bool, error) {
+		if bytes.Compare(k, from) < 0 || after != nil && bytes.Equal(k, after) {
+			return true, proven(k, v)
+		}
+		if !bytes.HasPrefix(k, prefix) || p.ends() {
+			return false, proven(k, v)
 		}
 		r, err := decode(k, v)
-		if err != nil {
-			return err
-		}
-		p.add(k, r)
-	}
-	return nil
+		p.add(k, own(r))
+		return true, err
+	})
 }
 
 // listDue reads a page of the records that are due.
-func (b buckets) listDue(before time.Time, cursor string) (store.Page, error) {
+func (c content) listDue(before time.Time, cursor string) (store.Page, error) {
 	after, err := parseCursor(dueCursor, cursor)
 	if err != nil {
 		return store.Page{}, err
 	}
 	latest := before.UnixMilli()
 	p := pager{next: newCursor(dueCursor)}
-	c := b.due.Cursor()
-	for k, _ := seek(c, nil, after); k != nil; k, _ = c.Next() {
+	err = c.due.ascend(after, func(k, _ []byte) (bool, error) {
 		due, key, err := splitDueKey(k)
-		if err != nil {
-			return store.Page{}, err
+		if err != nil || bytes.Compare(k, after) <= 0 {
+			return true, err
 		}
 		if due > latest || p.ends() {
-			break
+			return false, nil
 		}
-		r, found, err := b.read(key)
+		r, found, err := c.read(key)
 		if err != nil {
-			return store.Page{}, err
+			return false, err
 		}
 		if kept, _ := milliseconds(r.Due); !found || kept != due {
-			return store.Page{}, damaged("due index and record %q disagree", key)
+			return false, damaged("due index and record %q disagree", key)
 		}
-		p.add(k, r)
-	}
-	return p.page, nil
-}
-
-// seek moves to the first key that is not before from and is past after.
-func seek(c *bbolt.Cursor, from, after []byte) (k, v []byte) {
-	if after == nil {
-		return c.Seek(from)
-	}
-	k, v = c.Seek(after)
-	if bytes.Equal(k, after) {
-		return c.Next()
-	}
-	return k, v
+		p.add(k, own(r))
+		return true, nil
+	})
+	return p.page, err
 }
 
 // A pager fills a page. It is asked whether the page ends only when there is
@@ -254,48 +238,139 @@ func (p *pager) add(key []byte, r store.Record) {
 	p.last = key
 }
 
-// check reads all content and proves that each record is as it was written,
-// that none is missing, and that the due index is that of the records.
-func (b buckets) check() (identity string, err error) {
-	format, err := b.number(formatKey)
-	if err != nil {
-		return "", err
-	}
-	if format != fileFormat {
-		return "", fmt.Errorf("file format is %d, not %d: %w", format, fileFormat, ErrNewer)
-	}
-	tally, err := b.number(tallyKey)
-	if err != nil {
-		return "", err
-	}
-	identity = string(b.about.Get(identityKey))
-	sum, due := checksum([]byte(identity)), 0
-	err = b.records.ForEach(func(k, v []byte) error {
-		r, err := decode(k, v)
+// buckets are what a transaction that writes changes. What it has written
+// before is in them, and not yet in its content.
+type buckets struct {
+	content
+	about, records, due *bbolt.Bucket
+}
+
+func bucketsOf(tx *bbolt.Tx, c content) buckets {
+	return buckets{c, tx.Bucket(aboutBucket), tx.Bucket(recordsBucket), tx.Bucket(dueBucket)}
+}
+
+// require returns ErrConflict unless each record is at the version that its
+// change names.
+func require(changes []store.Change, read func(key []byte) (store.Record, bool, error)) error {
+	for _, c := range changes {
+		old, _, err := read(joinKey(c.Record.Key))
 		if err != nil {
 			return err
 		}
-		sum += storedChecksum(v)
-		if ms, ok := milliseconds(r.Due); ok {
-			due++
-			if b.due.Get(dueKey(ms, k)) == nil {
-				return damaged("record %q of %q is not in the due index", r.Sort, r.Partition)
+		if c.Record.Version != old.Version {
+			return fmt.Errorf("record %q of %q is at version %d, not %d: %w",
+				c.Record.Sort, c.Record.Partition, old.Version, c.Record.Version, store.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// require is the same for a set that is to be applied, and ErrDamaged if a page
+// that apply would change is. It changes nothing.
+func (b buckets) require(changes []store.Change) error {
+	if err := require(changes, b.read); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		key := joinKey(c.Record.Key)
+		old, _, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		for _, t := range []time.Time{old.Due, c.Record.Due} {
+			if due, ok := milliseconds(t); ok {
+				if err := b.content.due.verify(dueKey(due, key)); err != nil {
+					return err
+				}
 			}
 		}
+	}
+	return nil
+}
+
+// read returns the record, as this transaction has changed it, and whether there
+// is one.
+func (b buckets) read(key []byte) (store.Record, bool, error) {
+	if err := b.content.records.verify(key); err != nil {
+		return store.Record{}, false, err
+	}
+	v := b.records.Get(key)
+	if v == nil {
+		// Either it was not there, or this transaction has removed it.
+		_, _, err := b.content.read(key)
+		return store.Record{}, false, err
+	}
+	r, err := decode(key, v)
+	return r, err == nil, err
+}
+
+// apply makes the changes, which require has allowed, and returns what they
+// add to the tally. On an error the transaction must be rolled back.
+func (b buckets) apply(changes []store.Change) (tally uint64, err error) {
+	for _, c := range changes {
+		if c.Action == store.ActionCheck {
+			continue
+		}
+		sum, err := b.change(c)
+		if err != nil {
+			return 0, err
+		}
+		tally += sum
+	}
+	return tally, nil
+}
+
+// change writes or removes one record, moves it in the due index, and returns
+// what that adds to the tally.
+func (b buckets) change(c store.Change) (tally uint64, err error) {
+	key := joinKey(c.Record.Key)
+	var old store.Record
+	v := b.records.Get(key)
+	if v != nil {
+		if old, err = decode(key, v); err != nil {
+			return 0, err
+		}
+		tally -= storedChecksum(v)
+	}
+	var next store.Record // of a deletion: one that is never due
+	if c.Action == store.ActionPut {
+		next = c.Record
+		next.Version++
+	}
+	if err := b.move(key, old.Due, next.Due); err != nil {
+		return 0, err
+	}
+	if c.Action == store.ActionDelete {
+		return tally, b.records.Delete(key)
+	}
+	value := encode(key, next)
+	return tally + storedChecksum(value), b.records.Put(key, value)
+}
+
+// move changes when a record is due.
+func (b buckets) move(key []byte, from, to time.Time) error {
+	was, wasDue := milliseconds(from)
+	is, isDue := milliseconds(to)
+	if wasDue == isDue && was == is {
 		return nil
-	})
-	if err != nil {
-		return "", err
 	}
-	if sum != tally {
-		return "", damaged("records are missing or not of this file")
+	if wasDue {
+		if err := b.due.Delete(dueKey(was, key)); err != nil {
+			return err
+		}
 	}
-	err = b.due.ForEach(func(_, _ []byte) error {
-		due--
-		return nil
-	})
-	if err == nil && due != 0 {
-		err = damaged("the due index holds records that are not there")
+	if isDue {
+		return b.due.Put(dueKey(is, key), present)
 	}
-	return identity, err
+	return nil
+}
+
+// note remembers when a commit was made; a clock that has gone back does not move
+// it back.
+func (b buckets) note(now time.Time) error {
+	if last, err := b.lastCommit(); err != nil || !now.After(last) {
+		return err
+	}
+	at := eight(uint64(now.UnixMilli()))
+	return b.about.Put(timeKey, append(eight(checksum(timeKey, at)), at...))
 }

@@ -61,44 +61,86 @@ func newSample(t *testing.T) sample {
 	return sm
 }
 
-// verify opens a file that may be damaged. The answer is ErrDamaged, or
-// everything is there: never an empty store, and never a part. If so asked, it
-// also commits.
+// verify opens a file that may be damaged, and reports whether Check finds it so.
+// Whatever is asked of it then is right or ErrDamaged: no record is ever missing
+// or another. Where Check finds nothing, everything is there. If so asked, it also
+// commits.
 func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bool) (isDamaged bool) {
 	t.Helper()
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	sound := !sm.check(t, what, path, file)
 	s, err := bolt.Open(path)
-	if errors.Is(err, bolt.ErrDamaged) || errors.Is(err, bolt.ErrNewer) {
+	if !sound && (errors.Is(err, bolt.ErrDamaged) || errors.Is(err, bolt.ErrNewer)) {
 		return true
 	}
 	if err != nil {
-		t.Fatalf("%s: Open: %v", what, err)
+		t.Fatalf("%s: sound is %t, and Open: %v", what, sound, err)
 	}
-	defer closeStore(t, s)
-	got, err := contents(t.Context(), s)
-	if err != nil {
-		t.Fatalf("%s: reading everything: %v", what, err)
-	}
+	defer func() { _ = s.Close() }()
 	if s.Identity() != sm.identity {
 		t.Fatalf("%s: the identity is %q, want %q", what, s.Identity(), sm.identity)
 	}
-	if d := cmp.Diff(sm.records, got, bodies); d != "" {
-		t.Fatalf("%s: opened without an error, but -want +got:\n%s", what, d)
-	}
+	sm.judge(t, what, s, sound, sm.records)
 	if !commits {
-		return false
+		return !sound
 	}
+	made := maps.Clone(sm.records)
 	for i := range 3 {
-		if err := s.Commit(t.Context(), store.Put(fixture("partition 0", fmt.Sprint("new ", i)))); err != nil {
-			t.Fatalf("%s: Commit: %v", what, err)
+		r := fixture("partition 0", fmt.Sprint("new ", i))
+		switch err := s.Commit(t.Context(), store.Put(r)); {
+		case err == nil:
+			r.Version++
+			made[r.Key] = r
+		case sound || !errors.Is(err, bolt.ErrDamaged):
+			t.Fatalf("%s: sound is %t, and Commit: %v", what, sound, err)
 		}
 	}
-	if got, err = contents(t.Context(), s); err != nil || len(got) != len(sm.records)+3 {
-		t.Fatalf("%s: after 3 commits to %d records there are %d: %v", what, len(sm.records), len(got), err)
+	sm.judge(t, what+", after commits", s, sound, made)
+	return !sound
+}
+
+// check reports whether Check finds the file damaged. If not, everything is there.
+func (sm sample) check(t *testing.T, what, path string, file []byte) (isDamaged bool) {
+	t.Helper()
+	_ = os.Remove(path) // a store that broke keeps the lock on its file
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+	if err != nil && !errors.Is(err, bolt.ErrNewer) {
+		t.Fatalf("%s: Check: %v", what, err)
+	}
+	if err != nil || result.Wrong > 0 {
+		return true
+	}
+	s := open(t, path)
+	sm.judge(t, what, s, true, sm.records)
+	closeStore(t, s)
 	return false
+}
+
+// judge reads everything in both ways.
+func (sm sample) judge(t *testing.T, what string, s *bolt.Store, sound bool, want map[store.Key]store.Record) {
+	t.Helper()
+	got, err := contents(t.Context(), s)
+	switch {
+	case err == nil:
+		if d := cmp.Diff(want, got, bodies); d != "" {
+			t.Fatalf("%s: listed without an error, but -want +got:\n%s", what, d)
+		}
+	case sound || !errors.Is(err, bolt.ErrDamaged):
+		t.Fatalf("%s: sound is %t, and reading everything: %v", what, sound, err)
+	}
+	for k, r := range want {
+		got, err := s.Get(t.Context(), k)
+		switch {
+		case err == nil:
+			if d := cmp.Diff(r, got, bodies); d != "" {
+				t.Fatalf("%s: read without an error, but -want +got:\n%s", what, d)
+			}
+		case sound || !errors.Is(err, bolt.ErrDamaged):
+			t.Fatalf("%s: sound is %t, and Get: %v", what, sound, err)
+		}
+	}
 }
 
 // TestSoundFiles takes a file through a long history of all kinds of changes:
@@ -138,13 +180,13 @@ func TestSoundFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
-			if err := s.CheckFile(); err != nil {
-				t.Fatalf("after %d commits, with %d records: %v", i+1, len(versions), err)
+			if problems, err := s.CheckFile(); err != nil || problems != nil {
+				t.Fatalf("after %d commits, with %d records: %v %v", i+1, len(versions), problems, err)
 			}
 		}
 	}
-	if err := s.CheckFile(); err != nil {
-		t.Fatal(err)
+	if problems, err := s.CheckFile(); err != nil || problems != nil {
+		t.Fatal(problems, err)
 	}
 }
 
@@ -183,7 +225,7 @@ func TestGarbage(t *testing.T) {
 		"OtherPage": {"a page that was written to the wrong place", 40, func(random *rand.Rand, page []byte) {
 			copy(page, sm.file[size*random.IntN(pages):])
 		}},
-		"OtherPageRenamed": {"which even says that it is the right one", 40, func(random *rand.Rand, page []byte) {
+		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40, func(random *rand.Rand, page []byte) {
 			copy(page[8:], sm.file[size*random.IntN(pages)+8:])
 		}},
 		"Header": {"noise in what says what the page is", 40, func(random *rand.Rand, page []byte) { noise(random, page[8:16]) }},
@@ -209,7 +251,13 @@ func TestGarbage(t *testing.T) {
 					page = random.IntN(pages)
 				}
 				kind.spoil(random, file[page*size:][:size])
-				if sm.verify(t, fmt.Sprintf("page %d, %d", page, i), path, file, i%4 == 0) {
+				isDamaged := false
+				if name == "OtherPageRenamed" {
+					isDamaged = sm.check(t, fmt.Sprintf("page %d, %d", page, i), path, file)
+				} else {
+					isDamaged = sm.verify(t, fmt.Sprintf("page %d, %d", page, i), path, file, i%4 == 0)
+				}
+				if isDamaged {
 					damaged++
 				}
 			}
@@ -289,9 +337,8 @@ func TestDamagedWhileOpen(t *testing.T) {
 					switch {
 					case e == nil && !cmp.Equal(sm.records[k], got, bodies):
 						t.Errorf("%s: Get(%v) returned %v", test.reason, k, got)
-					case errors.Is(e, store.ErrNotFound) && err == nil:
-						// If the noise is over a key, only listings meet it.
-						t.Errorf("%s: Get(%v) returned %v, but listings are whole", test.reason, k, e)
+					case e != nil && !errors.Is(e, bolt.ErrDamaged):
+						t.Errorf("%s: Get(%v): %v", test.reason, k, e)
 					}
 				}
 				for j := range 3 {
@@ -331,8 +378,7 @@ func TestDamagedContent(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		spoil  func(records, due *bbolt.Bucket) error
-		// The calls that must notice it when it happens while the store is
-		// open; opening always must.
+		// The calls that must notice it; Check always must.
 		get, due bool
 	}{
 		"Body":   {"the last byte of its body", change(func(v []byte) []byte { v[len(v)-1] ^= 1; return v }), true, true},
@@ -396,8 +442,9 @@ func TestDamagedContent(t *testing.T) {
 				t.Errorf("another record is not to be read any more: %v", err)
 			}
 			closeStore(t, s)
-			if _, err := bolt.Open(path); !errors.Is(err, bolt.ErrDamaged) {
-				t.Errorf("Open of a file in which a record has lost %s: got error %v, want %v", test.reason, err, bolt.ErrDamaged)
+			result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+			if err != nil || result.Wrong == 0 || !errors.Is(result.Problems[0], bolt.ErrDamaged) {
+				t.Errorf("Check of a file in which a record has lost %s: %+v, %v", test.reason, result, err)
 			}
 		})
 	}

@@ -15,7 +15,8 @@ import (
 // the same bytes, one partition's records stand together, and a sort key's
 // prefix is a prefix of the joined key.
 func joinKey(k store.Key) []byte {
-	b := binary.BigEndian.AppendUint16(nil, uint16(len(k.Partition)))
+	b := make([]byte, 0, 2+len(k.Partition)+len(k.Sort))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(k.Partition)))
 	b = append(b, k.Partition...)
 	return append(b, k.Sort...)
 }
@@ -35,7 +36,8 @@ func splitKey(b []byte) (store.Key, error) {
 // dueKey orders the index by time, then by record. Flipping the sign bit puts
 // the times before 1970 first.
 func dueKey(milliseconds int64, recordKey []byte) []byte {
-	return append(binary.BigEndian.AppendUint64(nil, uint64(milliseconds)^1<<63), recordKey...)
+	b := make([]byte, 0, 8+len(recordKey))
+	return append(binary.BigEndian.AppendUint64(b, uint64(milliseconds)^1<<63), recordKey...)
 }
 
 func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
@@ -45,22 +47,22 @@ func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
 	return int64(binary.BigEndian.Uint64(b) ^ 1<<63), b[8:], nil
 }
 
-// An envelope is a record without its key and body. Whoever changes how
-// records are written raises recordFormat and keeps reading the old ones; if
-// older programs cannot read the new ones, fileFormat rises as well.
-type envelope struct {
-	Version int64  `json:"version"`
-	Writer  string `json:"writer,omitempty"`
-	Schema  int    `json:"schema,omitempty"`
-	Due     *int64 `json:"due,omitempty"`     // milliseconds since 1970
-	Expires *int64 `json:"expires,omitempty"` // seconds since 1970
-}
-
 // A record is stored as a checksum of its key and of all that follows, the
-// format, the length of the envelope, the envelope, and the body.
+// format, the envelope, and the body. Whoever changes how records are written
+// raises recordFormat and fileFormat, and keeps reading the old ones.
 const (
-	recordFormat = 1
-	headLength   = 8 + 1 + 4
+	recordFormat = 2
+	sumLength    = 8
+	formatAt     = sumLength // the byte with the format
+	formatEnd    = formatAt + 1
+)
+
+// The envelope of format 2 is a byte that says which times follow, then numbers
+// as variable lengths: version, schema, due in milliseconds and expiry in seconds
+// since 1970, the length of the writer; then the writer.
+const (
+	hasDue     = 1 << 0
+	hasExpires = 1 << 1
 )
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
@@ -73,58 +75,133 @@ func checksum(parts ...[]byte) uint64 {
 	return sum
 }
 
-func encode(key []byte, r store.Record) ([]byte, error) {
-	e := envelope{Version: r.Version, Writer: r.Writer, Schema: r.Schema}
-	if due, ok := milliseconds(r.Due); ok {
-		e.Due = &due
+func encode(key []byte, r store.Record) []byte {
+	var times byte
+	due, ok := milliseconds(r.Due)
+	if ok {
+		times |= hasDue
 	}
-	if expires := r.Expires.Unix(); expires != (time.Time{}).Unix() {
-		e.Expires = &expires
+	expires := r.Expires.Unix()
+	if expires != (time.Time{}).Unix() {
+		times |= hasExpires
 	}
-	header, err := json.Marshal(e)
-	if err != nil {
-		return nil, err
+	b := make([]byte, sumLength, formatEnd+1+5*binary.MaxVarintLen64+len(r.Writer)+len(r.Body))
+	b = append(b, recordFormat, times)
+	b = binary.AppendVarint(b, r.Version)
+	b = binary.AppendVarint(b, int64(r.Schema))
+	if times&hasDue != 0 {
+		b = binary.AppendVarint(b, due)
 	}
-	b := make([]byte, 8, headLength+len(header)+len(r.Body))
-	b = append(b, recordFormat)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(header)))
-	b = append(b, header...)
+	if times&hasExpires != 0 {
+		b = binary.AppendVarint(b, expires)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.Writer)))
+	b = append(b, r.Writer...)
 	b = append(b, r.Body...)
-	binary.BigEndian.PutUint64(b, checksum(key, b[8:]))
-	return b, nil
+	binary.BigEndian.PutUint64(b, checksum(key, b[sumLength:]))
+	return b
 }
 
-// decode shares no memory with value, which bbolt takes back.
-func decode(key, value []byte) (store.Record, error) {
+// proven reports whether the value is what was written under the key.
+func proven(key, value []byte) error {
+	if len(value) >= formatEnd && binary.BigEndian.Uint64(value) == checksum(key, value[sumLength:]) {
+		return nil
+	}
 	k, err := splitKey(key)
 	if err != nil {
-		return store.Record{}, err
+		return err
 	}
-	if len(value) < headLength || binary.BigEndian.Uint64(value) != checksum(key, value[8:]) {
-		return store.Record{}, damaged("record %q of %q does not match its checksum", k.Sort, k.Partition)
+	return damaged("record %q of %q does not match its checksum", k.Sort, k.Partition)
+}
+
+// decode gives a record whose body is the one in value, which bbolt takes back.
+func decode(key, value []byte) (r store.Record, err error) {
+	if err := proven(key, value); err != nil {
+		return r, err
 	}
-	length, rest := uint64(binary.BigEndian.Uint32(value[9:])), value[headLength:]
-	if value[8] != recordFormat || length > uint64(len(rest)) {
-		return store.Record{}, damaged("record %q of %q has no known format", k.Sort, k.Partition)
+	k, err := splitKey(key)
+	if err != nil {
+		return r, err
 	}
-	var e envelope
-	if err := json.Unmarshal(rest[:length], &e); err != nil {
+	ok := false
+	switch format := value[formatAt]; format {
+	case 1:
+		r, ok = decode1(value[formatEnd:])
+	case recordFormat:
+		r, ok = decode2(value[formatEnd:])
+	}
+	if !ok {
 		return store.Record{}, damaged("record %q of %q has no readable envelope", k.Sort, k.Partition)
 	}
-	r := store.Record{
-		Key: k, Version: e.Version, Writer: e.Writer, Schema: e.Schema,
-		Body: bytes.Clone(rest[length:]),
+	r.Key = k
+	return r, nil
+}
+
+func decode2(b []byte) (r store.Record, ok bool) {
+	if len(b) == 0 {
+		return r, false
 	}
+	times, b := b[0], b[1:]
+	ok = times&^(hasDue|hasExpires) == 0
+	next := func(wanted bool) int64 {
+		if !ok || !wanted {
+			return 0
+		}
+		v, n := binary.Varint(b)
+		if ok = n > 0; ok {
+			b = b[n:]
+		}
+		return v
+	}
+	r.Version, r.Schema = next(true), int(next(true))
+	if due := next(times&hasDue != 0); times&hasDue != 0 {
+		r.Due = time.UnixMilli(due).UTC()
+	}
+	if expires := next(times&hasExpires != 0); times&hasExpires != 0 {
+		r.Expires = time.Unix(expires, 0).UTC()
+	}
+	length, n := binary.Uvarint(b)
+	if !ok || n <= 0 || length > uint64(len(b)-n) {
+		return store.Record{}, false
+	}
+	r.Writer, r.Body = string(b[n:][:length]), b[n:][length:]
+	return r, true
+}
+
+// decode1 reads what was written before: the length of an envelope in JSON, the
+// envelope, and the body.
+func decode1(b []byte) (r store.Record, ok bool) {
+	if len(b) < 4 {
+		return r, false
+	}
+	length, rest := uint64(binary.BigEndian.Uint32(b)), b[4:]
+	var e struct {
+		Version int64  `json:"version"`
+		Writer  string `json:"writer"`
+		Schema  int    `json:"schema"`
+		Due     *int64 `json:"due"`     // milliseconds since 1970
+		Expires *int64 `json:"expires"` // seconds since 1970
+	}
+	if length > uint64(len(rest)) || json.Unmarshal(rest[:length], &e) != nil {
+		return r, false
+	}
+	r = store.Record{Version: e.Version, Writer: e.Writer, Schema: e.Schema, Body: rest[length:]}
 	if e.Due != nil {
 		r.Due = time.UnixMilli(*e.Due).UTC()
 	}
 	if e.Expires != nil {
 		r.Expires = time.Unix(*e.Expires, 0).UTC()
 	}
-	return r, nil
+	return r, true
 }
 
-// storedChecksum is the checksum of a record that decode has accepted.
+// own gives the record a body of its own.
+func own(r store.Record) store.Record {
+	r.Body = bytes.Clone(r.Body)
+	return r
+}
+
+// storedChecksum is the checksum of a record that is proven.
 func storedChecksum(value []byte) uint64 { return binary.BigEndian.Uint64(value) }
 
 // milliseconds is the time as it is kept, and whether it is one: what is cut

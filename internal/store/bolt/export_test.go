@@ -1,7 +1,7 @@
 package bolt
 
 import (
-	"os"
+	"context"
 
 	"go.etcd.io/bbolt"
 )
@@ -28,22 +28,22 @@ func (s *Store) LoseFile() error { return s.file.Close() }
 // Edit changes the open file past all that keeps it in order.
 func (s *Store) Edit(f func(*bbolt.Tx) error) error { return s.db.Update(f) }
 
-// CheckFile proves the open file as Open does.
-func (s *Store) CheckFile() error {
-	file, err := os.Open(s.path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err := checkPages(file, s.db.Info().PageSize); err != nil {
-		return err
-	}
-	return s.db.View(func(tx *bbolt.Tx) error {
-		b, err := openBuckets(tx)
-		if err != nil {
-			return err
-		}
-		_, err = b.check()
+// CheckFile proves the open file as Check does.
+func (s *Store) CheckFile() (problems []error, err error) {
+	r := Result{}
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		c := &checker{ctx: context.Background(), result: &r}
+		return c.all(s, tx)
+	})
+	return r.Problems, err
+}
+
+// FileFormat is what the file says that a program must know.
+func (s *Store) FileFormat() (format uint64) {
+	_, _ = s.within(s.db.View, func(_ *bbolt.Tx, c content) error {
+		a, err := c.whose()
+		format = a.format
 		return err
 	})
+	return format
 }

@@ -2,10 +2,13 @@ package bolt
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/store"
 )
@@ -76,10 +79,11 @@ func (q *queue) group() []*set {
 	return group
 }
 
-// commit returns the context's error only if nothing was changed.
+// commit returns the context's error only if nothing was changed. Whoever's
+// context ends while the disk is at work on its set is not held up by it.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	if !writes(changes) {
-		return s.view(ctx, func(b buckets) error { return b.require(changes) })
+		return s.view(ctx, func(c content) error { return require(changes, c.read) })
 	}
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
@@ -88,13 +92,20 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 		case err := <-mine.answer:
 			return err
 		case s.writing <- struct{}{}:
-			s.writeGroup()
-			<-s.writing
+			go func() {
+				s.writeGroup()
+				<-s.writing
+			}()
 		case <-ctx.Done():
 			if s.queue.leave(mine) {
 				return ctx.Err()
 			}
-			return <-mine.answer // being written: it is soon known what came of it
+			select {
+			case err := <-mine.answer:
+				return err
+			default:
+				return ErrUnknown
+			}
 		}
 	}
 }
@@ -112,21 +123,26 @@ func (s *Store) writeGroup() {
 		return
 	}
 	answers := make([]error, len(group))
-	committed, err := s.within(s.db.Update, func(b buckets) error {
+	applied := false
+	committed, err := s.within(s.db.Update, func(tx *bbolt.Tx, c content) (err error) {
 		// bbolt writes into whatever it takes for free, so we look again.
-		if _, _, err := checkHead(s.file, s.db.Info().PageSize); err != nil {
+		if err := s.checkHead(c.pages()); err != nil {
 			return err
 		}
-		if err := b.applyAll(group, answers); err != nil || s.clock == nil {
-			return err
-		}
-		return b.note(s.clock())
+		err = bucketsOf(tx, c).applyAll(group, answers, s.clock)
+		applied = err == nil
+		return err
 	})
 	switch {
 	case err == nil:
 		s.latest.Store(committed)
 	case errors.Is(err, errNothing):
 		err = nil
+	case applied && !(full(err) && s.before(committed)):
+		// After a sync that failed, another one proves nothing: what the system
+		// could not write it has forgotten.
+		s.failed.Store(true)
+		err = errors.Join(err, ErrDiskFailed)
 	}
 	for i, set := range group {
 		if err != nil {
@@ -136,10 +152,19 @@ func (s *Store) writeGroup() {
 	}
 }
 
+// full reports whether a disk refused a commit for want of space.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// before reports whether the file is as it was before a commit that failed.
+func (s *Store) before(committed int64) bool {
+	id, err := s.within(s.db.View, func(*bbolt.Tx, content) error { return nil })
+	return err == nil && id < committed
+}
+
 // applyAll makes the changes of each set that the sets before it allow, each
 // whole or not at all, and says what became of each.
-func (b buckets) applyAll(group []*set, answers []error) error {
-	tally, err := b.number(tallyKey)
+func (b buckets) applyAll(group []*set, answers []error, clock func() time.Time) error {
+	about, err := b.whose()
 	if err != nil {
 		return err
 	}
@@ -151,17 +176,21 @@ func (b buckets) applyAll(group []*set, answers []error) error {
 		if answers[i] = b.require(set.changes); answers[i] != nil {
 			continue
 		}
-		more, err := b.apply(set.changes)
+		tally, err := b.apply(set.changes)
 		if err != nil {
 			return err
 		}
-		tally += more
+		about.tally += tally
 		written = true
 	}
 	if !written {
 		return errNothing
 	}
-	return b.about.Put(tallyKey, binary.BigEndian.AppendUint64(nil, tally))
+	about.format = fileFormat
+	if err := about.write(b.about); err != nil || clock == nil {
+		return err
+	}
+	return b.note(clock())
 }
 
 // writes reports whether any of the changes changes something.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
@@ -133,5 +134,61 @@ func TestAGroupOfConflictsWritesNothing(t *testing.T) {
 	}
 	if n := s.Transactions() - before; n != 0 {
 		t.Errorf("%d transactions were written", n)
+	}
+}
+
+// A disk that hangs keeps nobody waiting whose context has ended.
+func TestADiskThatHangs(t *testing.T) {
+	writes, goOn := make(chan bool, 2), make(chan bool)
+	s := open(t, newPath(t), bolt.Clock(func() time.Time {
+		writes <- true
+		<-goOn
+		return due
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error)
+	r := fixture("partition", "sort")
+	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
+	<-writes
+	cancel()
+	if err := <-answer; !errors.Is(err, bolt.ErrUnknown) || errors.Is(err, context.Canceled) {
+		t.Errorf("a commit that is being written: got %v, want %v, since it may happen yet", err, bolt.ErrUnknown)
+	}
+	close(goOn)
+	if err := s.Commit(t.Context(), store.Put(fixture("partition", "next"))); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Get(t.Context(), r.Key); err != nil {
+		t.Error(err)
+	}
+}
+
+// After a commit that the disk did not keep, nothing is answered from the file: what
+// it says now may not be on the disk.
+func TestADiskThatFails(t *testing.T) {
+	path := newPath(t)
+	var s *bolt.Store
+	s, err := bolt.Open(path, bolt.Clock(func() time.Time {
+		if err := s.LoseFile(); err != nil { // in the midst of the commit
+			t.Error(err)
+		}
+		return due
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fixture("partition", "sort")
+	for call, err := range map[string]error{
+		"the commit itself": s.Commit(t.Context(), store.Put(r)),
+		"the next one":      s.Commit(t.Context(), store.Put(r)),
+		"a read":            func() error { _, err := s.Get(t.Context(), r.Key); return err }(),
+	} {
+		if !errors.Is(err, bolt.ErrDiskFailed) {
+			t.Errorf("%s: got %v, want %v", call, err, bolt.ErrDiskFailed)
+		}
+	}
+	_ = s.Close() // its file is gone
+	if _, err := open(t, path, bolt.MustExist()).Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after the next start: %v", err)
 	}
 }

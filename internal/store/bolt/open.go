@@ -21,16 +21,8 @@ func open(path string, o options) (*Store, error) {
 		}
 		info, err = os.Stat(path)
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, ErrMissing
-	case err != nil:
+	if err := usable(info, err); err != nil {
 		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("not a regular file: name one, or a name that is free")
-	case info.Size() == 0:
-		// A new file is never empty, and bbolt would take an empty one for new.
-		return nil, damaged("file is empty")
 	}
 	if err := verify(path); err != nil {
 		return nil, err
@@ -40,40 +32,66 @@ func open(path string, o options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
-	panicked, err := recovered(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			b, err := openBuckets(tx)
-			if err != nil {
-				return err
-			}
-			s.latest.Store(int64(tx.ID()))
-			if s.identity, err = b.check(); err == nil {
-				s.lastCommit, err = b.lastCommit()
-			}
-			return err
-		})
-	})
-	s.broken.Store(panicked)
-	if err != nil {
+	if err := s.learn(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// verify reads the file's pages before bbolt does: bbolt trusts them, and may
-// loop, run out of memory or overwrite a record where they are not right.
-// Nobody writes to the file meanwhile: opening it to read locks it to writers.
+// usable judges what stands at the path.
+func usable(info fs.FileInfo, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrMissing
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("not a regular file: name one, or a name that is free")
+	case info.Size() == 0:
+		// A new file is never empty, and bbolt would take an empty one for new.
+		return damaged("file is empty")
+	}
+	return nil
+}
+
+// learn reads what the file says of itself.
+func (s *Store) learn() error {
+	id, err := s.within(s.db.View, func(_ *bbolt.Tx, c content) error {
+		about, err := c.whose()
+		if err != nil {
+			return err
+		}
+		s.identity = string(about.identity)
+		s.lastCommit, err = c.lastCommit()
+		return err
+	})
+	s.latest.Store(id)
+	return err
+}
+
+// verify proves the metas and the list of free pages before bbolt relies on them
+// for writing. Nobody writes to the file meanwhile: opening it to read locks it to
+// writers.
 func verify(path string) error {
-	db, _, err := openFile(path, true)
+	db, file, err := openFile(path, true)
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(path)
-	if err == nil {
-		err = checkPages(file, db.Info().PageSize)
-		err = errors.Join(err, file.Close())
-	}
+	s := &Store{path: path, db: db, file: file}
+	_, err = recovered(func() error {
+		return db.View(func(tx *bbolt.Tx) error { return s.checkHead(pagesOf(tx)) })
+	})
 	return errors.Join(err, db.Close())
+}
+
+// checkHead proves the metas and the list of free pages.
+func (s *Store) checkHead(p pages) error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = p.checkHead(uint64(info.Size()) / p.size)
+	return err
 }
 
 // openFile has bbolt open a file that exists, and returns the handle that

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/fnv"
-	"os"
+	"sort"
+	"unsafe"
+
+	"go.etcd.io/bbolt"
 )
 
 // The layout of a bbolt file (version 2, in the byte order of the machine): a
@@ -26,244 +29,335 @@ const (
 	metaVersion = 2
 	metaLength  = 64
 
-	noFreelist = ^uint64(0)
+	// maxDepth is more than any tree has: bbolt's have 50 children to a page.
+	maxDepth = 32
 )
 
 var native = binary.NativeEndian
 
-// A pageChecker walks a file's pages and remembers what each one is for.
-type pageChecker struct {
-	file *os.File
-	size int
-	end  uint64 // the first page that is not in use
-	used map[uint64]bool
-}
-
-// checkPages proves that the pages are what bbolt relies on: both metas whole,
-// every page in one place only, all keys in order, nothing out of bounds.
-func checkPages(file *os.File, pageSize int) error {
-	c, root, err := checkHead(file, pageSize)
-	if err != nil {
-		return err
-	}
-	return c.tree(root, nil, nil)
-}
-
-// checkHead proves as much of the metas and of the list of free pages, which
-// every commit relies on, and returns the page at the root of the rest.
+// pages are the file's pages as a transaction sees them.
 //
-// bbolt itself makes do with one whole meta. We do not: the other is the state
-// before the last commit, and going back to it would lose what was accepted.
-// A crash leaves both whole, since a meta lies within one sector of the disk.
-func checkHead(file *os.File, pageSize int) (c *pageChecker, root uint64, err error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, err
+// bbolt trusts every page: on a damaged one it panics, loops, or answers that a
+// record is not there. Its own check (Tx.Check) cannot stand in for this file:
+// it reads everything, keeps an entry for each page in memory, and runs in a
+// goroutine of its own, where its panic over a damaged page ends the process. So
+// we read by ourselves, verify each page that we come by, and let bbolt write
+// where we have been.
+type pages struct {
+	data []byte // mapped; valid while the transaction is open
+	size uint64
+}
+
+func pagesOf(tx *bbolt.Tx) pages {
+	info := tx.DB().Info()
+	data := *(*unsafe.Pointer)(unsafe.Pointer(&info.Data)) // bbolt gives the address as a number
+	return pages{data: unsafe.Slice((*byte)(data), tx.Size()), size: uint64(info.PageSize)}
+}
+
+func (p pages) count() uint64 { return uint64(len(p.data)) / p.size }
+
+// page is one with those that it spreads over.
+func (p pages) page(id uint64) ([]byte, error) {
+	if id >= p.count() {
+		return nil, damaged("page %d is beyond the file's %d", id, p.count())
 	}
-	c = &pageChecker{file: file, size: pageSize, end: uint64(info.Size()) / uint64(pageSize), used: map[uint64]bool{}}
-	var free, end, latest uint64
-	for id := range uint64(2) {
-		page, err := c.page(id)
-		if err != nil {
-			return nil, 0, err
-		}
-		m := page[pageHeader:]
-		sum := fnv.New64a()
-		sum.Write(m[:metaLength-8])
-		if kind(page) != metaPage || native.Uint32(m) != metaMagic || native.Uint32(m[4:]) != metaVersion ||
-			uint64(native.Uint32(m[8:])) != uint64(pageSize) || native.Uint64(m[metaLength-8:]) != sum.Sum64() {
-			return nil, 0, damaged("meta page %d is not whole", id)
-		}
-		if txid := native.Uint64(m[48:]); id == 0 || txid > latest {
-			root, free, end, latest = native.Uint64(m[16:]), native.Uint64(m[32:]), native.Uint64(m[40:]), txid
-		}
+	page := p.data[id*p.size:]
+	if got := native.Uint64(page); got != id {
+		return nil, damaged("page %d says that it is %d", id, got)
 	}
-	if end > c.end {
-		return nil, 0, damaged("file is cut off: %d of %d pages", c.end, end)
+	if kind(page) == metaPage {
+		return page[:p.size], nil
 	}
-	c.end = end
-	if free == noFreelist {
-		return c, root, nil
+	more := uint64(native.Uint32(page[12:]))
+	if more >= p.count()-id {
+		return nil, damaged("page %d is longer than the file", id)
 	}
-	return c, root, c.freelist(free)
+	return page[:(1+more)*p.size], nil
 }
 
 func kind(page []byte) uint16 { return native.Uint16(page[8:]) }
 func count(page []byte) int   { return int(native.Uint16(page[10:])) }
 
-// take notes that a page is used, which it may be once.
-func (c *pageChecker) take(id uint64) error {
-	if id >= c.end {
-		return damaged("page %d is beyond the file's %d", id, c.end)
-	}
-	if c.used[id] {
-		return damaged("page %d is used twice", id)
-	}
-	c.used[id] = true
-	return nil
+// A head is what the two metas say.
+type head struct {
+	root, free uint64 // pages
+	end        uint64 // the first page that is not in use
 }
 
-// page reads a page with those that it spreads over.
-func (c *pageChecker) page(id uint64) ([]byte, error) {
-	if err := c.take(id); err != nil {
-		return nil, err
+// checkHead proves that both metas are whole, and the list of free pages, which
+// every commit relies on. Fit is how many pages the file has.
+//
+// bbolt itself makes do with one whole meta. We do not: the other is the state
+// before the last commit, and going back to it would lose what was accepted.
+// A crash leaves both whole, since a meta lies within one sector of the disk.
+func (p pages) checkHead(fit uint64) (h head, err error) {
+	if fit < 2 || p.count() < 2 {
+		return head{}, damaged("file has no metas")
 	}
-	page := make([]byte, c.size)
-	if _, err := c.file.ReadAt(page, int64(id)*int64(c.size)); err != nil {
-		return nil, err
-	}
-	if got := native.Uint64(page); got != id {
-		return nil, damaged("page %d says that it is %d", id, got)
-	}
-	more := uint64(native.Uint32(page[12:]))
-	if kind(page) == metaPage || more == 0 {
-		return page, nil
-	}
-	for next := id + 1; next <= id+more; next++ {
-		if err := c.take(next); err != nil {
-			return nil, err
+	var latest uint64
+	for id := range uint64(2) {
+		page, err := p.page(id)
+		if err != nil {
+			return head{}, err
+		}
+		m := page[pageHeader:]
+		sum := fnv.New64a()
+		sum.Write(m[:metaLength-8])
+		if kind(page) != metaPage || native.Uint32(m) != metaMagic || native.Uint32(m[4:]) != metaVersion ||
+			uint64(native.Uint32(m[8:])) != p.size || native.Uint64(m[metaLength-8:]) != sum.Sum64() {
+			return head{}, damaged("meta page %d is not whole", id)
+		}
+		if txid := native.Uint64(m[48:]); id == 0 || txid > latest {
+			h, latest = head{root: native.Uint64(m[16:]), free: native.Uint64(m[32:]), end: native.Uint64(m[40:])}, txid
 		}
 	}
-	rest := make([]byte, more*uint64(c.size))
-	if _, err := c.file.ReadAt(rest, int64(id+1)*int64(c.size)); err != nil {
-		return nil, err
+	if h.end > fit || h.end > p.count() {
+		return head{}, damaged("file is cut off: %d of %d pages", min(fit, p.count()), h.end)
 	}
-	return append(page, rest...), nil
+	return h, p.freelist(h, func(uint64) error { return nil })
 }
 
-// freelist reads the list of free pages: a commit writes into them, so none
-// may be in use.
-func (c *pageChecker) freelist(id uint64) error {
-	page, err := c.page(id)
+// freelist gives the pages that are free: in ascending order, each once, as
+// bbolt writes them. A commit writes into them.
+func (p pages) freelist(h head, each func(id uint64) error) error {
+	page, err := p.page(h.free)
 	if err != nil {
 		return err
 	}
 	if kind(page) != freePage {
-		return damaged("page %d is no list of free pages", id)
+		return damaged("page %d is no list of free pages", h.free)
 	}
 	ids, n := page[pageHeader:], uint64(count(page))
 	if n == 0xFFFF { // then the list starts with its length
 		n, ids = native.Uint64(ids), ids[8:]
 	}
 	if n > uint64(len(ids)/8) {
-		return damaged("page %d lists more free pages than it holds", id)
+		return damaged("page %d lists more free pages than it holds", h.free)
 	}
+	// bbolt takes room for those that were free before it took that room.
+	pages := uint64(len(page)) / p.size
+	if pages < (pageHeader+8*n)/p.size+1 || pages > (pageHeader+8*(n+pages+1))/p.size+1 {
+		return damaged("page %d is not as long as its list", h.free)
+	}
+	last := uint64(1)
 	for i := range n {
-		if err := c.take(native.Uint64(ids[8*i:])); err != nil {
+		id := native.Uint64(ids[8*i:])
+		if id <= last || id >= h.end || id == h.free {
+			return damaged("page %d lists page %d as free out of order", h.free, id)
+		}
+		if err := each(id); err != nil {
 			return err
 		}
+		last = id
 	}
 	return nil
 }
 
-// tree walks a bucket's pages, or a part of them, whose first key is first and
-// whose last is before end, unless these are nil. A branch that names another
-// first key than its child has is no error to bbolt, until it writes there.
-func (c *pageChecker) tree(id uint64, first, end []byte) error {
-	page, err := c.page(id)
-	if err != nil {
-		return err
-	}
-	switch kind(page) {
-	case leafPage:
-		return c.leaf(id, page, first, end)
-	case branchPage:
-	default:
-		return damaged("page %d is of no tree", id)
-	}
-	elements, err := c.elements(id, page, first, end)
-	if err != nil {
-		return err
-	}
-	if len(elements) == 0 {
-		return damaged("page %d leads nowhere", id)
-	}
-	for i, e := range elements {
-		next := end
-		if i+1 < len(elements) {
-			next = elements[i+1].key
-		}
-		if err := c.tree(e.child, e.key, next); err != nil {
-			return err
-		}
-	}
-	return nil
+// A node is a page of a tree, or a bucket so small that it stands within
+// another page. All of it has been verified.
+type node struct {
+	page  []byte
+	n     int
+	leaf  bool
+	first []byte // its first key, as the branch above it has it; nil at the root
+	end   []byte // all its keys are before it; nil for none
 }
 
-func (c *pageChecker) leaf(id uint64, page, first, end []byte) error {
-	elements, err := c.elements(id, page, first, end)
+// node verifies a page of a tree: its elements lie one after the other without a
+// gap, their keys are in order, the first is the one that the branch above it
+// names, and all are before end.
+func (p pages) node(id uint64, first, end []byte) (node, error) {
+	page, err := p.page(id)
 	if err != nil {
-		return err
+		return node{}, err
 	}
-	for _, e := range elements {
-		switch e.flags {
-		case 0:
-			continue
-		case bucketFlag:
-		default:
-			return damaged("page %d holds neither a value nor a bucket", id)
+	n, err := newNode(id, page, first, end)
+	if err != nil {
+		return n, err
+	}
+	// What a page spreads over is freed with it, and must be its own. Earlier
+	// versions of bbolt took one more page where the content ends with a page.
+	length := uint64(pageHeader)
+	if n.n > 0 {
+		position, keyLength, valueLength := n.place(n.n - 1)
+		length += uint64(n.n-1)*elementLength + position + keyLength + valueLength
+	}
+	if more := uint64(len(page))/p.size - 1; more != (length-1)/p.size && more != length/p.size {
+		return node{}, damaged("page %d is not as long as its content", id)
+	}
+	return n, nil
+}
+
+func newNode(id uint64, page, first, end []byte) (node, error) {
+	n := node{page: page, n: count(page), leaf: kind(page) == leafPage, first: first, end: end}
+	if !n.leaf && kind(page) != branchPage {
+		return node{}, damaged("page %d is of no tree", id)
+	}
+	if n.n == 0 && (first != nil || !n.leaf) {
+		return node{}, damaged("page %d has lost its keys", id)
+	}
+	next := uint64(pageHeader + n.n*elementLength)
+	for i := range n.n {
+		at := pageHeader + i*elementLength
+		if at+elementLength > len(page) {
+			return node{}, damaged("page %d holds more than fits", id)
 		}
-		if len(e.value) < bucketHeader {
-			return damaged("page %d holds a bucket that is cut off", id)
+		position, keyLength, valueLength := n.place(i)
+		if uint64(at)+position != next || next+keyLength+valueLength > uint64(len(page)) {
+			return node{}, damaged("page %d holds an element in the wrong place", id)
 		}
-		if root := native.Uint64(e.value); root != 0 {
-			if err := c.tree(root, nil, nil); err != nil {
+		next += keyLength + valueLength
+		if n.leaf && n.flags(i)&^bucketFlag != 0 {
+			return node{}, damaged("page %d holds neither a value nor a bucket", id)
+		}
+		if i == 0 && first != nil && !bytes.Equal(n.key(0), first) || i > 0 && bytes.Compare(n.key(i-1), n.key(i)) >= 0 {
+			return node{}, damaged("page %d holds keys out of order", id)
+		}
+	}
+	if n.n > 0 && end != nil && bytes.Compare(n.key(n.n-1), end) >= 0 {
+		return node{}, damaged("page %d holds keys out of order", id)
+	}
+	return n, nil
+}
+
+// place is where an element's key is, from its header on, and how long it and
+// its value are.
+func (n node) place(i int) (position, keyLength, valueLength uint64) {
+	at := n.page[pageHeader+i*elementLength:]
+	if n.leaf {
+		return uint64(native.Uint32(at[4:])), uint64(native.Uint32(at[8:])), uint64(native.Uint32(at[12:]))
+	}
+	return uint64(native.Uint32(at)), uint64(native.Uint32(at[4:])), 0
+}
+
+func (n node) flags(i int) uint32 { return native.Uint32(n.page[pageHeader+i*elementLength:]) }
+func (n node) child(i int) uint64 { return native.Uint64(n.page[pageHeader+i*elementLength+8:]) }
+
+func (n node) key(i int) []byte {
+	position, length, _ := n.place(i)
+	return n.page[pageHeader+i*elementLength:][position:][:length]
+}
+
+func (n node) value(i int) []byte {
+	position, keyLength, length := n.place(i)
+	return n.page[pageHeader+i*elementLength:][position+keyLength:][:length]
+}
+
+// at is the element with this key, or the last one before it; the first where
+// there is none.
+func (n node) at(key []byte) int {
+	i := sort.Search(n.n, func(i int) bool { return bytes.Compare(n.key(i), key) > 0 })
+	return max(i-1, 0)
+}
+
+// bounds are those of a branch's child.
+func (n node) bounds(i int) (first, end []byte) {
+	if i+1 < n.n {
+		return n.key(i), n.key(i + 1)
+	}
+	return n.key(i), n.end
+}
+
+// A tree is a bucket.
+type tree struct {
+	pages
+	root   uint64
+	inline []byte // in place of a root
+}
+
+func (t tree) top() (node, error) {
+	if t.inline != nil {
+		return newNode(0, t.inline, nil, nil)
+	}
+	return t.node(t.root, nil, nil)
+}
+
+// newTree is what the value of a bucket says.
+func (p pages) newTree(value []byte) (tree, error) {
+	if len(value) < bucketHeader {
+		return tree{}, damaged("a bucket is cut off")
+	}
+	t := tree{pages: p, root: native.Uint64(value)}
+	if t.root != 0 {
+		return t, nil
+	}
+	if t.inline = value[bucketHeader:]; len(t.inline) < pageHeader || kind(t.inline) != leafPage {
+		return tree{}, damaged("a bucket is cut off")
+	}
+	return t, nil
+}
+
+// visit takes an element of a leaf, and reports whether it wants more.
+type visit func(key, value []byte) (more bool, err error)
+
+// ascend visits the elements in order. It begins with the one that has the key
+// from, or, where there is none, with the one that stands before that place, if
+// there is one: whether that is what was written tells whether from is missing.
+func (t tree) ascend(from []byte, f visit) error {
+	top, err := t.top()
+	if err == nil {
+		_, err = t.ascendFrom(top, from, 0, f)
+	}
+	return err
+}
+
+func (t tree) ascendFrom(n node, from []byte, depth int, f visit) (more bool, err error) {
+	if depth > maxDepth {
+		return false, damaged("the tree has no end")
+	}
+	first := n.at(from)
+	for i := first; i < n.n; i++ {
+		if n.leaf {
+			more, err = f(n.key(i), n.value(i))
+		} else {
+			if i > first {
+				from = nil
+			}
+			var child node
+			low, end := n.bounds(i)
+			if child, err = t.node(n.child(i), low, end); err == nil {
+				more, err = t.ascendFrom(child, from, depth+1, f)
+			}
+		}
+		if err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// get is the value of a key; nil if there is none.
+func (t tree) get(key []byte) (value []byte, err error) {
+	err = t.ascend(key, func(k, v []byte) (bool, error) {
+		if bytes.Equal(k, key) {
+			value = v
+		}
+		return false, nil
+	})
+	return value, err
+}
+
+// verify proves the pages that a change of this key reads: those on the way to it,
+// and their neighbours, with which bbolt merges them when they are nearly empty.
+func (t tree) verify(key []byte) error {
+	n, err := t.top()
+	for depth := 0; err == nil && !n.leaf; depth++ {
+		if depth > maxDepth {
+			return damaged("the tree has no end")
+		}
+		at := n.at(key)
+		way := node{}
+		for i := max(at-1, 0); i <= min(at+1, n.n-1); i++ {
+			first, end := n.bounds(i)
+			child, err := t.node(n.child(i), first, end)
+			if err != nil {
 				return err
 			}
-			continue
+			if i == at {
+				way = child
+			}
 		}
-		// A small bucket stands within the page that names it.
-		inline := e.value[bucketHeader:]
-		if len(inline) < pageHeader || kind(inline) != leafPage {
-			return damaged("page %d holds a bucket that is cut off", id)
-		}
-		if err := c.leaf(id, inline, nil, nil); err != nil {
-			return err
-		}
+		n = way
 	}
-	return nil
-}
-
-// An element of a branch names a child; one of a leaf has a value.
-type element struct {
-	key, value []byte
-	child      uint64
-	flags      uint32
-}
-
-func (c *pageChecker) elements(id uint64, page, first, end []byte) ([]element, error) {
-	n := count(page)
-	if pageHeader+n*elementLength > len(page) {
-		return nil, damaged("page %d holds more than fits", id)
-	}
-	if n == 0 && first != nil {
-		return nil, damaged("page %d has lost its keys", id)
-	}
-	elements := make([]element, n)
-	for i := range elements {
-		e := &elements[i]
-		at := page[pageHeader+i*elementLength:]
-		var position, keyLength, valueLength uint64
-		if kind(page) == branchPage {
-			position, keyLength = uint64(native.Uint32(at)), uint64(native.Uint32(at[4:]))
-			e.child = native.Uint64(at[8:])
-		} else {
-			e.flags = native.Uint32(at)
-			position, keyLength = uint64(native.Uint32(at[4:])), uint64(native.Uint32(at[8:]))
-			valueLength = uint64(native.Uint32(at[12:]))
-		}
-		if position+keyLength+valueLength > uint64(len(at)) {
-			return nil, damaged("page %d holds an element out of bounds", id)
-		}
-		e.key = at[position : position+keyLength]
-		e.value = at[position+keyLength : position+keyLength+valueLength]
-		inOrder := first == nil || bytes.Equal(e.key, first)
-		if i > 0 {
-			inOrder = bytes.Compare(e.key, elements[i-1].key) > 0
-		}
-		if !inOrder || end != nil && bytes.Compare(e.key, end) >= 0 {
-			return nil, damaged("page %d holds keys out of order", id)
-		}
-	}
-	return elements, nil
+	return err
 }
