@@ -7,6 +7,10 @@
 //   - delay_seconds: how long each operation takes;
 //   - fail: the kind of operation that fails, or a list of them;
 //   - grant: what a binding gives: volume, route or syslog; plain credentials
+//     otherwise;
+//   - valid_days: how long credentials are valid; for ever unless set;
+//   - secret: cloud, if the demo is to choose the password itself and show it
+//     once, as clouds do with access keys; derived from the binding's secret
 //     otherwise.
 //
 // Parameters of an instance and of a binding; others have no effect:
@@ -29,6 +33,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,17 +53,22 @@ const (
 // A Provider is the demo. Its methods may be called by many goroutines.
 type Provider struct {
 	things Things
+	broker string
 	delay  time.Duration
 	now    func() time.Time
 }
 
 var (
-	_ provider.Provider  = (*Provider)(nil)
-	_ provider.Inventory = (*Provider)(nil)
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Inventory   = (*Provider)(nil)
+	_ provider.Quarantiner = (*Provider)(nil)
 )
 
 // Options say how a Provider behaves.
 type Options struct {
+	// Broker is whose things the inventory lists, and those made before brokers
+	// had an identity; empty for everyone's.
+	Broker string
 	// Delay is how long an asynchronous operation takes unless its plan or
 	// its parameters say otherwise.
 	Delay time.Duration
@@ -71,7 +81,7 @@ func New(things Things, opts Options) *Provider {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Provider{things: things, delay: opts.Delay, now: opts.Now}
+	return &Provider{things: things, broker: opts.Broker, delay: opts.Delay, now: opts.Now}
 }
 
 // A step is one call of a verb: what it is about, and one time for all of it.
@@ -183,15 +193,27 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil {
 		return provider.Status{}, err
 	}
-	grant, password, err := grantOf(b, s.wanted.Name)
+	byCloud := secretByCloud(b)
+	was, err := chosenOf(b.State)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	password := was.Password
+	if !byCloud {
+		if password, err = derived(b.Secret, "password of "+s.wanted.Name); err != nil {
+			return provider.Status{}, err
+		}
+	}
+	grant, err := grantOf(b, s.wanted.Name, password)
 	if err != nil {
 		return provider.Status{}, err
 	}
 	s.wanted.Expires = grant.ExpiresAt
-	if s.wanted.Verifier, err = newVerifier(b.Secret, s.wanted.Name, password); err != nil {
-		return provider.Status{}, err
+	if !byCloud {
+		if s.wanted.Verifier, err = newVerifier(b.Secret, s.wanted.Name, password); err != nil {
+			return provider.Status{}, err
+		}
 	}
-
 	owner := step{now: s.now, noun: roleInstance, wanted: Thing{Name: instanceName(b.Instance), Tags: provider.TagsOf(b.Instance)}}
 	instance, err := p.things.Get(ctx, owner.wanted.Name)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -205,6 +227,9 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	}
 
 	st, err := p.create(ctx, s)
+	if st.Done && err == nil && byCloud {
+		st, err = p.key(ctx, s, was)
+	}
 	if st.Done && err == nil {
 		st.Grant = grant
 	}
@@ -231,6 +256,9 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	}
 	page := make([]provider.Holding, 0, len(things))
 	for _, t := range things {
+		if p.broker != "" && t.Tags.Broker != "" && t.Tags.Broker != p.broker {
+			continue
+		}
 		page = append(page, provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created.UTC(), PlanID: t.Plan})
 	}
 	return page, next, nil
@@ -251,7 +279,8 @@ func (p *Provider) Accepts(ctx context.Context, username, password string) (bool
 	}
 	now := p.now()
 	expired := !t.Expires.IsZero() && !now.Before(t.Expires)
-	return t.ready(now) && !expired && t.Verifier.accepts(password), nil
+	accepts := t.Verifier.accepts(password) || slices.ContainsFunc(t.Keys, func(k Key) bool { return k.accepts(password) })
+	return t.ready(now) && !expired && !t.Quarantined && accepts, nil
 }
 
 // create makes the wanted thing, or looks at the one that exists.

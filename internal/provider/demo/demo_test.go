@@ -1004,3 +1004,123 @@ func TestThingsRememberWhatIsAskedOfTheirDeletion(t *testing.T) {
 		})
 	}
 }
+
+// cloudBinding is a binding of a plan whose secrets the cloud chooses.
+func (s *stand) cloudBinding(in provider.Instance) provider.Binding {
+	in.Settings = map[string]any{"secret": "cloud"}
+	return s.binding(in, "binding-1", `{"delay_seconds":0}`)
+}
+
+// A password that the cloud chooses is recorded before it is granted, is the
+// only one, and is not derived from anything that the broker knows.
+func TestTheCloudChoosesThePassword(t *testing.T) {
+	s := newStand(t)
+	in := s.instance(`{"delay_seconds":0}`)
+	s.must(t, s.step(in, nil))
+	b := s.cloudBinding(in)
+	var passwords []string
+	for range 3 { // nobody recorded the first two
+		st, err := s.Bind(t.Context(), b)
+		if err != nil || st.Done || st.State == nil {
+			t.Fatalf("the first step: %v %v, want a state and not done", st, err)
+		}
+		var made struct{ Password string }
+		if err := json.Unmarshal(st.State.Data, &made); err != nil || made.Password == "" {
+			t.Fatalf("the state holds no password: %v", err)
+		}
+		passwords = append(passwords, made.Password)
+		if len(passwords) == 3 {
+			b.State = *st.State
+		}
+	}
+	st, err := s.Bind(t.Context(), b)
+	if err != nil || !st.Done {
+		t.Fatalf("the last step: %v %v, want done", st, err)
+	}
+	name, _ := st.Grant.Credentials["username"].(string)
+	if st.Grant.Credentials["password"] != passwords[2] || strings.Contains(string(st.State.Data), passwords[2]) {
+		t.Error("the grant is not what was recorded, or the state still holds it")
+	}
+	for i, password := range passwords {
+		if ok, err := s.Accepts(t.Context(), name, password); err != nil || ok != (i == 2) {
+			t.Errorf("password %d is accepted: %v %v", i, ok, err)
+		}
+	}
+	thing, err := open(t, s.dir).Get(t.Context(), name)
+	if err != nil || len(thing.Keys) != 1 || thing.Verifier != nil {
+		t.Errorf("its thing has %d keys: %v", len(thing.Keys), err)
+	}
+}
+
+// A plan that has left the catalog, or means something else today, changes
+// nothing for instances that recorded what it meant.
+func TestASecretIsChosenAsThePlanMeant(t *testing.T) {
+	for name, c := range map[string]struct {
+		snapshot string
+		settings map[string]any
+		state    bool // a first step gives one
+	}{
+		"Recorded":    {`{"secret":"cloud"}`, nil, true},
+		"NotRecorded": {``, map[string]any{"secret": "cloud"}, true},
+		"Changed":     {`{"secret":"broker"}`, map[string]any{"secret": "cloud"}, false},
+		"Neither":     {``, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			in := s.instance(`{"delay_seconds":0}`)
+			s.must(t, s.step(in, nil))
+			in.Snapshot, in.Settings = json.RawMessage(c.snapshot), c.settings
+			st, err := s.Bind(t.Context(), s.binding(in, "binding-1", `{"delay_seconds":0}`))
+			if err != nil || (st.State != nil) != c.state || st.Done == c.state {
+				t.Errorf("the first step: done %v, state %v, error %v", st.Done, st.State != nil, err)
+			}
+		})
+	}
+}
+
+// A state that cannot be read, or of a later program, is a passing error: no
+// key is made or revoked for it.
+func TestAStateThatIsNotUnderstood(t *testing.T) {
+	for name, state := range map[string]provider.State{
+		"Damaged": {Format: 1, Data: []byte(`{"password":"canary`)}, "Later": {Format: 2, Data: []byte(`{}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			in := s.instance(`{"delay_seconds":0}`)
+			s.must(t, s.step(in, nil))
+			b := s.cloudBinding(in)
+			b.State = state
+			_, err := s.Bind(t.Context(), b)
+			if _, failed := errors.AsType[*provider.Failure](err); err == nil || failed || strings.Contains(err.Error(), "canary") {
+				t.Errorf("error %v, want a passing one that tells nothing", err)
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings map[string]any
+		snapshot string
+		wrong    string // the setting
+	}{
+		"Nothing":   {nil, `{"secret":"broker"}`, ""},
+		"Cloud":     {map[string]any{"secret": "cloud", "fail": []any{"bind"}, "delay_seconds": 3}, `{"secret":"cloud"}`, ""},
+		"Secret":    {map[string]any{"secret": "mine"}, "", "secret"},
+		"Delay":     {map[string]any{"delay_seconds": -1}, "", "delay_seconds"},
+		"Fail":      {map[string]any{"fail": "bnid"}, "", "fail"},
+		"Grant":     {map[string]any{"grant": "disk"}, "", "grant"},
+		"ValidDays": {map[string]any{"valid_days": 0}, "", "valid_days"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, err := demo.Check(provider.Checked{Settings: c.settings})
+			wrong, _ := errors.AsType[*provider.CheckError](err)
+			if c.wrong == "" && (err != nil || string(snapshot) != c.snapshot) {
+				t.Errorf("%s %v, want %s", snapshot, err, c.snapshot)
+			}
+			if c.wrong != "" && (wrong == nil || wrong.Setting != c.wrong || wrong.Remedy == "") {
+				t.Errorf("error %v, want one about %q with a remedy", err, c.wrong)
+			}
+		})
+	}
+}

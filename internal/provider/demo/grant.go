@@ -19,20 +19,16 @@ const domain = ".demo.longshore.example"
 // maxValidDays is the longest that credentials can be valid for: ten years.
 const maxValidDays = 3650
 
-// grantOf is what the binding gives, and the password in it. It follows from
-// the ids, the secret and when the operation began, so that each step gives
-// the same.
-func grantOf(b provider.Binding, name string) (*provider.Grant, string, error) {
-	password, err := derived(b.Secret, "password of "+name)
-	if err != nil {
-		return nil, "", err
-	}
+// grantOf is what the binding gives. It follows from the ids, the password and
+// when the operation began, so that each step gives the same.
+func grantOf(b provider.Binding, name, password string) (*provider.Grant, error) {
 	instance := instanceName(b.Instance)
 	g := &provider.Grant{Credentials: map[string]any{}}
 	if v, ok := b.Instance.Settings["valid_days"]; ok {
 		days, ok := number(v)
 		if !ok || !(days > 0 && days <= maxValidDays) {
-			return nil, "", provider.Failf(`The plan's setting "valid_days" is not a number of days up to %d. Ask the operator of the service.`, maxValidDays)
+			return nil, provider.Failf(
+				`The plan's setting "valid_days" is not a number of days up to %d. Ask the operator of the service.`, maxValidDays)
 		}
 		valid := time.Duration(days * 24 * float64(time.Hour))
 		began := b.Instance.Operation.Started.UTC()
@@ -51,19 +47,19 @@ func grantOf(b provider.Binding, name string) (*provider.Grant, string, error) {
 				MountConfig: map[string]any{"source": "demo://" + instance + domain + "/volume"},
 			},
 		}}
-		return g, password, nil
+		return g, nil
 	case ok && form == "route":
 		if b.Route != "" { // BIND-32
 			g.RouteServiceURL = "https://" + instance + domain + "/"
-			return g, password, nil
+			return g, nil
 		}
 	case ok && form == "syslog":
 		if b.AppGUID != "" { // BIND-31: there is nothing to drain for a service key
 			g.SyslogDrainURL = "syslog-tls://" + instance + domain + ":6514"
-			return g, password, nil
+			return g, nil
 		}
 	case ok:
-		return nil, "", provider.Failf(`The plan's setting "grant" is not "volume", "route" or "syslog". Ask the operator of the service.`)
+		return nil, provider.Failf(`The plan's setting "grant" is not "volume", "route" or "syslog". Ask the operator of the service.`)
 	}
 	uri := url.URL{Scheme: "demo", User: url.UserPassword(name, password), Host: instance + domain, Path: "/"}
 	g.Credentials = map[string]any{
@@ -72,7 +68,7 @@ func grantOf(b provider.Binding, name string) (*provider.Grant, string, error) {
 		"uri":      uri.String(),
 		"instance": instance,
 	}
-	return g, password, nil
+	return g, nil
 }
 
 // derived is 192 bits that follow from the secret and do not tell it.

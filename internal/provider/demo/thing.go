@@ -70,6 +70,10 @@ type Thing struct {
 	Removal Removal `json:"removal,omitzero"`
 	// Verifier recognises the password of a binding.
 	Verifier *Verifier `json:"verifier,omitempty"`
+	// Keys recognise the passwords that the demo has chosen itself.
+	Keys []Key `json:"keys,omitempty"`
+	// Quarantined says that no password opens it.
+	Quarantined bool `json:"quarantined,omitempty"`
 	// Expires ends the password by itself; zero never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Change is the operation that is running; nil at rest.

@@ -83,7 +83,7 @@ func testInventory(t *testing.T, open stage) {
 		}
 		s.Clock.Advance(time.Second)
 	}
-	_, reopened := s.Reopen(t)
+	_, reopened := s.Open(t, s.Broker)
 	for _, inventory := range []provider.Inventory{s.Inventory, reopened, s.Inventory} {
 		got, names := map[provider.Tags]bool{}, map[string]bool{}
 		pages := s.pages(inventory)

@@ -3,7 +3,6 @@ package providertest
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +29,7 @@ var cases = []struct {
 	{"Failures", testFailures},
 	{"LostAnswers", testLostAnswers},
 	{"Faults", testFaults},
+	{"LateCalls", testLateCalls},
 	{"Restarts", testRestarts},
 	{"TwoCallers", testTwoCallers},
 	{"Incarnations", testIncarnations},
@@ -40,19 +40,27 @@ var cases = []struct {
 	{"Grants", testGrants},
 	{"Inventory", testInventory},
 	{"Cancelled", testCancelled},
+	{"Brokers", testBrokers},
+	{"WrongTarget", testWrongTarget},
+	{"Orphans", testOrphans},
+	{"Quarantine", testQuarantine},
+	{"Restores", testRestores},
 }
 
-// What a provider does not read cannot be told from what it forgot, so the
-// requests of the suite are set in every field.
+// What a provider does not read cannot be told from what it forgot, so each
+// field is set in some request of the suite.
 func testFixtures(t *testing.T, open stage) {
 	s := open(t)
 	s.synchronous = true // the one field whose zero value is used elsewhere
-	r := s.bind(s.provision(platform, "instance-1"), "binding-1")
-	untold := []string{"Broker", "Snapshot", "Former", "Maintenance", "Place", "Target", "State", "Source"} // of no step yet
-	zero := slices.DeleteFunc(zeroFields(reflect.ValueOf(*r.binding), "Binding"), func(name string) bool {
-		return slices.Contains(untold, name[strings.LastIndex(name, ".")+1:])
-	})
-	if len(zero) > 0 {
+	source := s.provision(platform, "instance-0")
+	s.must(source)
+	r := s.bind(s.update(s.restore(source, "instance-1")), "binding-1")
+	for _, tags := range []provider.Tags{provider.TagsOf(r.instance), r.tags()} {
+		s.watch.records.of[tags] = record{target: provider.Target{Name: "a", Identity: "b"}, state: provider.State{Format: 1, Data: []byte("c")}}
+	}
+	r.instance.Source.Target, r.instance.Source.State = provider.Target{Name: "a", Identity: "b"}, provider.State{Format: 1, Data: []byte("c")}
+	b := s.watch.records.binding(*r.binding)
+	if zero := zeroFields(reflect.ValueOf(b), "Binding"); len(zero) > 0 {
 		t.Errorf("fields not set: %v", zero)
 	}
 	for _, parameters := range []json.RawMessage{r.instance.Parameters, r.binding.Parameters} {
@@ -168,6 +176,7 @@ func testNotOurs(t *testing.T, open stage) {
 		}
 	}
 	owners := map[string]func(provider.Tags) provider.Tags{
+		"OtherBroker":   func(t provider.Tags) provider.Tags { t.Broker = "broker-other"; return t },
 		"OtherPlatform": func(t provider.Tags) provider.Tags { t.Platform = "platform-2"; return t },
 		"OtherInstance": func(t provider.Tags) provider.Tags { t.Instance = "instance-other"; return t },
 		"OtherBinding":  func(t provider.Tags) provider.Tags { t.Binding = "binding-other"; return t },
@@ -232,7 +241,8 @@ func testIdentifiers(t *testing.T, open stage) {
 		{"a", "bc"}, {"ab", "c"}, {"a-b", "c"}, {"a", "b-c"},
 		{"A", "BC"}, {"a", "../../bc"}, {"a", `b"c\d`}, {"a", "b c%2F?#"},
 		{"a", "ä\u0000ö\n"}, {"a", strings.Repeat("long", 64)},
-		{"a", strings.Repeat("<", limits.Identifier)}, {"a", strings.Repeat("{", limits.Identifier)}, {"a", strings.Repeat("漢", limits.Identifier/3)},
+		{"a", strings.Repeat("<", limits.Identifier)}, {"a", strings.Repeat("{", limits.Identifier)},
+		{"a", strings.Repeat("漢", limits.Identifier/3)},
 	} {
 		in := s.provision(ids[0], ids[1])
 		b := s.bind(in, ids[1])

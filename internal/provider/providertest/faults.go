@@ -101,8 +101,9 @@ func testLostAnswers(t *testing.T, open stage) {
 	s := open(t)
 	for _, r := range s.life("instance-1") {
 		var lost provider.Status
+		lossy := s.watch.losing(s.Provider, func() bool { return true })
 		_, f := Drive(t, s.Clock, func(ctx context.Context) (provider.Status, error) {
-			st, err := r.step(s.p)(ctx)
+			st, err := r.step(lossy)(ctx)
 			if err == nil && st.Done {
 				lost = st
 			}
@@ -117,60 +118,142 @@ func testLostAnswers(t *testing.T, open stage) {
 	s.finish()
 }
 
-// Every single call by which a verb reaches its world answers with a fault
-// once, having done its work or not.
+// Each verb, with what comes before it.
+var verbs = map[string]func(s *scene, id string) (before []request, r request){
+	"Provision": func(s *scene, id string) ([]request, request) { return nil, s.provision(platform, id) },
+	"ProvisionAnew": func(s *scene, id string) ([]request, request) {
+		return []request{s.provision(platform, id)}, s.provision(platform, id)
+	},
+	"Update": func(s *scene, id string) ([]request, request) {
+		in := s.provision(platform, id)
+		return []request{in}, s.update(in)
+	},
+	"Deprovision": func(s *scene, id string) ([]request, request) {
+		in := s.provision(platform, id)
+		return []request{in}, s.deprovision(in)
+	},
+	"Bind": func(s *scene, id string) ([]request, request) {
+		in := s.provision(platform, id)
+		return []request{in}, s.bind(in, id+"-binding")
+	},
+	"BindAnew": func(s *scene, id string) ([]request, request) {
+		in := s.provision(platform, id)
+		return []request{in, s.bind(in, id+"-binding")}, s.bind(in, id+"-binding")
+	},
+	"Unbind": func(s *scene, id string) ([]request, request) {
+		in := s.provision(platform, id)
+		b := s.bind(in, id+"-binding")
+		return []request{in, b}, s.unbind(b)
+	},
+}
+
+// Every single call by which a verb reaches its world goes wrong once, in each
+// way. What is late lands before the operation goes on.
 func testFaults(t *testing.T, open stage) {
-	verbs := map[string]func(s *scene, id string) (before []request, r request){
-		"Provision": func(s *scene, id string) ([]request, request) { return nil, s.provision(platform, id) },
-		"ProvisionAnew": func(s *scene, id string) ([]request, request) {
-			return []request{s.provision(platform, id)}, s.provision(platform, id)
-		},
-		"Update": func(s *scene, id string) ([]request, request) {
-			in := s.provision(platform, id)
-			return []request{in}, s.update(in)
-		},
-		"Deprovision": func(s *scene, id string) ([]request, request) {
-			in := s.provision(platform, id)
-			return []request{in}, s.deprovision(in)
-		},
-		"Bind": func(s *scene, id string) ([]request, request) {
-			in := s.provision(platform, id)
-			return []request{in}, s.bind(in, id+"-binding")
-		},
-		"BindAnew": func(s *scene, id string) ([]request, request) {
-			in := s.provision(platform, id)
-			return []request{in, s.bind(in, id+"-binding")}, s.bind(in, id+"-binding")
-		},
-		"Unbind": func(s *scene, id string) ([]request, request) {
-			in := s.provision(platform, id)
-			b := s.bind(in, id+"-binding")
-			return []request{in, b}, s.unbind(b)
-		},
+	for _, fault := range []Fault{Refused, Lost, Late, Killed} {
+		everyCall(t, open, fault, 0, func(s *scene, r request, st provider.Status) {
+			sameGrant(s.t, st.Grant, s.must(r).Grant)
+			s.stands(r)
+			s.opensOnly(r, st.Grant)
+		})
 	}
-	for name, verb := range verbs {
-		for _, worked := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s/Worked=%v", name, worked), func(t *testing.T) {
-				s := open(t)
-				for n := 1; ; n++ {
-					before, r := verb(s, fmt.Sprintf("instance-%d", n))
-					for _, b := range before {
-						s.must(b)
-					}
-					disarm := s.Falter(n, worked)
-					st := s.must(r)
-					struck := disarm()
-					sameGrant(t, st.Grant, s.must(r).Grant)
-					s.stands(r)
-					if !struck {
-						break
-					}
-					if n > MaxSteps {
-						t.Fatalf("%s still reaches its world after %d calls", r.kind(), n)
-					}
+}
+
+// What is late lands after the step that goes on, or after the last one: the
+// operation's grant is the one that was recorded, and whatever landed is found
+// and removed.
+func testLateCalls(t *testing.T, open stage) {
+	for _, steps := range []int{1, MaxSteps} {
+		everyCall(t, open, Late, steps, func(s *scene, r request, st provider.Status) {
+			switch r.kind() {
+			case provider.KindDeprovision, provider.KindUnbind:
+				s.must(r) // an absence is looked at twice
+				s.none(r)
+			case provider.KindBind:
+				if !s.Opens(s.t, st.Grant) {
+					s.t.Error("a late call ended the grant that was recorded")
 				}
-				s.finish()
-			})
+				s.one(r)
+				u := s.unbind(r)
+				s.must(u)
+				s.none(u)
+				s.opensOnly(u, nil)
+			default:
+				s.one(r)
+			}
+		})
+	}
+}
+
+// everyCall drives every verb, with a fault at its first call, its second, and
+// so on, disarmed so many steps after the one that met it; then it looks.
+func everyCall(t *testing.T, open stage, fault Fault, steps int, look func(*scene, request, provider.Status)) {
+	for name, verb := range verbs {
+		t.Run(fmt.Sprintf("%s/%v/%d", name, fault, steps), func(t *testing.T) {
+			s := open(t)
+			for n, struck := 1, true; struck; n++ {
+				before, r := verb(s, fmt.Sprintf("instance-%d", n))
+				for _, b := range before {
+					s.must(b)
+				}
+				var st provider.Status
+				st, struck = s.faulted(r, n, fault, steps)
+				look(s, r, st)
+				if n > MaxSteps {
+					t.Fatalf("%s still reaches its world after %d calls", r.kind(), n)
+				}
+			}
+			s.finish()
+		})
+	}
+}
+
+// faulted drives r, whose nth call goes wrong. From the step after that on,
+// others go on with it, and the fault is disarmed so many steps later. What a
+// killed process would have answered is recorded by nobody.
+func (s *scene) faulted(r request, n int, fault Fault, steps int) (provider.Status, bool) {
+	s.t.Helper()
+	struck, disarm := s.Falter(n, fault)
+	defer disarm()
+	dies := func() bool { return fault == Killed && struck() }
+	first := s.watch.losing(s.Provider, dies)
+	st, f := Drive(s.t, s.Clock, func(ctx context.Context) (provider.Status, error) {
+		if struck() {
+			if steps == 0 {
+				disarm()
+			}
+			steps--
+			return r.step(s.reopened())(ctx)
 		}
+		st, err := r.step(first)(ctx)
+		if dies() {
+			return provider.Status{}, ErrFault
+		}
+		return st, err
+	})
+	if f != nil {
+		s.t.Fatalf("%s, with a fault at call %d, failed: %s", r.kind(), n, f.Message)
+	}
+	return st, struck()
+}
+
+// opensOnly requires that what is recorded of a binding opens, and nothing else
+// of it: a secret that was made and not recorded is revoked.
+func (s *scene) opensOnly(r request, g *provider.Grant) {
+	s.t.Helper()
+	want := 0
+	switch r.kind() {
+	case provider.KindBind:
+		want = 1
+		if !s.Opens(s.t, g) {
+			s.t.Error("bound, and the grant is not accepted")
+		}
+	case provider.KindUnbind:
+	default:
+		return
+	}
+	if got := s.Secrets(s.t, r.tags()); got != want {
+		s.t.Errorf("after %s, %d secrets are accepted, want %d", r.kind(), got, want)
 	}
 }
 
@@ -238,89 +321,35 @@ func (s *scene) together(requests ...request) []ending {
 	return nil
 }
 
+// One caller makes the steps of an operation, but operations on two bindings of
+// one instance run at once.
 func testTwoCallers(t *testing.T, open stage) {
-	const rounds = 6
-	// twice has r made by two callers, who both have to see it end well.
-	twice := func(s *scene, r request) {
-		s.t.Helper()
-		e := s.together(r, r)
-		for _, e := range e {
+	s := open(t)
+	in := s.provision(platform, "instance-1")
+	s.must(in)
+	// both has two operations made at once, which both end well.
+	both := func(a, b request) []ending {
+		t.Helper()
+		endings := s.together(a, b)
+		for _, e := range endings {
 			if e.failure != nil {
-				s.t.Errorf("%s by two callers failed: %s", r.kind(), e.failure.Message)
+				t.Fatalf("one of two operations at once (%s) failed: %s", a.kind(), e.failure.Message)
 			}
 		}
-		sameGrant(s.t, e[0].status.Grant, e[1].status.Grant)
-		s.stands(r)
+		return endings
 	}
-
-	t.Run("EachVerb", func(t *testing.T) {
-		s := open(t)
-		for n := range rounds {
-			for _, r := range s.life(fmt.Sprintf("instance-%d", n)) {
-				twice(s, r)
-			}
+	for range 6 {
+		a, b := s.bind(in, "binding-1"), s.bind(in, "binding-2")
+		grants := both(a, b)
+		for i, r := range []request{a, b} {
+			s.one(r)
+			s.opensOnly(r, grants[i].status.Grant)
 		}
-		s.finish()
-	})
-	t.Run("Anew", func(t *testing.T) {
-		s := open(t)
-		for n := range rounds {
-			in := s.provision(platform, "instance-1")
-			twice(s, in)
-			for range 2 {
-				twice(s, s.bind(in, "binding-1"))
-			}
-			if n%2 == 0 {
-				twice(s, s.provision(platform, "instance-1"))
-			}
-		}
-		s.finish()
-	})
-	t.Run("Failing", func(t *testing.T) {
-		s := open(t)
-		r := s.failing(s.provision(platform, "instance-1"))
-		for _, e := range s.together(r, r) {
-			if e.failure == nil {
-				t.Error("a provision that has to fail succeeded for one of two callers")
-			}
-		}
-		s.finish()
-	})
-	t.Run("TwoBindings", func(t *testing.T) {
-		s := open(t)
-		in := s.provision(platform, "instance-1")
-		s.must(in)
-		for range rounds {
-			a, b := s.bind(in, "binding-1"), s.bind(in, "binding-2")
-			for _, e := range s.together(a, b) {
-				if e.failure != nil {
-					t.Fatalf("one of two binds at once failed: %s", e.failure.Message)
-				}
-			}
-			s.one(a)
-			s.one(b)
-			for _, e := range s.together(s.unbind(a), s.unbind(b)) {
-				if e.failure != nil {
-					t.Fatalf("one of two unbinds at once failed: %s", e.failure.Message)
-				}
-			}
-			s.none(a)
-			s.none(b)
-		}
-		s.finish()
-	})
-	t.Run("ProvisionAndDeprovision", func(t *testing.T) {
-		// Whoever wins, nothing is left that a deletion does not find.
-		s := open(t)
-		for range rounds {
-			in := s.provision(platform, "instance-1")
-			s.together(in, s.deprovision(in))
-			d := s.deprovision(in)
-			s.must(d)
-			s.none(d)
-		}
-		s.finish()
-	})
+		both(s.unbind(a), s.unbind(b))
+		s.none(a)
+		s.none(b)
+	}
+	s.finish()
 }
 
 func testIncarnations(t *testing.T, open stage) {

@@ -7,10 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -25,15 +23,15 @@ const (
 	pageSize = 3
 )
 
-var errFault = errors.New("the world answered with a fault")
-
 // A memory is a provider in memory: the simplest that passes the suite. With a
 // fault it is a mutant, which must not pass.
 type memory struct {
-	fault string
-	w     *world
-	clock *providertest.Clock
-	jobs  map[string]*job // of the mutant that keeps them to itself
+	fault  string
+	broker string
+	calls  *providertest.Calls
+	w      *world
+	clock  *providertest.Clock
+	jobs   map[string]*job // of the mutant that keeps them to itself
 }
 
 // A world is what a memory stands on. Each verb reaches it by one call.
@@ -42,9 +40,6 @@ type world struct {
 	things    map[string]*thing
 	passwords map[string]bool // all that there ever were
 	calls     int
-	faultAt   int // the call that answers with a fault; 0 for none
-	worked    bool
-	struck    bool
 }
 
 type thing struct {
@@ -70,6 +65,7 @@ type wish struct {
 	config   string
 	password string
 	secret   string
+	looked   bool // there was nothing before the call
 }
 
 func (m *memory) instance(in provider.Instance) wish {
@@ -101,31 +97,36 @@ func (m *memory) name(w wish) string {
 }
 
 // reach is one call to the world.
-func (m *memory) reach(ctx context.Context, do func() (provider.Status, error)) (provider.Status, error) {
-	if err := ctx.Err(); err != nil && m.fault != "ignores-cancelling" {
-		return provider.Status{}, err
+func (m *memory) reach(ctx context.Context, do func() (provider.Status, error)) (st provider.Status, err error) {
+	if m.fault == "ignores-cancelling" {
+		ctx = context.WithoutCancel(ctx)
 	}
-	m.w.mu.Lock()
-	defer m.w.mu.Unlock()
-	m.w.calls++
-	if m.w.faultAt == 0 || m.w.calls != m.w.faultAt {
-		return do()
-	}
-	m.w.struck = true
-	if m.w.worked {
-		_, _ = do()
-	}
-	if m.fault == "fails-by-fault" {
+	call := m.calls.Call(ctx, func() error {
+		m.w.mu.Lock()
+		defer m.w.mu.Unlock()
+		m.w.calls++
+		st, err = do()
+		return nil
+	})
+	switch {
+	case call == nil:
+		return st, err
+	case m.fault == "fails-by-fault" && ctx.Err() == nil:
 		return provider.Status{}, provider.Failf("fault")
+	default:
+		return provider.Status{}, call
 	}
-	return provider.Status{}, errFault
 }
 
 func (m *memory) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	if m.fault == "changes-input" {
 		in.Settings["seen"] = in.Operation.ID
 	}
-	return m.reach(ctx, func() (provider.Status, error) { return m.create(m.instance(in)) })
+	w := m.instance(in)
+	m.w.mu.Lock()
+	w.looked = m.w.things[m.name(w)] == nil // what only the mutant goes by
+	m.w.mu.Unlock()
+	return m.reach(ctx, func() (provider.Status, error) { return m.create(w) })
 }
 
 func (m *memory) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
@@ -206,17 +207,10 @@ func (m *memory) create(w wish) (provider.Status, error) {
 	if t != nil && t.usable && m.fault == "exists-is-failure" {
 		return provider.Status{}, provider.Failf("it exists already")
 	}
+	if t != nil && w.looked && m.fault == "looks-then-makes" {
+		t, name = nil, name+"-2"
+	}
 	if t == nil {
-		if m.fault == "looks-then-makes" {
-			m.w.mu.Unlock()
-			for range 1000 {
-				runtime.Gosched()
-			}
-			m.w.mu.Lock()
-			if m.w.things[name] != nil {
-				name += "-2"
-			}
-		}
 		t = &thing{tags: w.tags, created: m.clock.Now(), config: w.config, password: w.password, jobs: map[string]*job{}}
 		m.w.things[name] = t
 	}
@@ -296,7 +290,7 @@ func (m *memory) List(ctx context.Context, cursor string) ([]provider.Holding, s
 	}
 	var page []provider.Holding
 	for _, n := range names {
-		if t := m.w.things[n]; t.usable || m.fault != "hides-half-made" {
+		if t := m.w.things[n]; t.tags.Broker == m.broker && (t.usable || m.fault != "hides-half-made") {
 			page = append(page, provider.Holding{Name: n, Tags: t.tags, Created: t.created})
 		}
 	}
@@ -308,14 +302,17 @@ func memoryFactory(fault string) providertest.Factory {
 	return func(t *testing.T) *providertest.Harness {
 		clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 		w := &world{things: map[string]*thing{}, passwords: map[string]bool{}}
-		reopen := func() *memory { return &memory{fault: fault, w: w, clock: clock, jobs: map[string]*job{}} }
-		m := reopen()
+		reopen := func(broker string) *memory {
+			return &memory{fault: fault, broker: broker, calls: &providertest.Calls{}, w: w, clock: clock, jobs: map[string]*job{}}
+		}
+		m := reopen("broker-1")
 		name := func(tags provider.Tags) string {
 			return m.name(wish{role: cmp.Or(map[bool]string{true: "binding"}[tags.Binding != ""], "instance"), tags: tags})
 		}
 		return &providertest.Harness{
 			Provider:  m,
 			Inventory: m,
+			Broker:    "broker-1",
 			Clock:     clock,
 			ServiceID: "service-1",
 			PlanID:    "plan-1",
@@ -348,19 +345,17 @@ func memoryFactory(fault string) providertest.Factory {
 				t := w.things[user]
 				return t != nil && t.usable && t.password == password
 			},
-			Falter: func(n int, worked bool) func() bool {
+			Secrets: func(_ testing.TB, at provider.Tags) int {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.faultAt, w.worked, w.struck = w.calls+n, worked, false
-				return func() bool {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					w.faultAt = 0
-					return w.struck
+				if t := w.things[name(at)]; t != nil && t.usable && t.password != "" {
+					return 1
 				}
+				return 0
 			},
-			Reopen: func(testing.TB) (provider.Provider, provider.Inventory) {
-				m := reopen()
+			Falter: m.calls.Arm,
+			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+				m := reopen(broker)
 				return m, m
 			},
 			PageSize: pageSize,

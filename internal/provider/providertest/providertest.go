@@ -1,7 +1,8 @@
 // Package providertest is the suite that every provider passes: each verb
-// repeated, from every partial state, by two callers at once, with answers
-// lost and across restarts; and with what is not the provider's own standing
-// in its way.
+// repeated, from every partial state, with answers lost and late, killed
+// between any two calls, and across restarts; with what is not the provider's
+// own standing in its way, another broker beside it, and at the wrong target.
+// It tells and records target and state as a worker does.
 //
 // A provider's test writes a Factory and calls Run. The suite owns the
 // requests and the clock; what the provider stands on belongs to the harness.
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,10 +24,23 @@ import (
 // A Factory makes a harness with nothing in it, and cleans up with t.Cleanup.
 type Factory func(t *testing.T) *Harness
 
-// A Harness is a provider and the world that it stands on. Every field is set.
+// A Harness is a provider and the world that it stands on. Every field is set,
+// except those that say that they may be zero.
 type Harness struct {
 	Provider  provider.Provider
 	Inventory provider.Inventory
+
+	// Broker is whose the provider is.
+	Broker string
+
+	// Target is where new instances are made; zero if there is one place only.
+	// Its identity may be empty: then the provider tells it.
+	Target provider.Target
+
+	// Elsewhere makes a provider of the same broker whose way to the target of
+	// this name leads to another one, in which there is nothing; nil if there
+	// is one place only.
+	Elsewhere func(t testing.TB) (provider.Provider, provider.Inventory)
 
 	// Clock is the one that the provider reads. Only the suite moves it.
 	Clock *Clock
@@ -56,14 +71,17 @@ type Harness struct {
 	// Opens reports whether the service accepts the credentials.
 	Opens func(t testing.TB, g *provider.Grant) bool
 
-	// Falter makes the nth call from now, of those by which the provider
-	// reaches its world, answer with a passing fault: after doing its work, or
-	// without. Disarm ends this and reports whether the call was reached.
-	Falter func(n int, worked bool) (disarm func() bool)
+	// Secrets counts the secrets that the service accepts at the name that the
+	// provider uses for at.
+	Secrets func(t testing.TB, at provider.Tags) int
 
-	// Reopen makes a new provider over the same world, as after a crash. The
-	// one before may still be in use.
-	Reopen func(t testing.TB) (provider.Provider, provider.Inventory)
+	// Falter makes the nth call from now, of those by which the provider
+	// reaches its world, go wrong; see Calls.Arm.
+	Falter func(n int, fault Fault) (struck func() bool, disarm func())
+
+	// Open makes a new provider of a broker over the same world, as after a
+	// crash. The one before may still be in use.
+	Open func(t testing.TB, broker string) (provider.Provider, provider.Inventory)
 
 	// PageSize is the most that a page of the inventory holds here.
 	PageSize int
@@ -72,12 +90,23 @@ type Harness struct {
 // Run runs the suite, once for asynchronous and once for synchronous work.
 func Run(t *testing.T, factory Factory) {
 	t.Helper()
+	RunExcept(t, factory)
+}
+
+// RunExcept runs the suite without some of its cases, for a provider that passes
+// them over another world: those that make every call go wrong are long over a
+// slow one.
+func RunExcept(t *testing.T, factory Factory, except ...string) {
+	t.Helper()
 	for _, mode := range []struct {
 		name        string
 		synchronous bool
 	}{{"Asynchronous", false}, {"Synchronous", true}} {
 		t.Run(mode.name, func(t *testing.T) {
 			for _, c := range cases {
+				if slices.Contains(except, c.name) {
+					continue
+				}
 				t.Run(c.name, func(t *testing.T) {
 					c.run(t, func(t *testing.T) *scene { return newScene(t, factory, mode.synchronous) })
 				})

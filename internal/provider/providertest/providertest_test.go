@@ -2,10 +2,7 @@ package providertest_test
 
 import (
 	"context"
-	"errors"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,67 +10,41 @@ import (
 	"github.com/longshore/longshore/internal/provider/providertest"
 )
 
-// mutantVariable names, in a subprocess, the fault that the provider has.
-const mutantVariable = "LONGSHORE_PROVIDERTEST_MUTANT"
-
 // A sound provider passes; in the subprocesses of TestMutants it is not sound.
 func TestSound(t *testing.T) {
-	providertest.Run(t, memoryFactory(os.Getenv(mutantVariable)))
+	providertest.Run(t, memoryFactory(os.Getenv(providertest.MutantVariable)))
 }
 
 // The suite can fail: each mutant is caught by the case that is there for it.
 func TestMutants(t *testing.T) {
-	mutants := map[string]struct {
-		reason string
-		caught string
-	}{
-		"absent-is-failure":       {"deleting what is gone is success", "NeverWas"},
-		"adopts-foreign":          {"what is not ours is not taken for ours", "NotOurs"},
-		"changes-input":           {"the arguments belong to the caller", "Repeated"},
-		"deletes-foreign":         {"what is not ours is never deleted", "NotOurs"},
-		"deletes-one-incarnation": {"a deletion removes any incarnation", "Incarnations"},
-		"done-too-early":          {"deleted is only what is seen to be absent", "Lifecycle"},
-		"exists-is-failure":       {"what exists and is ours is success", "Repeated"},
-		"failed-update-counts":    {"a failed update leaves the instance as it was", "Failures"},
-		"failure-is-not-final":    {"what has failed stays so", "Failures"},
-		"fails-by-fault":          {"a passing fault fails no operation", "Faults"},
-		"forgets-at-restart":      {"a restart does not begin the work again", "Restarts"},
-		"forgets-incarnation":     {"an older incarnation is replaced", "Incarnations"},
-		"hides-half-made":         {"the inventory has what a failed provision left", "InstanceStates"},
-		"ignores-cancelling":      {"a cancelled call touches nothing", "Cancelled"},
-		"joined-ids":              {"ids that read the same when joined never meet", "Identifiers"},
-		"keeps-open":              {"credentials end with the binding", "Bindings"},
-		"leaves-half-made":        {"a deletion removes what is half made", "InstanceStates"},
-		"looks-then-makes":        {"two callers make one thing", "TwoCallers"},
-		"loses-pages":             {"the inventory is whole", "Inventory"},
-		"no-platform":             {"two platforms never meet", "Platforms"},
-		"random-password":         {"a repeated bind gives the same grant", "LostAnswers"},
-		"shared-credentials":      {"each binding has its own credentials", "Bindings"},
-		"tells-parameters":        {"no failure tells a parameter", "Failures"},
-		"tells-secret":            {"no description tells a secret", "Grants"},
-		"unbinds-all":             {"unbinding one binding leaves the others", "Bindings"},
-		"update-creates":          {"an update creates nothing", "InstanceStates"},
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, m := range mutants {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			caughtBy := "TestSound/Asynchronous/" + m.caught
-			pattern := "^" + strings.ReplaceAll(caughtBy, "/", "$/^") + "$"
-			cmd := exec.CommandContext(t.Context(), self, "-test.run="+pattern, "-test.failfast")
-			cmd.Env = append(os.Environ(), mutantVariable+"="+name)
-			out, err := cmd.CombinedOutput()
-			if _, failed := errors.AsType[*exec.ExitError](err); !failed {
-				t.Fatalf("%s: the mutant passed %s (error %v)", m.reason, m.caught, err)
-			}
-			if !strings.Contains(string(out), "--- FAIL: "+caughtBy) {
-				t.Errorf("%s: the mutant was not caught but broke:\n%s", m.reason, out)
-			}
-		})
-	}
+	providertest.RunMutants(t, map[string]providertest.Mutant{
+		"absent-is-failure":       {Reason: "deleting what is gone is success", Caught: "NeverWas"},
+		"adopts-foreign":          {Reason: "what is not ours is not taken for ours", Caught: "NotOurs"},
+		"changes-input":           {Reason: "the arguments belong to the caller", Caught: "Repeated"},
+		"deletes-foreign":         {Reason: "what is not ours is never deleted", Caught: "NotOurs"},
+		"deletes-one-incarnation": {Reason: "a deletion removes any incarnation", Caught: "Incarnations"},
+		"done-too-early":          {Reason: "deleted is only what is seen to be absent", Caught: "Lifecycle"},
+		"exists-is-failure":       {Reason: "what exists and is ours is success", Caught: "Repeated"},
+		"failed-update-counts":    {Reason: "a failed update leaves the instance as it was", Caught: "Failures"},
+		"failure-is-not-final":    {Reason: "what has failed stays so", Caught: "Failures"},
+		"fails-by-fault":          {Reason: "a passing fault fails no operation", Caught: "Faults"},
+		"forgets-at-restart":      {Reason: "a restart does not begin the work again", Caught: "Restarts"},
+		"forgets-incarnation":     {Reason: "an older incarnation is replaced", Caught: "Incarnations"},
+		"hides-half-made":         {Reason: "the inventory has what a failed provision left", Caught: "InstanceStates"},
+		"ignores-cancelling":      {Reason: "a cancelled call touches nothing", Caught: "Cancelled"},
+		"joined-ids":              {Reason: "ids that read the same when joined never meet", Caught: "Identifiers"},
+		"keeps-open":              {Reason: "credentials end with the binding", Caught: "Bindings"},
+		"leaves-half-made":        {Reason: "a deletion removes what is half made", Caught: "InstanceStates"},
+		"looks-then-makes":        {Reason: "a late call makes nothing twice", Caught: "LateCalls"},
+		"loses-pages":             {Reason: "the inventory is whole", Caught: "Inventory"},
+		"no-platform":             {Reason: "two platforms never meet", Caught: "Platforms"},
+		"random-password":         {Reason: "a repeated bind gives the same grant", Caught: "LostAnswers"},
+		"shared-credentials":      {Reason: "each binding has its own credentials", Caught: "Bindings"},
+		"tells-parameters":        {Reason: "no failure tells a parameter", Caught: "Failures"},
+		"tells-secret":            {Reason: "no description tells a secret", Caught: "Grants"},
+		"unbinds-all":             {Reason: "unbinding one binding leaves the others", Caught: "Bindings"},
+		"update-creates":          {Reason: "an update creates nothing", Caught: "InstanceStates"},
+	})
 }
 
 func TestDrive(t *testing.T) {
@@ -105,7 +76,7 @@ func TestDrive(t *testing.T) {
 		},
 		"Faults": {
 			reason:  "any other error passes",
-			answers: []answer{{err: errFault}, {st: provider.Status{Done: true}}},
+			answers: []answer{{err: providertest.ErrFault}, {st: provider.Status{Done: true}}},
 			took:    time.Second,
 		},
 	}

@@ -2,8 +2,10 @@ package providertest
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider"
@@ -28,10 +30,24 @@ type scene struct {
 func newScene(t *testing.T, factory Factory, synchronous bool) *scene {
 	t.Helper()
 	h := factory(t)
-	if zero := zeroFields(reflect.ValueOf(h).Elem(), "Harness"); len(zero) > 0 {
+	if h.Target.Name == "" { // it makes all things in one place
+		h.Target = provider.Target{Name: "target-1", Identity: "identity-1"}
+	}
+	optional := []string{"Harness.Elsewhere", "Harness.Target.Identity"}
+	zero := slices.DeleteFunc(zeroFields(reflect.ValueOf(h).Elem(), "Harness"), func(name string) bool {
+		return slices.Contains(optional, name)
+	})
+	if len(zero) > 0 {
 		t.Fatalf("the harness is not whole: %v", zero)
 	}
+	return over(t, h, synchronous)
+}
+
+// over is the scene of a harness with nothing of its broker in it.
+func over(t *testing.T, h *Harness, synchronous bool) *scene {
+	t.Helper()
 	s := &scene{Harness: h, t: t, synchronous: synchronous, watch: &watch{t: t, secrets: map[string]bool{}}}
+	s.watch.records = &records{target: h.Target, of: map[provider.Tags]record{}}
 	s.p = s.watch.over(h.Provider)
 	if held := s.list(); len(held) > 0 {
 		t.Fatalf("the harness is not empty: %v", held)
@@ -59,6 +75,7 @@ func (s *scene) operation(kind provider.Kind) provider.Operation {
 func (s *scene) provision(platform, id string) request {
 	op := s.operation(provider.KindProvision)
 	return request{instance: provider.Instance{
+		Broker:      s.Broker,
 		Platform:    platform,
 		ID:          id,
 		Incarnation: op.ID,
@@ -67,7 +84,25 @@ func (s *scene) provision(platform, id string) request {
 		Operation:   op,
 		Parameters:  s.Parameters(canary),
 		Settings:    s.Settings,
+		Snapshot:    meaning(op),
+		Maintenance: "1.0.0",
+		Place:       provider.Place{Organization: "organization-1", Space: "space-1", InstanceName: "my instance"},
 	}}
+}
+
+// meaning is what the plan means from an operation on.
+func meaning(op provider.Operation) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"since":%q}`, op.ID))
+}
+
+// restore asks for a new instance that is made of the one that r is about.
+func (s *scene) restore(r request, id string) request {
+	out := s.provision(r.instance.Platform, id)
+	in := s.watch.records.instance(r.instance)
+	out.instance.Source = &provider.Source{
+		Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Snapshot: in.Snapshot, Target: in.Target, State: in.State,
+	}
+	return out
 }
 
 // update asks for a change of the instance that r is about.
@@ -76,6 +111,7 @@ func (s *scene) update(r request) request {
 	in.Operation = s.operation(provider.KindUpdate)
 	in.Parameters = s.Parameters(canary + "-" + in.Operation.ID)
 	in.Settings = s.Settings
+	in.Former, in.Snapshot = in.Snapshot, meaning(in.Operation)
 	return request{instance: in}
 }
 
@@ -198,8 +234,17 @@ func (s *scene) once(r request) {
 // reopened is a new provider over the same world, watched.
 func (s *scene) reopened() provider.Provider {
 	s.t.Helper()
-	p, _ := s.Reopen(s.t)
+	p, _ := s.Open(s.t, s.Broker)
 	return s.watch.over(p)
+}
+
+// another is a scene of another broker over the same world.
+func (s *scene) another() *scene {
+	s.t.Helper()
+	h := *s.Harness
+	h.Broker = "broker-another"
+	h.Provider, h.Inventory = s.Open(s.t, h.Broker)
+	return over(s.t, &h, s.synchronous)
 }
 
 // pages reads the whole inventory.
@@ -278,8 +323,8 @@ func (s *scene) findable(r request) {
 	}
 }
 
-// finish removes all that was made, from its tags alone, and requires that
-// nothing remains.
+// finish removes all that was made, from what the inventory lists of it alone,
+// and requires that nothing remains.
 func (s *scene) finish() {
 	s.t.Helper()
 	foreign := func(tags provider.Tags) bool {
@@ -291,18 +336,21 @@ func (s *scene) finish() {
 		return false
 	}
 	var bindings, instances []provider.Tags
+	s.watch.records.forget()
 	for _, h := range s.list() {
-		switch {
-		case foreign(h.Tags):
-		case h.Tags.Binding != "":
+		if foreign(h.Tags) {
+			continue
+		}
+		s.watch.records.found(h)
+		if h.Tags.Binding != "" {
 			bindings = append(bindings, h.Tags)
-		default:
+		} else {
 			instances = append(instances, h.Tags)
 		}
 	}
 	for _, tags := range append(bindings, instances...) {
-		// This is how the reaper asks, which knows no more.
-		in := provider.Instance{Platform: tags.Platform, ID: tags.Instance, Incarnation: tags.Incarnation}
+		// This is how the deletion of an orphan asks, which knows no more.
+		in := provider.Instance{Broker: tags.Broker, Platform: tags.Platform, ID: tags.Instance, Incarnation: tags.Incarnation}
 		r := request{instance: in}
 		r.instance.Operation = s.operation(provider.KindDeprovision)
 		if tags.Binding != "" {

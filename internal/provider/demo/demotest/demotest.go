@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,37 +17,43 @@ import (
 	"github.com/longshore/longshore/internal/provider/providertest"
 )
 
+const broker = "broker-1"
+
 // start is what the clock shows first.
 var start = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
 
-var errFault = errors.New("the things answered with a fault")
-
-// Run proves the demo over the things that a world makes. A world gives the
-// same things, opened again, each time it is asked.
+// Run proves the demo over the things that a world makes: with passwords that
+// are derived, and with those that it chooses itself. A world gives the same
+// things, opened again, each time it is asked.
 func Run(t *testing.T, pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.Things)) {
-	providertest.Run(t, Factory(pageSize, world))
+	for _, secret := range []string{"broker", "cloud"} {
+		t.Run("SecretOf="+secret, func(t *testing.T) { providertest.Run(t, Factory(pageSize, secret, world)) })
+	}
 }
 
-// Factory makes the harnesses that Run runs the suite on.
-func Factory(pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.Things)) providertest.Factory {
+// Factory makes the harnesses that Run runs the suite on, half of them: the
+// plan's setting "secret" is as given. Over a slow world, that of the cloud is
+// enough, which asks more of it.
+func Factory(pageSize int, secret string, world func(*testing.T) (reopen func(testing.TB) demo.Things)) providertest.Factory {
 	return func(t *testing.T) *providertest.Harness {
 		reopen := world(t)
 		things := &faltering{Things: reopen(t)}
 		clock := providertest.NewClock(start)
-		opts := demo.Options{Delay: 3 * time.Second, Now: clock.Now}
+		opts := demo.Options{Broker: broker, Delay: 3 * time.Second, Now: clock.Now}
 		p := demo.New(things, opts)
 		return &providertest.Harness{
 			Provider:  p,
 			Inventory: p,
+			Broker:    broker,
 			Clock:     clock,
 			ServiceID: "demo-id",
 			PlanID:    "small-id",
-			Settings:  map[string]any{"size": "small"},
+			Settings:  map[string]any{"secret": secret},
 			Parameters: func(canary string) json.RawMessage {
 				return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary))
 			},
 			Fail: func(_ testing.TB, kind provider.Kind) map[string]any {
-				return map[string]any{"fail": []any{string(kind)}}
+				return map[string]any{"secret": secret, "fail": []any{string(kind)}}
 			},
 			Plant: func(t testing.TB, at, owner provider.Tags) {
 				t.Helper()
@@ -71,10 +76,21 @@ func Factory(pageSize int, world func(*testing.T) (reopen func(testing.TB) demo.
 				t.Helper()
 				return Accepts(t, p, g)
 			},
-			Falter: things.arm,
-			Reopen: func(t testing.TB) (provider.Provider, provider.Inventory) {
+			Secrets: func(t testing.TB, at provider.Tags) int {
 				t.Helper()
-				p := demo.New(reopen(t), opts)
+				thing, err := things.Get(t.Context(), Name(at))
+				if err != nil && !errors.Is(err, demo.ErrNotFound) {
+					t.Fatal(err)
+				}
+				if thing.Verifier != nil {
+					return 1 + len(thing.Keys)
+				}
+				return len(thing.Keys)
+			},
+			Falter: things.calls.Arm,
+			Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
+				t.Helper()
+				p := demo.New(reopen(t), demo.Options{Broker: broker, Delay: opts.Delay, Now: opts.Now})
 				return p, p
 			},
 			PageSize: pageSize,
@@ -114,62 +130,30 @@ func Name(tags provider.Tags) string {
 	return provider.Name("longshore-demo", role, tags)
 }
 
-// faltering is things of which one call answers with a fault.
+// faltering is things of which a call can go wrong.
 type faltering struct {
 	demo.Things
-	mu     sync.Mutex
-	left   int // calls until the fault; 0 for none
-	worked bool
-	struck bool
-}
-
-// arm makes the nth call from now answer with a fault.
-func (f *faltering) arm(n int, worked bool) (disarm func() bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.left, f.worked, f.struck = n, worked, false
-	return func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.left = 0
-		return f.struck
-	}
-}
-
-func (f *faltering) call(do func() error) error {
-	f.mu.Lock()
-	strikes := f.left == 1
-	f.struck = f.struck || strikes
-	f.left = max(f.left-1, 0)
-	worked := f.worked
-	f.mu.Unlock()
-	if !strikes {
-		return do()
-	}
-	if worked {
-		_ = do()
-	}
-	return errFault
+	calls providertest.Calls
 }
 
 func (f *faltering) Create(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Create(ctx, t) })
+	return f.calls.Call(ctx, func() error { return f.Things.Create(ctx, t) })
 }
 
 func (f *faltering) Get(ctx context.Context, name string) (t demo.Thing, err error) {
-	err = f.call(func() error { t, err = f.Things.Get(ctx, name); return err })
+	err = f.calls.Call(ctx, func() error { t, err = f.Things.Get(ctx, name); return err })
 	return t, err
 }
 
 func (f *faltering) Replace(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Replace(ctx, t) })
+	return f.calls.Call(ctx, func() error { return f.Things.Replace(ctx, t) })
 }
 
 func (f *faltering) Delete(ctx context.Context, t demo.Thing) error {
-	return f.call(func() error { return f.Things.Delete(ctx, t) })
+	return f.calls.Call(ctx, func() error { return f.Things.Delete(ctx, t) })
 }
 
 func (f *faltering) List(ctx context.Context, cursor string) (page []demo.Thing, next string, err error) {
-	err = f.call(func() error { page, next, err = f.Things.List(ctx, cursor); return err })
+	err = f.calls.Call(ctx, func() error { page, next, err = f.Things.List(ctx, cursor); return err })
 	return page, next, err
 }

@@ -6,12 +6,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/provider/providertest"
 )
 
-// The demo over parameters is a provider like others.
+// The demo over parameters is a provider like others. That every call may go
+// wrong is proved over the fake.
 func TestConformance(t *testing.T) {
-	demotest.Run(t, parameters.PageSize, func(t *testing.T) func(testing.TB) demo.Things {
+	providertest.RunExcept(t, demotest.Factory(parameters.PageSize, "cloud", func(t *testing.T) func(testing.TB) demo.Things {
 		path := newPath(t)
 		return func(t testing.TB) demo.Things { return open(t, path) }
-	})
+	}), "Faults", "LateCalls")
 }

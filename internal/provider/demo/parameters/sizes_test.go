@@ -60,12 +60,12 @@ func TestAnyIDsFit(t *testing.T) {
 				return provider.Operation{ID: fmt.Sprintf("operation-%012d", n), Kind: kind, Started: clock}
 			}
 			in := provider.Instance{
-				Platform: strings.Repeat("p", 40), ID: long(part), Incarnation: "incarnation-0123456789", ServiceID: "s", PlanID: strings.Repeat("<", limits.CatalogText),
+				Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), ID: long(part), Incarnation: "incarnation-0123456789", ServiceID: "s", PlanID: strings.Repeat("<", limits.CatalogText),
 				Operation: operation(provider.KindProvision, 1), Parameters: json.RawMessage(`{"delay_seconds":604799.123456789,"fail":"unbind"}`),
 			}
 			b := provider.Binding{Instance: in, ID: long(part), Incarnation: "incarnation-9876543210", Parameters: in.Parameters, Secret: make([]byte, 32)}
 			b.Instance.Operation = operation(provider.KindBind, 2)
-			b.Instance.Settings = map[string]any{"valid_days": 3650, "delay_seconds": 1}
+			b.Instance.Settings = map[string]any{"valid_days": 3650, "delay_seconds": 1, "secret": "cloud"}
 			in.Settings = map[string]any{"delay_seconds": 1}
 			must("provision", func() (provider.Status, error) { return p.Provision(ctx, in) })
 			for n := range 12 {
@@ -73,7 +73,13 @@ func TestAnyIDsFit(t *testing.T) {
 				up.Operation = operation(provider.KindUpdate, 10+n)
 				must("update", func() (provider.Status, error) { return p.Update(ctx, up) })
 			}
-			must("bind", func() (provider.Status, error) { return p.Bind(ctx, b) })
+			must("bind", func() (provider.Status, error) {
+				status, err := p.Bind(ctx, b)
+				if status.State != nil {
+					b.State = *status.State
+				}
+				return status, err
+			})
 			held, next, err := p.List(ctx, "")
 			if err != nil || next != "" || len(held) != 2 {
 				t.Fatalf("the inventory holds %d, then %q: %v", len(held), next, err)
@@ -113,7 +119,7 @@ func TestTheLargestThingsFit(t *testing.T) {
 		for _, of := range []string{"Instance", "Binding"} {
 			t.Run(name+"/"+of, func(t *testing.T) {
 				thing := whole("")
-				thing.Tags = provider.Tags{Platform: strings.Repeat("p", 40), Instance: long(part), Incarnation: strings.Repeat("n", 22)}
+				thing.Tags = provider.Tags{Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), Instance: long(part), Incarnation: strings.Repeat("n", 22)}
 				thing.Plan, thing.Change.Plan = strings.Repeat("<", limits.CatalogText), strings.Repeat("{", limits.CatalogText)
 				thing.Change.Operation, thing.Past = strings.Repeat("o", 22), nil
 				past := 8
@@ -123,7 +129,8 @@ func TestTheLargestThingsFit(t *testing.T) {
 				for range past {
 					thing.Past = append(thing.Past, demo.Past{Operation: strings.Repeat("o", 22), Kind: provider.KindDeprovision, Failed: true})
 				}
-				thing.Verifier = &demo.Verifier{Salt: strings.Repeat("s", 32), Sum: strings.Repeat("s", 64)}
+				key := demo.Key(strings.Repeat("s", 16) + "." + strings.Repeat("k", 43))
+				thing.Verifier, thing.Keys, thing.Quarantined = nil, []demo.Key{key, key}, true // keys are longer than a verifier
 				thing.Expires = time.Date(2999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 				thing.Name = demotest.Name(thing.Tags)
 				fake := parameterstest.New()

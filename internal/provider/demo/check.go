@@ -1,0 +1,46 @@
+package demo
+
+import (
+	"encoding/json"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// secretCloud and secretBroker are the values of the setting "secret".
+const (
+	secretCloud  = "cloud"
+	secretBroker = "broker"
+)
+
+// A meaning is what instances record of their plan.
+type meaning struct {
+	Secret string `json:"secret"`
+}
+
+// Check finds what is wrong with the settings of a plan. What instances record
+// of it is who chooses their bindings' secrets.
+func Check(plan provider.Checked) (json.RawMessage, error) {
+	for _, setting := range []struct {
+		name, remedy string
+		ok           func(any) bool
+	}{
+		{"delay_seconds", "write a number from 0 to 604800", func(v any) bool { return new(wishes).setDelay(v) }},
+		{"fail", "write provision, update, deprovision, bind or unbind, or a list of them",
+			func(v any) bool { return new(wishes).setPlanFail("", v) }},
+		{"grant", "write volume, route or syslog, or leave it out", func(v any) bool { return v == "volume" || v == "route" || v == "syslog" }},
+		{"valid_days", "write a number of days up to 3650", func(v any) bool {
+			days, ok := number(v)
+			return ok && days > 0 && days <= maxValidDays
+		}},
+		{"secret", "write cloud or broker, or leave it out", func(v any) bool { return v == secretCloud || v == secretBroker }},
+	} {
+		if v, ok := plan.Settings[setting.name]; ok && !setting.ok(v) {
+			return nil, &provider.CheckError{Setting: setting.name, Problem: "the demo does not understand this value", Remedy: setting.remedy}
+		}
+	}
+	meant := meaning{Secret: secretBroker}
+	if plan.Settings["secret"] == secretCloud {
+		meant.Secret = secretCloud
+	}
+	return json.Marshal(meant)
+}
