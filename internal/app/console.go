@@ -107,7 +107,7 @@ const maxSocketPath = 100
 // aside, and new ones are begun. Offerings is the operator's own folder, as for serve.
 func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
-		return nil, nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
+		return nil, nil, notAFolder(dir, err)
 	}
 	remote := newRemote(filepath.Join(dir, fileControl))
 	if remote.answers(ctx) {

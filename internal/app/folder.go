@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
 )
@@ -114,7 +116,13 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	if err != nil && !(anew && keyLost) {
 		return nil, fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
-	err = f.openRecords(mark)
+	err = nil
+	if anew {
+		err = f.checkRecords() // opening meets only some of what is damaged
+	}
+	if err == nil {
+		err = f.openRecords(mark)
+	}
 	if anew && (errors.Is(err, bolt.ErrMissing) || errors.Is(err, bolt.ErrDamaged) || errors.Is(err, errForeign)) {
 		err = f.beginRecords()
 	}
@@ -158,6 +166,15 @@ const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; 
 var errOtherKey = errors.New("it does not open what was sealed in the folder")
 
 var errForeign = errors.New("they belong to another folder")
+
+// checkRecords reads all of the records.
+func (f *folder) checkRecords() error {
+	checked, err := bolt.Check(context.Background(), f.path(fileRecords), bolt.Checkup{})
+	if err == nil && checked.Wrong > 0 {
+		err = checked.Problems[0]
+	}
+	return err
+}
 
 func (f *folder) openRecords(mark marker) (err error) {
 	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist(), bolt.Clock(f.clock.Now)); err != nil {
@@ -212,27 +229,28 @@ func (f *folder) prove() error {
 
 // sealed counts what is sealed in the records, and what of it opens.
 func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
-	all, err := ledger.New(f.records, newID).Scan(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	var values []vault.Value
-	for _, i := range all.Instances {
-		values = append(values, vault.OfInstance(i)...)
-	}
-	for _, b := range all.Bindings {
-		values = append(values, vault.OfBinding(b)...)
-	}
-	for _, v := range values {
-		opens, err := vault.Opens(ctx, f.vault, v)
+	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+		page, err := f.records.Scan(ctx, cursor)
+		return page.Records, page.Next, err
+	}) {
 		if err != nil {
 			return 0, 0, err
 		}
-		if opens {
-			opened++
+		values, err := sealedIn(r)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, v := range values {
+			opens, err := vault.Opens(ctx, f.vault, v)
+			if err != nil {
+				return 0, 0, err
+			}
+			if sealed++; opens {
+				opened++
+			}
 		}
 	}
-	return len(values), opened, nil
+	return sealed, opened, nil
 }
 
 // keepCheck writes the marker with a check value of the key.

@@ -403,3 +403,31 @@ func TestTheBrokersIdentity(t *testing.T) {
 		t.Errorf("a folder of an earlier version is given %q, and then %q", first, again)
 	}
 }
+
+// What is damaged where opening does not look is found before anything is rebuilt
+// on it.
+func TestARebuildFindsDamagedRecords(t *testing.T) {
+	dir := filled(t)
+	path := filepath.Join(dir, fileRecords)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damagedRaw := strings.ReplaceAll(string(raw), `"state":"ready"`, `"state":"reedy"`)
+	if err := os.WriteFile(path, []byte(damagedRaw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatalf("opening reads all: %v", err)
+	}
+	f.close()
+	f, err = openFolder(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.close()
+	if aside, _ := filepath.Glob(path + ".lost-*"); len(aside) != 1 {
+		t.Errorf("the damaged records are not set aside: %v", aside)
+	}
+}

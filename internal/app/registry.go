@@ -64,7 +64,7 @@ const credentialsFormat = 2
 // which has been started in it once.
 func FolderRegistrar(dir string) (Registrar, error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
-		return nil, &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: err}
+		return nil, notAFolder(dir, err)
 	}
 	f := folderRegistrar{dir}
 	if _, format, err := f.read(); errors.Is(err, fs.ErrNotExist) || err == nil && format < credentialsFormat {

@@ -38,6 +38,13 @@ func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	return e, errors.Join(faults...)
 }
 
+// Decode reads one record, as a scan of the store gives it: none of the lists, or
+// one, has an entry.
+func Decode(r store.Record) (e Everything, err error) {
+	err = e.add(r)
+	return e, err
+}
+
 func (e *Everything) add(r store.Record) error {
 	switch {
 	case r.Sort == sortInstance:

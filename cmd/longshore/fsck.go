@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+func newFsck() *cobra.Command {
+	c := &cobra.Command{
+		Use: "fsck", Short: "Check that nothing in a data folder is damaged", Args: takes(0, 0, ""),
+		Long: `Read all of a data folder on which no broker runs, and say what in it is damaged:
+the marker, the key, the records, or what is sealed in them. Nothing is changed.
+
+A broker proves only what it reads, so that its start does not take longer the
+more it has recorded. Check a folder after a crash of the machine or a fault of
+the disk, and a backup before you rely on it.
+
+The exit status is 0 if all is as it was written, 1 if anything is damaged, and
+2 if nothing could be checked.`,
+	}
+	data := c.Flags().String("data", dataFolder, "data `DIR` to check")
+	folders(c, "data")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return fsck(c.Context(), *data, c.OutOrStdout(), c.ErrOrStderr())
+	}
+	return c
+}
+
+// fsckSaid is how many more percent are done each time that it is said.
+const fsckSaid = 10
+
+func fsck(ctx context.Context, dir string, out, diagnostics io.Writer) error {
+	said := uint64(0)
+	checked, err := app.CheckFolder(ctx, dir, func(pages, of uint64) {
+		if percent := pages * 100 / max(of, 1); percent >= said+fsckSaid {
+			said = percent - percent%fsckSaid
+			_, _ = fmt.Fprintf(diagnostics, "%d %% checked\n", said)
+		}
+	})
+	if err != nil {
+		return &cannotRun{err}
+	}
+	for _, p := range checked.Problems {
+		if _, err := fmt.Fprintf(out, "damaged: %v\n", p); err != nil {
+			return err
+		}
+	}
+	if more := checked.Wrong - len(checked.Problems); more > 0 {
+		_, _ = fmt.Fprintf(out, "and %d more\n", more)
+	}
+	if checked.Wrong > 0 {
+		return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", dir, app.Restore)
+	}
+	_, err = fmt.Fprintf(out, "nothing is damaged: %d records\n", checked.Records)
+	return err
+}

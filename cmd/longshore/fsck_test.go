@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFsck(t *testing.T) {
+	// spoil changes the byte after each place where the text is.
+	spoil := func(name, text string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			path := filepath.Join(dir, name)
+			raw, err := os.ReadFile(path)
+			if err != nil || !bytes.Contains(raw, []byte(text)) {
+				t.Fatalf("%q is not in %s: %v", text, name, err)
+			}
+			for at := 0; ; at++ {
+				next := bytes.Index(raw[at:], []byte(text))
+				if next < 0 || at > 0 && text == "" {
+					break
+				}
+				at += next + len(text)
+				raw[at] ^= 1
+			}
+			if err := os.WriteFile(path, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove := func(name string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tests := map[string]struct {
+		spoil  func(t *testing.T, dir string)
+		status int
+		says   []string // on either output
+	}{
+		"Sound":       {func(*testing.T, string) {}, 0, []string{"nothing is damaged: ", " records"}},
+		"Record":      {spoil("longshore.db", `"state":"`), 1, []string{"damaged: longshore.db: ", "does not match its checksum", "restore the folder from a backup"}},
+		"RecordsGone": {remove("longshore.db"), 1, []string{"damaged: longshore.db: ", "restore the folder"}},
+		"Key":         {spoil("vault.key", ""), 1, []string{"damaged: vault.key: ", "restore the folder"}},
+		"KeyGone":     {remove("vault.key"), 1, []string{"damaged: vault.key: "}},
+		"Marker":      {spoil("longshore.json", ""), 1, []string{"damaged: longshore.json: "}},
+		"Foreign":     {spoil("longshore.json", `"identity": "`), 1, []string{"belong to another folder"}},
+		"NoFolder":    {remove("longshore.json"), 2, []string{"is not a data folder"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.send("PUT", "/v2/service_instances/one", `{"service_id":"`+b.service+`","plan_id":"`+b.plans["sync"]+
+				`","organization_guid":"o","space_guid":"s","parameters":{"label":"x"}}`, 201)
+			if status, _, diagnostics := called(t, nil, "fsck", "--data", b.dir); status != 2 || !strings.Contains(diagnostics, "is in use by another process: stop the broker") {
+				t.Errorf("while the broker runs: exit status %d: %s", status, diagnostics)
+			}
+			b.stop()
+			test.spoil(t, b.dir)
+			before, err := os.ReadFile(filepath.Join(b.dir, "longshore.db"))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			status, out, diagnostics := called(t, nil, "fsck", "--data", b.dir)
+			if status != test.status {
+				t.Errorf("exit status %d, want %d: %s%s", status, test.status, out, diagnostics)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(out+diagnostics, want) {
+					t.Errorf("%q is not said: %s%s", want, out, diagnostics)
+				}
+			}
+			if after, _ := os.ReadFile(filepath.Join(b.dir, "longshore.db")); !bytes.Equal(before, after) {
+				t.Error("the records were changed")
+			}
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// A FolderCheck is what CheckFolder found.
+type FolderCheck struct {
+	Records int
+	// Problems are the first of what is damaged; Wrong is how many there are.
+	Problems []error
+	Wrong    int
+}
+
+func (c *FolderCheck) add(problems ...error) {
+	c.Problems = append(c.Problems, problems...)
+	c.Wrong += len(problems)
+}
+
+// Restore is what to do about a folder that is damaged.
+const Restore = restore
+
+// CheckFolder reads all of a data folder and proves that nothing in it is damaged:
+// its marker, its key, each page of the records, each record, and that all that is
+// sealed opens. It changes nothing and fails, with a FolderError, where there is
+// nothing to judge: no data folder, or one that is in use. Progress is told how
+// many of the pages have been read.
+func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
+	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
+	if markErr == nil && !found {
+		return out, notAFolder(dir, nil)
+	}
+	lock, err := lockFile(filepath.Join(dir, fileLock))
+	if errors.Is(err, errLocked) {
+		return out, &FolderError{Dir: dir, What: "is in use by another process", Remedy: "stop the broker, and check again"}
+	}
+	if err != nil {
+		return out, &FolderError{Dir: dir, What: "cannot be locked", Remedy: "allow it to be written", Cause: err}
+	}
+	defer func() { _ = lock.Close() }()
+	if markErr != nil {
+		out.add(fmt.Errorf("%s: %w", fileMarker, markErr))
+	}
+	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
+	if err == nil && mark.Check != nil {
+		var same bool
+		if same, err = vault.IsCheck(ctx, key, mark.Check); err == nil && !same {
+			err = errOtherKey
+		}
+	}
+	if err != nil {
+		out.add(fmt.Errorf("%s: %w", fileKey, err))
+		key = nil
+	}
+	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords), bolt.Checkup{
+		Progress: progress, Record: func(r store.Record) error { return checkRecord(ctx, key, r) },
+	})
+	out.Records = records.Records
+	for _, p := range records.Problems {
+		out.add(fmt.Errorf("%s: %w", fileRecords, p))
+	}
+	out.Wrong += records.Wrong - len(records.Problems)
+	switch {
+	case errors.Is(err, bolt.ErrMissing):
+		out.add(fmt.Errorf("%s: %w", fileRecords, err))
+	case err != nil:
+		return out, err
+	case records.Wrong == 0 && markErr == nil && records.Identity != mark.Identity:
+		out.add(fmt.Errorf("%s: %w", fileRecords, errForeign))
+	}
+	return out, nil
+}
+
+// checkRecord proves that a record can be decoded and what is sealed in it opened;
+// the latter if there is a key.
+func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
+	values, err := sealedIn(r)
+	if err != nil || key == nil {
+		return err
+	}
+	for _, v := range values {
+		opens, err := vault.Opens(ctx, key, v)
+		if err != nil {
+			return err
+		}
+		if !opens {
+			return fmt.Errorf("what is sealed in record %q of %q does not open with %s", r.Sort, r.Partition, fileKey)
+		}
+	}
+	return nil
+}
+
+// sealedIn is what is sealed in a record.
+func sealedIn(r store.Record) (values []vault.Value, err error) {
+	all, err := ledger.Decode(r)
+	for _, i := range all.Instances {
+		values = append(values, vault.OfInstance(i)...)
+	}
+	for _, b := range all.Bindings {
+		values = append(values, vault.OfBinding(b)...)
+	}
+	return values, err
+}
+
+func notAFolder(dir string, cause error) error {
+	return &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: cause}
+}
