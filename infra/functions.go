@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -33,9 +34,9 @@ type Factory struct {
 
 // FunctionProps are what a function is made of.
 type FunctionProps struct {
-	// Name is that of its folder.
-	Name, Description string
-	Timeout           time.Duration
+	// Name is that of its folder, unless the program is another's.
+	Name, Program, Description string
+	Timeout                    time.Duration
 	// MemoryMB is also its share of a processor.
 	MemoryMB int
 	// Environment leaves out what is nil.
@@ -46,6 +47,8 @@ type FunctionProps struct {
 	Exceptions []exception
 	// NoRetry has an event that it fails on, or that waits, dropped.
 	NoRetry bool
+	// VPC is where it stands; the zero VPC for none.
+	VPC VPC
 }
 
 // New makes a function, its role and its log.
@@ -55,13 +58,17 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	log := awslogs.NewLogGroup(scope, jsii.String("Log"), &awslogs.LogGroupProps{
 		Retention: retentions[f.Settings.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
+	tracing := f.Settings.Tracing
+	if props.VPC.Subnets != nil {
+		tracing = false // it has no rights, and no way out
+	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
 	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
 		Description:    jsii.String("All that the function " + props.Name + " may do"),
 		AssumedBy:      awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, f.Settings.Tracing.Grants(), props.Grants))},
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, tracing.Grants(), props.Grants))},
 	})
-	if exceptions := merged(append(f.Settings.Tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
+	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)
 	}
 	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack, app.EnvBroker: f.Broker}
@@ -75,7 +82,7 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		Description:   &props.Description,
 		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
 		Handler:       jsii.String(handler),
-		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code, props.Name)), nil),
+		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code, cmp.Or(props.Program, props.Name))), nil),
 		Architecture:  architecture,
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
 		MemorySize:    jsii.Number(props.MemoryMB),
@@ -91,8 +98,14 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		function.RetryAttempts, function.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(1))
 	}
 	made := awslambda.NewFunction(scope, jsii.String("Function"), function)
-	if f.Settings.Tracing {
-		made.Node().DefaultChild().(awslambda.CfnFunction).SetTracingConfig(&awslambda.CfnFunction_TracingConfigProperty{Mode: jsii.String("Active")})
+	resource := made.Node().DefaultChild().(awslambda.CfnFunction)
+	if tracing {
+		resource.SetTracingConfig(&awslambda.CfnFunction_TracingConfigProperty{Mode: jsii.String("Active")})
+	}
+	if props.VPC.Subnets != nil {
+		resource.SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{
+			SubnetIds: jsii.Strings(props.VPC.Subnets...), SecurityGroupIds: jsii.Strings(props.VPC.SecurityGroups...),
+		})
 	}
 	return made
 }

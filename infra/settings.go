@@ -38,6 +38,9 @@ const (
 	ContextAlarmTopic     = "alarm-topic"
 	ContextAlarmEmail     = "alarm-email"
 	ContextDashboard      = "dashboard"
+	ContextSubnets        = "subnets"
+	ContextSecurityGroups = "security-groups"
+	ContextDemoVPC        = "demo-vpc"
 	ContextTable          = "table"
 	ContextKey            = "key"
 	ContextSecret         = "secret"
@@ -104,6 +107,10 @@ type Settings struct {
 	// AlarmTopic is the ARN of a topic of SNS that is told of alarms, AlarmEmail
 	// an address that is; both empty for nobody.
 	AlarmTopic, AlarmEmail string
+	// InVPC names the providers whose calls are made inside the VPC; none for no
+	// function there.
+	InVPC []string
+	VPC   VPC
 	// Table and Key are the state of a stack that was removed, to go on with;
 	// empty for a new one. Secret is the ARN of what its platforms log in with:
 	// without it they get new credentials, and those that were added are to be
@@ -169,6 +176,8 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Domain:         r.text(ContextDomain, ""),
 		Certificate:    r.text(ContextCertificate, ""),
 		HostedZone:     r.text(ContextHostedZone, ""),
+		InVPC:          inVPC(r.flag(ContextDemoVPC, false)),
+		VPC:            VPC{Subnets: r.list(ContextSubnets), SecurityGroups: r.list(ContextSecurityGroups)},
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
 		AlarmEmail:     r.text(ContextAlarmEmail, ""),
 		Table:          r.text(ContextTable, ""),
@@ -201,6 +210,7 @@ func (s Settings) check(r *reader) {
 	}
 	s.checkReach(r)
 	s.checkState(r)
+	s.checkVPC(r)
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}

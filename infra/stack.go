@@ -45,7 +45,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue, Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},
 		})
 	}
-	say(stack, s, state, secrets, api, made.workflow, dead)
+	say(stack, s, state, secrets, api, made, dead)
 	return stack
 }
 
@@ -66,20 +66,21 @@ func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 type deployed struct {
 	api, provisioner, reaper awslambda.Function
 	workflow                 *Workflow
+	calls                    *Calls
 }
 
 // newFunctions makes them, each with what it may do.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	demo := NewDemo(stack, s.Stack)
-	var d deployed
+	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(),
-			app.EnvDemoPrefix: &demo.Prefix, app.EnvDemoDelay: text(s.DemoDelay),
+			app.EnvDemoPrefix: &demo.Prefix, app.EnvDemoDelay: text(s.DemoDelay), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		},
-		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things()),
+		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things(), d.calls.Calling()),
 		Exceptions: demo.Exceptions(),
 	})
 	d.workflow = NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: d.provisioner, Tracing: s.Tracing})
@@ -98,15 +99,15 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		NoRetry: true,
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
-			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun),
+			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		},
-		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), demo.Inventory(), dead.Sending()),
+		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), demo.Inventory(), d.calls.Calling(), dead.Sending()),
 	})
 	return d
 }
 
 // say writes the outputs.
-func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *API, workflow *Workflow, dead *DeadLetters) {
+func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *API, made deployed, dead *DeadLetters) {
 	output := func(name, description string, value *string) {
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})
 	}
@@ -116,9 +117,13 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	output(outputs.Table, "What holds the broker's records", state.Table.TableName())
 	output(outputs.Broker, "The broker's own identity, which all that it makes carries", identity(stack, s.Broker))
 	output(outputs.Key, "What the records are sealed and encrypted with", state.Key.KeyArn())
-	output(outputs.StateMachine, "What drives operations", workflow.StateMachine.StateMachineArn())
+	output(outputs.StateMachine, "What drives operations", made.workflow.StateMachine.StateMachineArn())
 	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
+	if made.calls != nil {
+		output(outputs.Calls, "The function that calls providers inside the VPC", made.calls.ARN())
+		output(outputs.InVPC, "The providers that it calls", made.calls.Providers())
+	}
 	if api.Domain != nil {
 		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)
 	}

@@ -1,4 +1,5 @@
-// Command provisioner is a Lambda function: one step of one operation, called by Step Functions.
+// Command provisioner is a Lambda function: one step of one operation, called by
+// Step Functions; deployed once more into a VPC, only the calls of providers.
 package main
 
 import (
@@ -7,4 +8,4 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-func main() { lambda.Start(app.ColdStart(app.Deployed.Provisioner)) }
+func main() { lambda.Start(app.ColdStart(app.Deployed.ProvisionerOrCalls)) }

@@ -16,6 +16,10 @@ const (
 	StateMachine = "StateMachineArn"
 	DeadLetters  = "DeadLettersUrl"
 	Register     = "Register"
+	// Calls is the function inside a VPC, and InVPC names the providers that it
+	// calls; they are there only where a provider needs one.
+	Calls = "CallsFunctionArn"
+	InVPC = "ProvidersInVPC"
 	// DomainTarget is there only with a domain of the operator's own.
 	DomainTarget = "DomainTarget"
 )

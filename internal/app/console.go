@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/catalog"
@@ -28,7 +28,6 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/vault/kms"
@@ -65,8 +64,8 @@ func holdings(things demo.Things) map[string]provider.Inventory {
 }
 
 // StackConsole is for the broker that a stack is, by the caller's own rights:
-// to describe the stack, to read, scan and write its table and use its key, and
-// to start executions.
+// to describe the stack, to read, scan and write its table and use its key, to
+// start executions, and to see what providers hold.
 func StackConsole(ctx context.Context, stack string) (Console, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -83,7 +82,9 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
-	things, err := parameters.New(ssm.NewFromConfig(cfg), DemoPrefix(stack))
+	names := map[string]string{EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC]}
+	d := Deployed{Config: cfg, Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return names[name] }}
+	wired, err := d.wired(map[string]string{EnvDemoPrefix: DemoPrefix(stack)}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, holdings(things), now, engine.Start), nil
+	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, inventories(wired), now, engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.

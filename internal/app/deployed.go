@@ -152,6 +152,25 @@ func (d Deployed) things(set map[string]string) (*parameters.Store, error) {
 	return things, nil
 }
 
+// wired are the providers, each called where it has to be.
+func (d Deployed) wired(set map[string]string, delay time.Duration) (map[string]provider.Wired, error) {
+	things, err := d.things(set)
+	if err != nil {
+		return nil, err
+	}
+	made := demo.New(things, demo.Options{Delay: delay, Now: now})
+	return d.throughVPC(map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made}})
+}
+
+// inventories are what the providers hold.
+func inventories(wired map[string]provider.Wired) map[string]provider.Inventory {
+	holds := map[string]provider.Inventory{}
+	for name, w := range wired {
+		holds[name] = w.Inventory
+	}
+	return holds
+}
+
 // A Provisioner does the steps that Step Functions, or the API, asks for.
 type Provisioner func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
 
@@ -165,9 +184,13 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	things, err := d.things(set)
+	wired, err := d.wired(set, delay)
 	if err != nil {
 		return nil, err
+	}
+	providers := map[string]provider.Provider{}
+	for name, w := range wired {
+		providers[name] = w.Provider
 	}
 	var offered *catalog.Catalog
 	if offered, err = LoadCatalog(""); err != nil {
@@ -175,7 +198,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	}
 	steps := worker.New(worker.Options{
 		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
-		Providers: map[string]provider.Provider{ProviderDemo: demo.New(things, demo.Options{Delay: delay, Now: now})},
+		Providers: providers,
 		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
@@ -209,7 +232,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	if err != nil {
 		return nil, err
 	}
-	things, err := d.things(set)
+	wired, err := d.wired(set, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +241,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	sweeper := reaper.New(reaper.Options{
 		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
-		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, holdings(things)),
+		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, inventories(wired)),
 	})
 	return func(ctx context.Context) (_ reaper.Report, err error) {
 		defer d.recovered(ctx, &err)

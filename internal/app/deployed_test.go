@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/metrics"
+	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
@@ -35,8 +37,12 @@ import (
 // test to drive, and the provisioner is called in this process.
 type here struct {
 	provisioner app.Provisioner
+	inside      *remote.Handler // the function inside a VPC; nil for none
+	called      int             // how often that was called
 	started     []stepfunctions.Input
 }
+
+const callsARN = "arn:aws:lambda:us-east-1:000000000000:function:calls"
 
 func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput, _ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
 	var input stepfunctions.Input
@@ -48,6 +54,11 @@ func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput, _ 
 }
 
 func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	if *in.FunctionName == callsARN {
+		h.called++
+		payload, err := h.inside.Invoke(ctx, in.Payload)
+		return &lambda.InvokeOutput{Payload: payload}, err
+	}
 	var input stepfunctions.Input
 	if err := json.Unmarshal(in.Payload, &input); err != nil {
 		return nil, err
@@ -74,7 +85,7 @@ type together struct {
 	counts bytes.Buffer // what the functions measured
 }
 
-func newTogether(t *testing.T, cfg aws.Config) *together {
+func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *together {
 	t.Helper()
 	ctx := t.Context()
 	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
@@ -93,8 +104,22 @@ func newTogether(t *testing.T, cfg aws.Config) *together {
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
 		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test", app.EnvBroker: "identity-of-test",
 	}
+	for _, more := range more {
+		maps.Copy(set, more)
+	}
 	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here,
 		Metrics: metrics.New("test", &f.counts, time.Now)}
+	if set[app.EnvInVPC] != "" {
+		// It is told nothing of records, keys or secrets.
+		told := app.Deployed{Log: quiet(), Getenv: func(name string) string {
+			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test", app.EnvDemoDelay: "200ms"}[name]
+		}}
+		handler, err := told.ProvisionerOrCalls(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.here.inside = handler.(*remote.Handler)
+	}
 	if f.api, err = deployed.API(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +182,14 @@ func (f *together) drive() {
 func TestFunctionsTogether(t *testing.T) {
 	cfg := emulator.Config(t)
 	f := newTogether(t, cfg)
-	call, drive, prefix := f.call, f.drive, f.prefix
+	f.live(func() int { return held(t, cfg, f.prefix) })
+}
+
+// live goes through the life of an instance and a binding; count tells how many
+// things there are.
+func (f *together) live(count func() int) {
+	f.Helper()
+	t, call, drive := f.T, f.call, f.drive
 	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
@@ -174,13 +206,13 @@ func TestFunctionsTogether(t *testing.T) {
 	if bound["credentials"] == nil {
 		t.Errorf("no credentials")
 	}
-	if n := held(t, cfg, prefix); n != 2 {
+	if n := count(); n != 2 {
 		t.Errorf("%d things exist, want the instance's and the binding's", n)
 	}
 	call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202)
 	drive()
 	call("GET", path, "", "", 404)
-	if n := held(t, cfg, prefix); n != 0 {
+	if n := count(); n != 0 {
 		t.Errorf("%d things are left", n)
 	}
 	if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
@@ -280,6 +312,7 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"Provisioner": func(d app.Deployed) error { _, err := d.Provisioner(context.Background()); return err },
 		"Reaper":      func(d app.Deployed) error { _, err := d.Reaper(context.Background()); return err },
 	}
+	starts["Calls"] = func(d app.Deployed) error { _, err := d.Calls(context.Background()); return err }
 	cases := map[string]struct{ function, name, value string }{
 		"APITable":        {"API", app.EnvTable, ""},
 		"APIKey":          {"API", app.EnvKey, ""},
@@ -296,6 +329,10 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"ReaperBroker":    {"Reaper", app.EnvBroker, ""},
 		"ReaperPrefix":    {"Reaper", app.EnvDemoPrefix, ""},
 		"ReaperDryRun":    {"Reaper", app.EnvReaperDryRun, "maybe"},
+		"NotInVPC":        {"Provisioner", app.EnvInVPC, "unknown"},
+		"ReaperInVPC":     {"Reaper", app.EnvInVPC, "unknown"},
+		"CallsInVPC":      {"Calls", app.EnvInVPC, ""},
+		"CallsUnknown":    {"Calls", app.EnvInVPC, "demo,unknown"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

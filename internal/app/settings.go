@@ -29,8 +29,15 @@ const (
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials
 	EnvStateMachine = "LONGSHORE_STATE_MACHINE" // ARN of the state machine
 	EnvProvisioner  = "LONGSHORE_PROVISIONER"   // ARN of the provisioner function
+	EnvRole         = "LONGSHORE_ROLE"          // RoleCalls for the function inside a VPC, unset for all others
+	EnvCalls        = "LONGSHORE_CALLS"         // ARN of the function inside a VPC
+	EnvInVPC        = "LONGSHORE_IN_VPC"        // names of the providers that it calls, with commas between them
 	EnvDemoPrefix   = "LONGSHORE_DEMO_PREFIX"   // path under which the demo makes parameters
 )
+
+// RoleCalls is the provisioner's role inside a VPC, where it only makes the calls
+// of providers.
+const RoleCalls = "calls"
 
 // DemoPrefix is the path of the demo's parameters, of a stack of that name.
 func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// A VPC is where a function stands: in subnets, with security groups, by their
+// ids. They say themselves which VPC they are of.
+type VPC struct{ Subnets, SecurityGroups []string }
+
+// What ids look like.
+var (
+	subnetID        = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
+	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
+)
+
+// inVPC names the providers that need a VPC. None of those that ship does; the
+// demo is called there on request, so that the way can be tried.
+func inVPC(demo bool) []string {
+	if demo {
+		return []string{app.ProviderDemo}
+	}
+	return nil
+}
+
+// checkVPC is about where providers are called that need a VPC.
+func (s Settings) checkVPC(r *reader) {
+	given := s.VPC.Subnets != nil || s.VPC.SecurityGroups != nil
+	switch needed := s.InVPC != nil; {
+	case needed && (s.VPC.Subnets == nil || s.VPC.SecurityGroups == nil):
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, since the provider %s is called inside a VPC: "+
+			"ids of subnets and of security groups from which its servers are reached", ContextSubnets, ContextSecurityGroups, strings.Join(s.InVPC, ", ")))
+	case given && !needed:
+		r.problems = append(r.problems, fmt.Errorf("context %s and %s: leave them out, since no provider is called inside a VPC",
+			ContextSubnets, ContextSecurityGroups))
+	}
+	for _, id := range s.VPC.Subnets {
+		r.match(ContextSubnets, id, subnetID, "ids of subnets such as subnet-0123456789abcdef0, with commas between them")
+	}
+	for _, id := range s.VPC.SecurityGroups {
+		r.match(ContextSecurityGroups, id, securityGroupID, "ids of security groups such as sg-0123456789abcdef0, with commas between them")
+	}
+}
+
+// FunctionCalls is the name of the function that calls providers inside a VPC.
+const FunctionCalls = "calls"
+
+// Calls is the provisioner's second deployment: inside the VPC it only makes the
+// calls that the provisioner and the reaper ask for. Nil where no provider needs
+// one: then there is nothing to call, and nobody may.
+type Calls struct {
+	Function  awslambda.Function
+	providers []string
+}
+
+// NewCalls makes the function if a provider needs it.
+func NewCalls(scope constructs.Construct, f *Factory) *Calls {
+	s := f.Settings
+	if s.InVPC == nil {
+		return nil
+	}
+	c := &Calls{providers: s.InVPC}
+	c.Function = f.New(scope, &FunctionProps{
+		Name: FunctionCalls, Program: FunctionProvisioner, Description: "The calls of providers inside a VPC",
+		Timeout: app.CallsTimeout, MemoryMB: 256, VPC: s.VPC,
+		Environment: map[string]*string{app.EnvRole: jsii.String(app.RoleCalls), app.EnvInVPC: c.Providers(), app.EnvDemoDelay: text(s.DemoDelay)},
+		Grants:      interfaces(),
+		Exceptions: []exception{{
+			rule: "AwsSolutions-IAM5", findings: []string{"Resource::*"},
+			reason: "Lambda makes and removes the function's network interfaces by this role. Their ids are not known before, and the rights " +
+				"to look at them have no resources. The function itself is denied all of it.",
+		}},
+	})
+	return c
+}
+
+// networkActions are what Lambda needs to put a function into a VPC.
+var networkActions = []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+}
+
+// interfaces lets Lambda manage the function's network interfaces, which it does
+// by the function's role, and denies the same to the program: only what a
+// function's code calls carries the ARN of a function.
+func interfaces() []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{
+		allow("Interfaces", everything, networkActions...),
+		awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Sid: jsii.String("NotTheProgram"), Effect: awsiam.Effect_DENY, Resources: &[]*string{everything}, Actions: jsii.Strings(networkActions...),
+			Conditions: &map[string]any{"Null": map[string]string{"lambda:SourceFunctionArn": "false"}},
+		}),
+	}
+}
+
+// ARN is where to call; nil without a function.
+func (c *Calls) ARN() *string {
+	if c == nil {
+		return nil
+	}
+	return c.Function.FunctionArn()
+}
+
+// Providers are the names of those that are called there.
+func (c *Calls) Providers() *string {
+	if c == nil {
+		return nil
+	}
+	return jsii.String(strings.Join(c.providers, ","))
+}
+
+// Calling is for calling it.
+func (c *Calls) Calling() []awsiam.PolicyStatement {
+	if c == nil {
+		return nil
+	}
+	return []awsiam.PolicyStatement{allow("Calls", c.ARN(), "lambda:InvokeFunction")}
+}

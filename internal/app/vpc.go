@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	calls "github.com/longshore/longshore/internal/provider/remote"
+)
+
+// CallsTimeout is when a call inside a VPC is certainly dead: before the lease
+// of the step that made it, and after the longest call that a step may make.
+const CallsTimeout = ProvisionerTimeout - 10*time.Second
+
+// A vpcRow is a provider that can be called by the function inside a VPC.
+type vpcRow struct {
+	// open makes the provider there, from the function's settings.
+	open func(getenv func(string) string) (calls.Open, error)
+	// reach looks up, outside, how it reaches its targets; nil if it needs nothing.
+	reach func(d Deployed) func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
+}
+
+// vpcRows are all of them, by their names.
+var vpcRows = map[string]vpcRow{ProviderDemo: {open: demoInside}}
+
+// demoInside is the demo for tests of this way: it keeps its things in the
+// function's own temporary folder, since it has no right to anything else, and
+// forgets them when Lambda ends the function.
+func demoInside(getenv func(string) string) (calls.Open, error) {
+	delay, err := demoDelay(getenv)
+	if err != nil {
+		return nil, err
+	}
+	made := sync.OnceValues(func() (provider.Wired, error) {
+		things, err := files.Open(filepath.Join(os.TempDir(), "longshore-"+getenv(EnvStack)))
+		if err != nil {
+			return provider.Wired{}, err
+		}
+		p := demo.New(things, demo.Options{Delay: delay, Now: now})
+		return provider.Wired{Provider: p, Inventory: p}, nil
+	})
+	return func(json.RawMessage) (provider.Wired, error) { return made() }, nil
+}
+
+// insideVPC names the providers that are called inside a VPC.
+func insideVPC(getenv func(string) string) ([]string, error) {
+	if getenv(EnvInVPC) == "" {
+		return nil, nil
+	}
+	names := strings.Split(getenv(EnvInVPC), ",")
+	for _, name := range names {
+		if _, ok := vpcRows[name]; !ok {
+			return nil, &SettingError{EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name), "deploy all functions of one version"}
+		}
+	}
+	return names, nil
+}
+
+// throughVPC has those of the providers that are called inside a VPC called there.
+func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provider.Wired, error) {
+	names, err := insideVPC(d.Getenv)
+	if names == nil || err != nil {
+		return wired, err
+	}
+	set, err := d.required(EnvCalls)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		outside := wired[name]
+		_, quarantines := outside.Inventory.(provider.Quarantiner)
+		o := calls.Options{
+			Provider: name, Function: set[EnvCalls],
+			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Quarantines: quarantines,
+		}
+		if reach := vpcRows[name].reach; reach != nil {
+			o.Reach = reach(d)
+		}
+		wired[name] = calls.New(d.Invoker, o)
+	}
+	return wired, nil
+}
+
+// Calls is the handler of functions/provisioner inside a VPC: it has no rights,
+// reads no records, and makes the calls of providers that others ask for.
+func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
+	if _, err := d.required(EnvInVPC); err != nil {
+		return nil, err
+	}
+	names, err := insideVPC(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	served := map[string]calls.Open{}
+	for _, name := range names {
+		if served[name], err = vpcRows[name].open(d.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	return calls.NewHandler(served, d.Log), nil
+}
+
+// ProvisionerOrCalls is the handler of functions/provisioner in the role that it
+// is deployed in.
+func (d Deployed) ProvisionerOrCalls(ctx context.Context) (any, error) {
+	if d.Getenv(EnvRole) == RoleCalls {
+		return d.Calls(ctx)
+	}
+	return d.Provisioner(ctx)
+}

@@ -1,0 +1,43 @@
+package app_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/emulator"
+)
+
+// The same functions, with the demo's calls made by the one inside a VPC: it keeps
+// what it makes, the others record it, and the reaper lists through it.
+func TestFunctionsTogetherThroughAVPC(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	cfg := emulator.Config(t)
+	f := newTogether(t, cfg, map[string]string{app.EnvInVPC: "demo", app.EnvCalls: callsARN})
+	f.live(func() int {
+		if n := held(t, cfg, f.prefix); n != 0 {
+			t.Errorf("%d things were made outside", n)
+		}
+		things, err := filepath.Glob(filepath.Join(dir, "longshore-test", "longshore-demo-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(things)
+	})
+	if f.here.called < 4 {
+		t.Errorf("the function inside was called %d times", f.here.called)
+	}
+}
+
+// In its usual role the provisioner serves steps, inside a VPC calls alone.
+func TestProvisionerOrCalls(t *testing.T) {
+	d := app.Deployed{Log: quiet(), Getenv: func(name string) string {
+		return map[string]string{app.EnvInVPC: "demo", app.EnvTable: "t", app.EnvKey: "k", app.EnvDemoPrefix: "/p"}[name]
+	}}
+	if _, err := d.ProvisionerOrCalls(context.Background()); err == nil || !strings.Contains(err.Error(), app.EnvCalls) {
+		t.Errorf("a provisioner that does not know the function inside starts: %v", err)
+	}
+}
