@@ -134,19 +134,19 @@ func TestRebuildWithALostKey(t *testing.T) {
 	lost := kms.New(client, *made.KeyMetadata.Arn)
 	records := ledger.New(c.records(), func() string { return id("test") })
 	key := lifecycle.Key{Platform: "default", Instance: instance, Binding: binding}
-	b, err := records.Binding(t.Context(), key, time.Now())
+	b, err := records.Record(t.Context(), key, time.Now())
 	if err == nil {
 		b.Grant, err = lost.Seal(t.Context(), vault.Label{Key: key, Member: vault.Grant}, []byte(`{}`))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := records.Instance(t.Context(), key.InstanceKey(), time.Now())
+	i, err := records.Record(t.Context(), key.InstanceKey(), time.Now())
 	if err == nil {
 		i.Attributes.Parameters, err = lost.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.Parameters}, []byte(`{}`))
 	}
 	if err == nil {
-		err = records.Commit(t.Context(), ledger.PutBinding(b), ledger.PutInstance(i))
+		err = records.Commit(t.Context(), ledger.Put(b), ledger.Put(i))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func idle(ctx context.Context, client Tables, table string, out io.Writer) error
 // Live reads the whole table for the instances of which something may exist:
 // all but those whose deletion has succeeded. One that cannot be read is an
 // error, since it may live.
-func Live(ctx context.Context, client Tables, table string) ([]lifecycle.Instance, error) {
+func Live(ctx context.Context, client Tables, table string) ([]lifecycle.Record, error) {
 	in := &dynamodb.ScanInput{
 		TableName: &table, ConsistentRead: aws.Bool(true),
 		FilterExpression:          aws.String("#sort = :instance"),
@@ -61,7 +61,7 @@ func Live(ctx context.Context, client Tables, table string) ([]lifecycle.Instanc
 			"#partition": dynamo.AttributePartition, "#sort": dynamo.AttributeSort, "#schema": dynamo.AttributeSchema, "#body": dynamo.AttributeBody,
 		},
 	}
-	var live []lifecycle.Instance
+	var live []lifecycle.Record
 	for {
 		page, err := client.Scan(ctx, in)
 		if err != nil {
@@ -83,8 +83,8 @@ func Live(ctx context.Context, client Tables, table string) ([]lifecycle.Instanc
 	}
 }
 
-func read(item map[string]types.AttributeValue) (lifecycle.Instance, error) {
-	var i lifecycle.Instance
+func read(item map[string]types.AttributeValue) (lifecycle.Record, error) {
+	var i lifecycle.Record
 	partition, _ := item[dynamo.AttributePartition].(*types.AttributeValueMemberS)
 	body, ok := item[dynamo.AttributeBody].(*types.AttributeValueMemberB)
 	if partition == nil || !ok {

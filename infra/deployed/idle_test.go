@@ -73,7 +73,7 @@ func number(s string) types.AttributeValue { return &types.AttributeValueMemberN
 
 // record is an instance as it is kept.
 func record(id string, state lifecycle.State) item {
-	i := lifecycle.Instance{Course: lifecycle.Course{Key: lifecycle.Key{Platform: "cf", Instance: id}, State: state}}
+	i := lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: id}, State: state}
 	body, err := json.Marshal(i)
 	if err != nil {
 		panic(err) // it is text
@@ -216,22 +216,22 @@ func TestIdleReadsWhatTheBrokerWrites(t *testing.T) {
 
 	context := json.RawMessage(`"` + strings.Repeat("x", 300_000) + `"`)
 	var want []string
-	var instances []lifecycle.Instance
+	var instances []lifecycle.Record
 	for n := range 5 {
 		key := lifecycle.Key{Platform: "c#f", Instance: fmt.Sprintf("i-%d", n)}
-		i, _, err := lifecycle.Instance{}.BeginProvision(lifecycle.Start{ID: fmt.Sprintf("operation-%d", n), Now: now, Received: now, Timeout: time.Hour},
-			key, "demo", lifecycle.Attributes{ServiceID: "s", PlanID: "p", Context: context})
+		i, _, err := lifecycle.Record{Key: key}.BeginCreate(lifecycle.Start{ID: fmt.Sprintf("operation-%d", n), Now: now, Received: now, Timeout: time.Hour},
+			lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p", Context: context}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		commit(ledger.PutInstance(i))
+		commit(ledger.Put(i))
 		i.Version = 1
 		instances, want = append(instances, i), append(want, "c#f "+key.Instance+" creating")
 	}
 	// None of these is an instance.
 	binding := lifecycle.Key{Platform: "c#f", Instance: "i-0", Binding: "b"}
 	commit(
-		ledger.PutBinding(lifecycle.Binding{Course: lifecycle.Course{Key: binding, State: lifecycle.Ready}}),
+		ledger.Put(lifecycle.Record{Key: binding, State: lifecycle.Ready}),
 		ledger.PutPointer(lifecycle.Pointer{Key: binding}),
 		ledger.PutPast(&lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "past"}, Expires: now}),
 	)
@@ -241,15 +241,15 @@ func TestIdleReadsWhatTheBrokerWrites(t *testing.T) {
 	}
 
 	for _, i := range instances {
-		deleting, _, err := i.BeginDeprovision(lifecycle.Start{ID: "deletion-" + i.Key.Instance, Now: now, Received: now, Timeout: time.Hour})
+		deleting, _, err := i.BeginDelete(lifecycle.Start{ID: "deletion-" + i.Key.Instance, Now: now, Received: now, Timeout: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
-		deleted, err := deleting.Succeed(now)
+		deleted, err := deleting.Succeed(now, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		commit(ledger.PutInstance(deleted))
+		commit(ledger.Put(deleted))
 	}
 	if live, out, err := ask(); err != nil || len(live) > 0 || out != "no instance lives\n" {
 		t.Errorf("all were deleted: %q, %q, %v", live, out, err)

@@ -46,20 +46,20 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 	}
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
-	i, _, err := lifecycle.Instance{}.BeginProvision(start, key, ProviderDemo, lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)})
+	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: ProviderDemo, Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	if err == nil {
-		i, err = i.Succeed(at)
+		i, err = i.Succeed(at, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	key.Binding = "b"
-	b, _, err := lifecycle.Binding{}.BeginBind(start, key, lifecycle.Binding{Secret: seal(key, vault.Secret)})
+	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
 	if err == nil {
 		b, err = b.Succeed(at, seal(key, vault.Grant))
 	}
 	if err == nil {
-		err = ledger.New(f.records, newID).Commit(t.Context(), ledger.PutInstance(i), ledger.PutBinding(b))
+		err = ledger.New(f.records, newID).Commit(t.Context(), ledger.Put(i), ledger.Put(b))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -101,11 +101,8 @@ func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
 // sealedIn is what is sealed in a record.
 func sealedIn(r store.Record) (values []vault.Value, err error) {
 	all, err := ledger.Decode(r)
-	for _, i := range all.Instances {
-		values = append(values, vault.OfInstance(i)...)
-	}
-	for _, b := range all.Bindings {
-		values = append(values, vault.OfBinding(b)...)
+	for _, record := range all.Records {
+		values = append(values, vault.Of(record)...)
 	}
 	return values, err
 }

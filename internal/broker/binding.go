@@ -42,12 +42,12 @@ type BindResult struct {
 // Bind answers a PUT of a binding (checklist sections 10 and 14.2).
 func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 	return decide(ctx, b, func(limited context.Context) (BindResult, error) {
-		r, err := b.Records.Binding(limited, q.key(), b.Now())
+		r, err := b.Records.Record(limited, q.key(), b.Now())
 		if err != nil {
 			return BindResult{}, err
 		}
 		if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
-			i, err := b.Records.Instance(limited, q.key().InstanceKey(), b.Now())
+			i, err := b.Records.Record(limited, q.key().InstanceKey(), b.Now())
 			if err != nil {
 				return BindResult{}, err
 			}
@@ -57,9 +57,9 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		if err != nil {
 			return BindResult{}, err
 		}
-		answer, err := r.OnBind(same, q.AcceptsIncomplete, q.Received, b.Now())
+		answer, err := r.OnPut(same, q.AcceptsIncomplete, q.Received, b.Now())
 		if err != nil {
-			if unknown := b.unknownPlan(q); !same && r.ServiceID != "" && unknown != nil {
+			if unknown := b.unknownPlan(q); !same && r.Attributes.ServiceID != "" && unknown != nil {
 				return BindResult{}, unknown // CLI-07: 400 comes before 409
 			}
 			return BindResult{}, err
@@ -69,7 +69,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 			grant, err := b.grant(limited, r)
 			return BindResult{Result{Effect: Done}, grant}, err
 		case lifecycle.Stays:
-			return BindResult{Result: b.stays(r.Course)}, nil
+			return BindResult{Result: b.stays(r)}, nil
 		case lifecycle.Join:
 			later, err := joins(r.Operation, q.AcceptsIncomplete)
 			if err != nil {
@@ -95,21 +95,21 @@ func (b *Broker) unknownPlan(q BindRequest) error {
 	return err
 }
 
-func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Binding, q BindRequest) (bool, error) {
+func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequest) (bool, error) {
 	if r.Predecessor != q.Predecessor || !q.takenOver(r) {
 		return false, nil
 	}
 	if q.Predecessor != "" && q.Parameters == nil || r.LostParameters() {
 		return true, nil
 	}
-	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)
+	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Attributes.Parameters)
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
 // takenOver reports whether the request names what the binding has, or, of a
 // rotation, leaves it out.
-func (q BindRequest) takenOver(r lifecycle.Binding) bool {
-	for _, m := range [][2]string{{q.ServiceID, r.ServiceID}, {q.PlanID, r.PlanID}, {q.AppGUID, r.AppGUID}, {q.Route, r.Route}} {
+func (q BindRequest) takenOver(r lifecycle.Record) bool {
+	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID}, {q.Route, r.Route}} {
 		if m[0] != m[1] && (q.Predecessor == "" || m[0] != "") {
 			return false
 		}
@@ -120,9 +120,9 @@ func (q BindRequest) takenOver(r lifecycle.Binding) bool {
 // beginBind checks in the order of checklist section 0, steps 8 to 12, then
 // commits the intent together with the condition that the instance is still as
 // it was read.
-func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Binding) (lifecycle.Binding, bool, error) {
+func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (lifecycle.Record, bool, error) {
 	now := b.Now()
-	i, err := b.Records.Instance(ctx, q.key().InstanceKey(), now)
+	i, err := b.Records.Record(ctx, q.key().InstanceKey(), now)
 	if err != nil {
 		return r, false, err
 	}
@@ -130,7 +130,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
 		return r, false, standing
 	}
-	var predecessor lifecycle.Binding
+	var predecessor lifecycle.Record
 	if q.Predecessor != "" {
 		if predecessor, err = b.succeeded(ctx, i, &q, now); err != nil {
 			return r, false, err
@@ -159,34 +159,34 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Bindi
 	}
 	pointer.Key = r.Key
 
-	fresh := lifecycle.Binding{
-		InstanceIncarnation: i.Incarnation, Provider: i.Provider,
-		ServiceID: q.ServiceID, PlanID: q.PlanID, AppGUID: q.AppGUID, Route: q.Route, Context: q.Context,
-		Predecessor: q.Predecessor,
+	fresh := lifecycle.Record{
+		Provider:    i.Provider,
+		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID, Context: q.Context},
+		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor},
 	}
-	if fresh.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
+	if fresh.Attributes.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
 		return r, false, err
 	}
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return r, false, err
 	}
-	r, past, err := r.BeginBind(b.start(q.Caller, plan, now, synchronous), r.Key, fresh)
+	r, past, err := r.BeginCreate(b.start(q.Caller, plan, now, synchronous), fresh)
 	if err != nil {
 		return r, false, err
 	}
-	err = b.Records.Commit(ctx, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.CheckBinding(predecessor), ledger.PutPointer(pointer), ledger.PutPast(past))
+	err = b.Records.Commit(ctx, ledger.Put(r), ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer), ledger.PutPast(past))
 	if err != nil {
 		return r, false, err
 	}
-	b.begun(r.Course)
+	b.begun(r)
 	if !synchronous {
-		b.launch(ctx, r.Course)
+		b.launch(ctx, r)
 	}
 	return r, !synchronous, nil
 }
 
 // bindable refuses what the catalog does not allow to be bound.
-func (b *Broker) bindable(i lifecycle.Instance, q BindRequest) (catalog.Plan, error) {
+func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, error) {
 	a := i.Attributes
 	if q.ServiceID != a.ServiceID || q.PlanID != a.PlanID {
 		if _, _, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); err != nil {
@@ -216,9 +216,9 @@ func (b *Broker) bindable(i lifecycle.Instance, q BindRequest) (catalog.Plan, er
 
 // succeeded reads the predecessor that a rotation names, and completes the
 // request with what is taken over from it.
-func (b *Broker) succeeded(ctx context.Context, i lifecycle.Instance, q *BindRequest, now time.Time) (lifecycle.Binding, error) {
+func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (lifecycle.Record, error) {
 	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.Predecessor}
-	p, err := b.Records.Binding(ctx, key, now)
+	p, err := b.Records.Record(ctx, key, now)
 	if err != nil {
 		return p, err
 	}
@@ -232,7 +232,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Instance, q *BindReq
 	if !grant.ExpiresAt.IsZero() && !now.Before(grant.ExpiresAt) {
 		return p, lifecycle.Refuse(lifecycle.BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
 	}
-	parameters, err := b.open(ctx, p.Key, vault.Parameters, p.Parameters)
+	parameters, err := b.open(ctx, p.Key, vault.Parameters, p.Attributes.Parameters)
 	if err != nil {
 		return p, err
 	}
@@ -251,7 +251,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Instance, q *BindReq
 	return p, nil
 }
 
-func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Grant, error) {
+func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant, error) {
 	plain, err := b.open(ctx, r.Key, vault.Grant, r.Grant)
 	if err != nil || plain == nil {
 		return &provider.Grant{}, err
@@ -264,14 +264,14 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Binding) (*provider.Gran
 }
 
 // finishBind answers now or later, as finishProvision does.
-func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Binding, later bool, success Effect) (BindResult, error) {
-	result, err := b.follow(ctx, r.Course, later, success)
+func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Record, later bool, success Effect) (BindResult, error) {
+	result, err := b.follow(ctx, r, later, success)
 	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		result, err = b.follow(ctx, r.Course, true, success)
+		result, err = b.follow(ctx, r, true, success)
 	}
 	switch {
 	case errors.Is(err, errTooSlow):
-		if b.undo(ctx, q.Caller, r.Course.Token()) {
+		if b.undo(ctx, q.Caller, r.Token()) {
 			return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
 		}
 		return BindResult{}, tooSlow("The creation of the service binding takes longer than this request can wait and goes on; try again.")
@@ -280,7 +280,7 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	now, err := b.Records.Binding(ctx, r.Key, b.Now())
+	now, err := b.Records.Record(ctx, r.Key, b.Now())
 	if err != nil {
 		return BindResult{}, err
 	}
@@ -296,43 +296,45 @@ func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Bind
 func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 	r, err := decide(ctx, b, func(limited context.Context) (Result, error) {
 		now := b.Now()
-		r, err := b.Records.Binding(limited, q.key(), now)
+		r, err := b.Records.Record(limited, q.key(), now)
 		if err != nil {
 			return Result{}, err
 		}
-		i, err := b.Records.Instance(limited, q.key().InstanceKey(), now)
+		i, err := b.Records.Record(limited, q.key().InstanceKey(), now)
 		if err != nil {
 			return Result{}, err
 		}
-		answer, overtaken := r.OnUnbind(q.Received, b.Now())
-		exists := i.State != lifecycle.Absent && i.State != lifecycle.Deleted
-		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !exists) {
+		answer, overtaken := r.OnDelete(q.Received, b.Now())
+		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !i.Exists()) {
 			return Result{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
 		}
 		if overtaken != nil {
 			return Result{}, overtaken
 		}
 		if answer == lifecycle.Missing {
-			return Result{}, b.entombBinding(limited, i, r, q)
+			if i.State == lifecycle.Absent {
+				return Result{}, errGone // there is nothing that a late bind could begin with
+			}
+			return Result{}, b.entomb(limited, r, q)
 		}
 		if answer == lifecycle.Join {
 			later, err := joins(r.Operation, q.AcceptsIncomplete)
 			if err != nil {
 				return Result{}, err
 			}
-			if again, changed := r.AskedAgain(q.Received, now); changed {
-				r.Course = again
-				if err := b.Records.Commit(limited, ledger.PutBinding(r)); err != nil {
+			again, changed := r.AskedAgain(q.Received, now)
+			if r = again; changed {
+				if err := b.Records.Commit(limited, ledger.Put(r)); err != nil {
 					return Result{}, err
 				}
 			}
-			return b.follow(ctx, r.Course, later, Done)
+			return b.follow(ctx, r, later, Done)
 		}
 		if err := i.OnUnbind(); err != nil {
 			return Result{}, err
 		}
-		b.logHints(limited, q, r.ServiceID, r.PlanID)
-		_, plan := b.recordedPlan(r.ServiceID, r.PlanID)
+		b.logHints(limited, q, r.Attributes.ServiceID, r.Attributes.PlanID)
+		_, plan := b.recordedPlan(r.Attributes.ServiceID, r.Attributes.PlanID)
 		m := mode(plan.AsynchronousBinding, catalog.Never)
 		if r.State == lifecycle.CreateFailed && m == catalog.Required {
 			m = catalog.Allowed // ORB-06
@@ -341,40 +343,21 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		r, past, err := r.BeginUnbind(b.start(q.Caller, plan, now, synchronous))
+		r, past, err := r.BeginDelete(b.start(q.Caller, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}
 		// Neither an update nor the deletion of the instance may have begun since.
-		if err := b.Records.Commit(limited, ledger.PutBinding(r), ledger.CheckInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.Put(r), ledger.Check(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
-		b.begun(r.Course)
+		b.begun(r)
 		if !synchronous {
-			b.launch(limited, r.Course)
+			b.launch(limited, r)
 		}
-		return b.follow(ctx, r.Course, !synchronous, Done)
+		return b.follow(ctx, r, !synchronous, Done)
 	})
 	return b.slowDelete(ctx, q, r, err)
-}
-
-// entombBinding remembers the deletion of an unknown binding. Under an unknown
-// instance there is nothing that a late bind could begin with.
-func (b *Broker) entombBinding(ctx context.Context, i lifecycle.Instance, r lifecycle.Binding, q DeleteRequest) error {
-	if i.State == lifecycle.Absent {
-		return errGone
-	}
-	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
-		return errGone // it is remembered already
-	}
-	dead, err := r.Entomb(q.key(), b.Now(), q.Received)
-	if err != nil {
-		return err
-	}
-	if err := b.Records.Commit(ctx, ledger.PutBinding(dead)); err != nil {
-		return err
-	}
-	return errGone
 }
 
 // A BindingView is what a GET of a binding shows.
@@ -387,17 +370,17 @@ type BindingView struct {
 func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (BindingView, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	r, err := b.Records.Binding(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id}, b.Now())
+	r, err := b.Records.Record(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id}, b.Now())
 	if err != nil {
 		return BindingView{}, err
 	}
-	if err := r.OnRead(); err != nil {
+	if err := r.OnGet(); err != nil {
 		return BindingView{}, err
 	}
 	grant, err := b.grant(ctx, r)
 	if err != nil {
 		return BindingView{}, err
 	}
-	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Parameters)
+	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Attributes.Parameters)
 	return BindingView{Grant: grant, Parameters: parameters}, err
 }

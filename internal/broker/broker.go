@@ -24,8 +24,7 @@ import (
 
 // Records is what the broker needs of the ledger, which documents it.
 type Records interface {
-	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
-	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
@@ -187,7 +186,7 @@ func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous b
 }
 
 // begun counts an operation whose intent was committed.
-func (b *Broker) begun(c lifecycle.Course) {
+func (b *Broker) begun(c lifecycle.Record) {
 	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(c.Operation.Kind)})
 }
 
@@ -195,7 +194,7 @@ func (b *Broker) begun(c lifecycle.Course) {
 // no error: the intent is durable, and the reaper starts it. It has a time of its
 // own: neither an engine that hangs nor a client that has gone keeps it from being
 // answered, and started.
-func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
+func (b *Broker) launch(ctx context.Context, c lifecycle.Record) {
 	logs.AddOperation(ctx, c.Token())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
 	defer cancel()
@@ -207,7 +206,7 @@ func (b *Broker) launch(ctx context.Context, c lifecycle.Course) {
 
 // follow answers for an operation that runs: later, where the client allows
 // that; else once it has settled. Created is the effect of its success.
-func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, success Effect) (Result, error) {
+func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, success Effect) (Result, error) {
 	logs.AddOperation(ctx, c.Token())
 	if later {
 		promised, err := b.promise(ctx, c)
@@ -230,36 +229,26 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Course, later bool, suc
 
 // promise makes sure that a creation is recorded as asynchronous before its
 // token is given away: if it fails, that token goes on saying so (PROV-30).
-func (b *Broker) promise(ctx context.Context, c lifecycle.Course) (lifecycle.Course, error) {
+func (b *Broker) promise(ctx context.Context, c lifecycle.Record) (lifecycle.Record, error) {
 	if _, changes := c.Promised(); !changes {
 		return c, nil
 	}
-	return decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
-		return b.change(limited, c.Token(), lifecycle.Course.Promised)
+	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+		return b.change(limited, c.Token(), lifecycle.Record.Promised)
 	})
 }
 
-// change writes what becomes of the course of a record, while the token's
-// operation runs there, and gives the course as it is then.
+// change writes what becomes of a record while the token's operation runs there,
+// and gives the record as it is then.
 func (b *Broker) change(
-	ctx context.Context, t lifecycle.Token, to func(lifecycle.Course) (lifecycle.Course, bool),
-) (lifecycle.Course, error) {
-	if t.Key.IsBinding() {
-		r, err := b.Records.Binding(ctx, t.Key, b.Now())
-		next, changes := to(r.Course)
-		if err != nil || !changes || !r.Runs(t) {
-			return r.Course, err
-		}
-		r.Course = next
-		return next, b.Records.Commit(ctx, ledger.PutBinding(r))
-	}
-	r, err := b.Records.Instance(ctx, t.Key, b.Now())
-	next, changes := to(r.Course)
+	ctx context.Context, t lifecycle.Token, to func(lifecycle.Record) (lifecycle.Record, bool),
+) (lifecycle.Record, error) {
+	r, err := b.record(ctx, t.Key)
+	next, changes := to(r)
 	if err != nil || !changes || !r.Runs(t) {
-		return r.Course, err
+		return r, err
 	}
-	r.Course = next
-	return next, b.Records.Commit(ctx, ledger.PutInstance(r))
+	return next, b.Records.Commit(ctx, ledger.Put(next))
 }
 
 // ended answers for an operation that should have settled.
@@ -292,14 +281,14 @@ func tooSlow(what string) *lifecycle.Refusal {
 	return &lifecycle.Refusal{Reason: lifecycle.OperationFailed, Message: what, Cause: errTooSlow}
 }
 
-func (b *Broker) accepted(c lifecycle.Course) Result {
+func (b *Broker) accepted(c lifecycle.Record) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
 }
 
 // stays answers a request for what has failed: with the token that says so, until
 // the platform deletes it (PROV-30). Whoever begins anew at each repetition makes
 // and fails real things without end for a platform that repeats before it polls.
-func (b *Broker) stays(c lifecycle.Course) Result {
+func (b *Broker) stays(c lifecycle.Record) Result {
 	return Result{
 		Effect: Accepted, RetryAfter: b.MinRetryAfter,
 		Token: lifecycle.Token{Operation: c.FailedCreation().ID, Key: c.Key},
@@ -333,7 +322,7 @@ func joins(op *lifecycle.Operation, permitted bool) (later bool, err error) {
 
 // operation reads an operation by its token, current or past.
 func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Operation, error) {
-	c, err := b.course(ctx, t.Key)
+	c, err := b.record(ctx, t.Key)
 	if err != nil {
 		return lifecycle.Operation{}, err
 	}
@@ -342,7 +331,7 @@ func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Op
 
 var errNoOperation = lifecycle.Refuse(lifecycle.NotFound, "There is no operation with this token.")
 
-func (b *Broker) operationIn(ctx context.Context, c lifecycle.Course, t lifecycle.Token) (lifecycle.Operation, error) {
+func (b *Broker) operationIn(ctx context.Context, c lifecycle.Record, t lifecycle.Token) (lifecycle.Operation, error) {
 	if c.Operation != nil && c.Operation.ID == t.Operation {
 		return *c.Operation, nil
 	}
@@ -359,13 +348,8 @@ func (b *Broker) operationIn(ctx context.Context, c lifecycle.Course, t lifecycl
 	return past.Operation, nil
 }
 
-func (b *Broker) course(ctx context.Context, key lifecycle.Key) (lifecycle.Course, error) {
-	if key.IsBinding() {
-		r, err := b.Records.Binding(ctx, key, b.Now())
-		return r.Course, err
-	}
-	r, err := b.Records.Instance(ctx, key, b.Now())
-	return r.Course, err
+func (b *Broker) record(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	return b.Records.Record(ctx, key, b.Now())
 }
 
 func (b *Broker) seal(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) (lifecycle.Sealed, error) {

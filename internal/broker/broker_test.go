@@ -126,31 +126,18 @@ func (d *desk) Finish(_ context.Context, ref workflow.Ref) error {
 func (d *desk) settle(token lifecycle.Token) {
 	ctx := context.Background()
 	for range 50 {
-		var change ledger.Change
-		if token.Key.IsBinding() {
-			b, err := d.records.Binding(ctx, token.Key, d.now())
-			if err != nil || !b.Current(token.Operation, 1) {
-				return
-			}
-			sealed, err := d.Vault.Seal(ctx, vault.Label{Key: b.Key, Member: vault.Grant}, []byte(`{"credentials":{"password":"`+b.Incarnation+`"}}`))
-			if err != nil {
-				d.Error(err)
-			}
-			if b, err = b.Succeed(d.now(), sealed); err != nil {
-				d.Error(err)
-			}
-			change = ledger.PutBinding(b)
-		} else {
-			i, err := d.records.Instance(ctx, token.Key, d.now())
-			if err != nil || !i.Current(token.Operation, 1) {
-				return
-			}
-			if i, err = i.Succeed(d.now()); err != nil {
-				d.Error(err)
-			}
-			change = ledger.PutInstance(i)
+		r, err := d.records.Record(ctx, token.Key, d.now())
+		if err != nil || !r.Current(token.Operation, 1) {
+			return
 		}
-		if err := d.records.Commit(ctx, change); !errors.Is(err, ledger.ErrConflict) {
+		sealed, err := d.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, []byte(`{"credentials":{"password":"`+r.Incarnation+`"}}`))
+		if err != nil {
+			d.Error(err)
+		}
+		if r, err = r.Succeed(d.now(), sealed); err != nil {
+			d.Error(err)
+		}
+		if err := d.records.Commit(ctx, ledger.Put(r)); !errors.Is(err, ledger.ErrConflict) {
 			if err != nil {
 				d.Error(err)
 			}
@@ -214,7 +201,7 @@ func TestModes(t *testing.T) {
 				t.Errorf("%d executions were started", d.started)
 			}
 			if tc.refused != 0 {
-				if i, err := d.records.Instance(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.Version != 0 {
+				if i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.Version != 0 {
 					t.Errorf("ERR-08: a refusal left a record: %v", err)
 				}
 			}
@@ -321,9 +308,9 @@ type between struct {
 	do func()
 }
 
-func (b *between) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	i, err := b.Records.Instance(ctx, key, now)
-	if do := b.do; do != nil {
+func (b *between) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	i, err := b.Records.Record(ctx, key, now)
+	if do := b.do; do != nil && !key.IsBinding() {
 		b.do = nil
 		do()
 	}

@@ -15,27 +15,14 @@ import (
 func (d *desk) fail(token lifecycle.Token) {
 	d.Helper()
 	ctx, failure := context.Background(), lifecycle.Failure{Message: "no room"}
-	var change ledger.Change
-	if token.Key.IsBinding() {
-		b, err := d.records.Binding(ctx, token.Key, d.now())
-		if err == nil {
-			b, err = b.Fail(d.now(), failure)
-		}
-		if err != nil {
-			d.Fatal(err)
-		}
-		change = ledger.PutBinding(b)
-	} else {
-		i, err := d.records.Instance(ctx, token.Key, d.now())
-		if err == nil {
-			i, err = i.Fail(d.now(), failure)
-		}
-		if err != nil {
-			d.Fatal(err)
-		}
-		change = ledger.PutInstance(i)
+	r, err := d.records.Record(ctx, token.Key, d.now())
+	if err == nil {
+		r, err = r.Fail(d.now(), failure)
 	}
-	if err := d.records.Commit(ctx, change); err != nil {
+	if err == nil {
+		err = d.records.Commit(ctx, ledger.Put(r))
+	}
+	if err != nil {
 		d.Fatal(err)
 	}
 }
@@ -46,27 +33,14 @@ func (d *desk) reclaim(key lifecycle.Key) lifecycle.Token {
 	ctx := context.Background()
 	s := lifecycle.Start{ID: d.id(), Now: d.now(), Timeout: time.Hour, Own: true}
 	var past *lifecycle.PastOperation
-	var change ledger.Change
-	if key.IsBinding() {
-		b, err := d.records.Binding(ctx, key, d.now())
-		if err == nil {
-			b, past, err = b.BeginUnbind(s)
-		}
-		if err != nil {
-			d.Fatal(err)
-		}
-		change = ledger.PutBinding(b)
-	} else {
-		i, err := d.records.Instance(ctx, key, d.now())
-		if err == nil {
-			i, past, err = i.BeginDeprovision(s)
-		}
-		if err != nil {
-			d.Fatal(err)
-		}
-		change = ledger.PutInstance(i)
+	r, err := d.records.Record(ctx, key, d.now())
+	if err == nil {
+		r, past, err = r.BeginDelete(s)
 	}
-	if err := d.records.Commit(ctx, change, ledger.PutPast(past)); err != nil {
+	if err == nil {
+		err = d.records.Commit(ctx, ledger.Put(r), ledger.PutPast(past))
+	}
+	if err != nil {
 		d.Fatal(err)
 	}
 	return lifecycle.Token{Operation: s.ID, Key: key}
@@ -354,9 +328,12 @@ type reading struct {
 	do func()
 }
 
-func (r *reading) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	i, err := r.Records.Instance(ctx, key, now)
-	if r.n--; r.n == 0 {
+func (r *reading) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	i, err := r.Records.Record(ctx, key, now)
+	if !key.IsBinding() {
+		r.n--
+	}
+	if !key.IsBinding() && r.n == 0 {
 		r.do()
 	}
 	return i, err

@@ -37,7 +37,7 @@ func (q ProvisionRequest) attributes() lifecycle.Attributes {
 // Provision answers a PUT of an instance (checklist sections 5 and 14.1).
 func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, error) {
 	return decide(ctx, b, func(limited context.Context) (Result, error) {
-		i, err := b.Records.Instance(limited, q.key(), b.Now())
+		i, err := b.Records.Record(limited, q.key(), b.Now())
 		if err != nil {
 			return Result{}, err
 		}
@@ -45,7 +45,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnProvision(same, q.AcceptsIncomplete, q.Received, b.Now())
+		answer, err := i.OnPut(same, q.AcceptsIncomplete, q.Received, b.Now())
 		if err != nil {
 			if _, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
 				return Result{}, unknown // CLI-07: 400 comes before 409
@@ -56,7 +56,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		case lifecycle.Exists:
 			return Result{Effect: Done, DashboardURL: i.Attributes.DashboardURL}, nil
 		case lifecycle.Stays:
-			r := b.stays(i.Course)
+			r := b.stays(i)
 			r.DashboardURL = i.Attributes.DashboardURL // PROV-34
 			return r, nil
 		case lifecycle.Join:
@@ -74,7 +74,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 	})
 }
 
-func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Instance, q ProvisionRequest) (bool, error) {
+func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q ProvisionRequest) (bool, error) {
 	a := q.attributes()
 	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !i.LostPlace() && !lifecycle.SamePlacement(a, i.Attributes) {
 		return false, nil
@@ -86,7 +86,7 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Instance, q Provi
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
-func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance) (lifecycle.Instance, bool, error) {
+func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record) (lifecycle.Record, bool, error) {
 	offering, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 	if err != nil {
 		return i, false, err
@@ -108,16 +108,16 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	}
 	start := b.start(q.Caller, plan, b.Now(), synchronous)
 	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
-	i, past, err := i.BeginProvision(start, i.Key, offering.Provider, a)
+	i, past, err := i.BeginCreate(start, lifecycle.Record{Provider: offering.Provider, Attributes: a})
 	if err != nil {
 		return i, false, err
 	}
-	if err := b.Records.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+	if err := b.Records.Commit(ctx, ledger.Put(i), ledger.PutPast(past)); err != nil {
 		return i, false, err
 	}
-	b.begun(i.Course)
+	b.begun(i)
 	if !synchronous {
-		b.launch(ctx, i.Course)
+		b.launch(ctx, i)
 	}
 	return i, !synchronous, nil
 }
@@ -126,10 +126,10 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 // the request but was not is accepted where the client allows that; else it is
 // undone, since the platform takes the error for "nothing was made" and will
 // delete it anyway.
-func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Instance, later bool, success Effect) (Result, error) {
-	r, err := b.follow(ctx, i.Course, later, success)
+func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record, later bool, success Effect) (Result, error) {
+	r, err := b.follow(ctx, i, later, success)
 	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.follow(ctx, i.Course, true, success)
+		r, err = b.follow(ctx, i, true, success)
 	}
 	if err == nil {
 		r.DashboardURL = i.Attributes.DashboardURL
@@ -137,7 +137,7 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 	if !errors.Is(err, errTooSlow) {
 		return r, err
 	}
-	if b.undo(ctx, q.Caller, i.Course.Token()) {
+	if b.undo(ctx, q.Caller, i.Token()) {
 		return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
 	}
 	return Result{}, tooSlow("The creation of the service instance takes longer than this request can wait and goes on; try again with accepts_incomplete=true.")
@@ -148,49 +148,33 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 // its token was given to somebody, and nothing that was accepted is lost because
 // another request cannot wait for it.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) bool {
-	course, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
+	record, err := decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
 		c.Received = time.Time{} // no request asks for this deletion
 		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
 	})
 	if err != nil {
 		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "error", err)
 	}
-	return err != nil || !course.Runs(t)
+	return err != nil || !record.Runs(t)
 }
 
 // overtake begins the deletion of what an operation is about to create, unless it
-// is spared. The course is the record's as it stands then: if the operation is no
+// is spared. The record is as it stands then: if the operation is no
 // longer the current one, nothing has been begun.
 func (b *Broker) overtake(
 	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
-) (lifecycle.Course, error) {
-	now := b.Now()
-	start := b.start(c, catalog.Plan{}, now, false)
-	start.Own = true // no DELETE asked for it
-	var begun lifecycle.Course
-	var changes []ledger.Change
-	if t.Key.IsBinding() {
-		r, err := b.Records.Binding(ctx, t.Key, now)
-		if err != nil || !r.Runs(t) || spares(r.Operation) {
-			return r.Course, err
-		}
-		next, past, err := r.BeginUnbind(start)
-		if err != nil {
-			return r.Course, err
-		}
-		begun, changes = next.Course, []ledger.Change{ledger.PutBinding(next), ledger.PutPast(past)}
-	} else {
-		r, err := b.Records.Instance(ctx, t.Key, now)
-		if err != nil || !r.Runs(t) || spares(r.Operation) {
-			return r.Course, err
-		}
-		next, past, err := r.BeginDeprovision(start)
-		if err != nil {
-			return r.Course, err
-		}
-		begun, changes = next.Course, []ledger.Change{ledger.PutInstance(next), ledger.PutPast(past)}
+) (lifecycle.Record, error) {
+	r, err := b.record(ctx, t.Key)
+	if err != nil || !r.Runs(t) || spares(r.Operation) {
+		return r, err
 	}
-	if err := b.Records.Commit(ctx, changes...); err != nil {
+	start := b.start(c, catalog.Plan{}, b.Now(), false)
+	start.Own = true // no DELETE asked for it
+	begun, past, err := r.BeginDelete(start)
+	if err != nil {
+		return r, err
+	}
+	if err := b.Records.Commit(ctx, ledger.Put(begun), ledger.PutPast(past)); err != nil {
 		return begun, err
 	}
 	b.begun(begun)
@@ -223,29 +207,29 @@ var errGone = lifecycle.Refuse(lifecycle.Gone, "")
 func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, error) {
 	r, err := decide(ctx, b, func(limited context.Context) (Result, error) {
 		now := b.Now()
-		i, err := b.Records.Instance(limited, q.key(), now)
+		i, err := b.Records.Record(limited, q.key(), now)
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnDeprovision(q.Received, b.Now())
+		answer, err := i.OnDelete(q.Received, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
 		switch answer {
 		case lifecycle.Missing:
-			return Result{}, b.entombInstance(limited, i, q)
+			return Result{}, b.entomb(limited, i, q)
 		case lifecycle.Join:
 			later, err := joins(i.Operation, q.AcceptsIncomplete)
 			if err != nil {
 				return Result{}, err
 			}
-			if again, changed := i.AskedAgain(q.Received, now); changed {
-				i.Course = again
-				if err := b.Records.Commit(limited, ledger.PutInstance(i)); err != nil {
+			again, changed := i.AskedAgain(q.Received, now)
+			if i = again; changed {
+				if err := b.Records.Commit(limited, ledger.Put(i)); err != nil {
 					return Result{}, err
 				}
 			}
-			return b.follow(ctx, i.Course, later, Done)
+			return b.follow(ctx, i, later, Done)
 		}
 		b.logHints(limited, q, i.Attributes.ServiceID, i.Attributes.PlanID)
 		_, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
@@ -257,18 +241,18 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginDeprovision(b.start(q.Caller, plan, now, synchronous))
+		i, past, err := i.BeginDelete(b.start(q.Caller, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(limited, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.Put(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
-		b.begun(i.Course)
+		b.begun(i)
 		if !synchronous {
-			b.launch(limited, i.Course)
+			b.launch(limited, i)
 		}
-		return b.follow(ctx, i.Course, !synchronous, Done)
+		return b.follow(ctx, i, !synchronous, Done)
 	})
 	return b.slowDelete(ctx, q, r, err)
 }
@@ -281,23 +265,23 @@ func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err 
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	if c, readErr := b.course(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
+	if c, readErr := b.record(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
 		return b.accepted(c), nil
 	}
 	return Result{}, tooSlow("The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
 }
 
-// entombInstance remembers that a deletion of what does not exist was asked
-// for, so that a PUT that was sent before it begins nothing (ORB-03).
-func (b *Broker) entombInstance(ctx context.Context, i lifecycle.Instance, q DeleteRequest) error {
-	if _, newer := i.AskedAgain(q.Received, b.Now()); i.State == lifecycle.Deleted && !newer {
+// entomb remembers that a deletion of what does not exist was asked for, so that
+// a PUT that was sent before it begins nothing (ORB-03).
+func (b *Broker) entomb(ctx context.Context, r lifecycle.Record, q DeleteRequest) error {
+	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
 		return errGone // it is remembered already
 	}
-	dead, err := i.Entomb(q.key(), b.Now(), q.Received)
+	dead, err := r.Entomb(b.Now(), q.Received)
 	if err != nil {
 		return err
 	}
-	if err := b.Records.Commit(ctx, ledger.PutInstance(dead)); err != nil {
+	if err := b.Records.Commit(ctx, ledger.Put(dead)); err != nil {
 		return err
 	}
 	return errGone
@@ -315,11 +299,11 @@ type InstanceView struct {
 func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	i, err := b.Records.Instance(ctx, lifecycle.Key{Platform: c.Platform, Instance: id}, b.Now())
+	i, err := b.Records.Record(ctx, lifecycle.Key{Platform: c.Platform, Instance: id}, b.Now())
 	if err != nil {
 		return InstanceView{}, err
 	}
-	if err := i.OnRead(); err != nil {
+	if err := i.OnGet(); err != nil {
 		return InstanceView{}, err
 	}
 	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)

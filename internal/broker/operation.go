@@ -24,7 +24,7 @@ type Poll struct {
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	c, err := b.course(ctx, key)
+	c, err := b.record(ctx, key)
 	if err != nil {
 		return Poll{}, err
 	}
@@ -34,11 +34,7 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
 	}
 	if c.Operation == nil {
-		what := "service instance"
-		if key.IsBinding() {
-			what = "service binding"
-		}
-		return Poll{}, lifecycle.Refuse(lifecycle.NotFound, "There is no %s with this id.", what)
+		return Poll{}, lifecycle.Refuse(lifecycle.NotFound, "There is no %s with this id.", key.Noun())
 	}
 	op, recognised := *c.Operation, false
 	if failed := c.FailedCreation(); failed != nil {
@@ -85,17 +81,17 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 	if err != nil || t.Key.Platform != c.Platform {
 		return Poll{}, nil, errNoOperation
 	}
-	course, err := decide(ctx, b, func(limited context.Context) (lifecycle.Course, error) {
+	record, err := decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
 		op, err := b.operation(limited, t)
 		switch {
 		case err != nil:
-			return lifecycle.Course{}, err
+			return lifecycle.Record{}, err
 		case op.Cancelled: // a repetition
-			return b.course(limited, t.Key)
+			return b.record(limited, t.Key)
 		case op.Phase != lifecycle.InProgress:
-			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
+			return lifecycle.Record{}, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
 		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
-			return lifecycle.Course{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
+			return lifecycle.Record{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
 		}
 		return b.overtake(limited, c, t, func(*lifecycle.Operation) bool { return false })
 	})
@@ -104,15 +100,15 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	op, err := b.operationIn(ctx, course, t)
+	op, err := b.operationIn(ctx, record, t)
 	if err != nil {
 		return Poll{}, nil, err
 	}
 	if !op.Cancelled { // it has settled in between
 		return Poll{}, nil, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
 	}
-	if course.InProgress() && course.Operation.Kind.Deletes() {
-		p := b.poll(t.Key, *course.Operation)
+	if record.InProgress() && record.Operation.Kind.Deletes() {
+		p := b.poll(t.Key, *record.Operation)
 		deletion = &p
 	}
 	return b.poll(t.Key, op), deletion, nil

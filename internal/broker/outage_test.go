@@ -22,18 +22,11 @@ type outage struct {
 
 func (o *outage) fails() bool { o.left--; return o.left < 0 }
 
-func (o *outage) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
+func (o *outage) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
 	if o.fails() {
-		return lifecycle.Instance{}, errOutage
+		return lifecycle.Record{}, errOutage
 	}
-	return o.Records.Instance(ctx, key, now)
-}
-
-func (o *outage) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
-	if o.fails() {
-		return lifecycle.Binding{}, errOutage
-	}
-	return o.Records.Binding(ctx, key, now)
+	return o.Records.Record(ctx, key, now)
 }
 
 func (o *outage) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
@@ -67,7 +60,7 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	if _, err := d.Provision(ctx, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("answered %v", err)
 	}
-	i, err := d.records.Instance(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+	i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
 	if err != nil || i.State != lifecycle.Creating || !i.InProgress() {
 		t.Errorf("the instance is %s, want it being created; %v", i.State, err)
 	}

@@ -38,12 +38,12 @@ func (d *desk) pass(t time.Duration) {
 // looked records a look after which the provider is to be asked again.
 func (d *desk) looked(after time.Duration) {
 	d.Helper()
-	i, err := d.records.Instance(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+	i, err := d.records.Record(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
 	if err != nil {
 		d.Fatal(err)
 	}
-	i.Course = i.Looked(d.now(), lifecycle.Look{After: after})
-	if err := d.records.Commit(d.Context(), ledger.PutInstance(i)); err != nil {
+	i = i.Looked(d.now(), lifecycle.Look{After: after})
+	if err := d.records.Commit(d.Context(), ledger.Put(i)); err != nil {
 		d.Fatal(err)
 	}
 }

@@ -46,9 +46,9 @@ func TestRotation(t *testing.T) {
 	if next.Grant.Credentials["password"] == first.Grant.Credentials["password"] {
 		t.Error("ROT-01: the successor has the predecessor's credentials")
 	}
-	record, err := d.records.Binding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, d.now())
-	if err != nil || record.AppGUID != "app" || record.Predecessor != "a" || record.PlanID != d.ids["rotatable"] {
-		t.Errorf("ROT-01: recorded %q %q %q %v", record.AppGUID, record.Predecessor, record.PlanID, err)
+	record, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, d.now())
+	if err != nil || record.AppGUID != "app" || record.Predecessor != "a" || record.Attributes.PlanID != d.ids["rotatable"] {
+		t.Errorf("ROT-01: recorded %q %q %q %v", record.AppGUID, record.Predecessor, record.Attributes.PlanID, err)
 	}
 	// Side by side.
 	for id, want := range map[string]any{"a": first.Grant.Credentials["password"], "b": next.Grant.Credentials["password"]} {
@@ -105,7 +105,7 @@ func TestRotationIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := d.records.Binding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, d.now()); err != nil {
+	if _, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, d.now()); err != nil {
 		t.Error(err)
 	}
 	// What is there and the same is no contradiction.
@@ -126,7 +126,7 @@ func TestOnlyRotatablePlansRotate(t *testing.T) {
 
 // ROT-04, ROT-06: a predecessor that is not there yet, or no more.
 func TestPredecessorsInEveryState(t *testing.T) {
-	grant := func(d *desk, b lifecycle.Binding, g string) lifecycle.Sealed {
+	grant := func(d *desk, b lifecycle.Record, g string) lifecycle.Sealed {
 		sealed, err := d.Vault.Seal(d.Context(), vault.Label{Key: b.Key, Member: vault.Grant}, []byte(g))
 		if err != nil {
 			d.Fatal(err)
@@ -134,31 +134,31 @@ func TestPredecessorsInEveryState(t *testing.T) {
 		return sealed
 	}
 	cases := map[string]struct {
-		change func(d *desk, b *lifecycle.Binding)
+		change func(d *desk, b *lifecycle.Record)
 		want   lifecycle.Reason
 	}{
-		"Creating":     {func(_ *desk, b *lifecycle.Binding) { b.State = lifecycle.Creating }, lifecycle.ConcurrencyError},
-		"Deleting":     {func(_ *desk, b *lifecycle.Binding) { b.State = lifecycle.Deleting }, lifecycle.ConcurrencyError},
-		"CreateFailed": {func(_ *desk, b *lifecycle.Binding) { b.State = lifecycle.CreateFailed }, lifecycle.BadRequest},
-		"DeleteFailed": {func(_ *desk, b *lifecycle.Binding) { b.State = lifecycle.DeleteFailed }, lifecycle.BadRequest},
-		"Deleted":      {func(_ *desk, b *lifecycle.Binding) { b.State = lifecycle.Deleted }, lifecycle.BadRequest},
-		"OfAnother":    {func(_ *desk, b *lifecycle.Binding) { b.InstanceIncarnation = "other" }, lifecycle.BadRequest},
-		"Expired": {func(d *desk, b *lifecycle.Binding) {
+		"Creating":     {func(_ *desk, b *lifecycle.Record) { b.State = lifecycle.Creating }, lifecycle.ConcurrencyError},
+		"Deleting":     {func(_ *desk, b *lifecycle.Record) { b.State = lifecycle.Deleting }, lifecycle.ConcurrencyError},
+		"CreateFailed": {func(_ *desk, b *lifecycle.Record) { b.State = lifecycle.CreateFailed }, lifecycle.BadRequest},
+		"DeleteFailed": {func(_ *desk, b *lifecycle.Record) { b.State = lifecycle.DeleteFailed }, lifecycle.BadRequest},
+		"Deleted":      {func(_ *desk, b *lifecycle.Record) { b.State = lifecycle.Deleted }, lifecycle.BadRequest},
+		"OfAnother":    {func(_ *desk, b *lifecycle.Record) { b.InstanceIncarnation = "other" }, lifecycle.BadRequest},
+		"Expired": {func(d *desk, b *lifecycle.Record) {
 			b.Grant = grant(d, *b, `{"expires_at":"`+d.now().Add(-time.Second).Format(time.RFC3339)+`"}`)
 		}, lifecycle.BadRequest},
-		"NotExpired": {func(d *desk, b *lifecycle.Binding) {
+		"NotExpired": {func(d *desk, b *lifecycle.Record) {
 			b.Grant = grant(d, *b, `{"expires_at":"`+d.now().Add(time.Hour).Format(time.RFC3339)+`"}`)
 		}, -1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			d := rotatable(t, "rotatable")
-			b, err := d.records.Binding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "a"}, d.now())
+			b, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "a"}, d.now())
 			if err != nil {
 				t.Fatal(err)
 			}
 			tc.change(d, &b)
-			if err := d.records.Commit(t.Context(), ledger.PutBinding(b)); err != nil {
+			if err := d.records.Commit(t.Context(), ledger.Put(b)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := d.rotate("b", "a"); reason(err) != tc.want {

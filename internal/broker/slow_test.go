@@ -155,7 +155,7 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
 				t.Errorf("%s: %+v %v", tc.reason, r, err)
 			}
-			if i, err := d.records.Instance(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.State != lifecycle.Absent {
+			if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.State != lifecycle.Absent {
 				t.Errorf("%s: the instance is %q %v", tc.reason, i.State, err)
 			}
 		})

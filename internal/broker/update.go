@@ -38,12 +38,12 @@ type target struct {
 // Update answers a PATCH of an instance (checklist section 7).
 func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	return decide(ctx, b, func(limited context.Context) (Result, error) {
-		i, err := b.Records.Instance(limited, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
+		i, err := b.Records.Record(limited, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
 		if i.State == lifecycle.Absent || i.State == lifecycle.Deleted {
-			_, err := i.OnUpdate(false, q.Received, b.Now())
+			_, err := i.OnPatch(false, q.Received, b.Now())
 			return Result{}, err
 		}
 		t, err := b.target(limited, i, q)
@@ -54,7 +54,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnUpdate(same, q.Received, b.Now())
+		answer, err := i.OnPatch(same, q.Received, b.Now())
 		if err != nil {
 			return Result{}, err
 		}
@@ -82,12 +82,12 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(limited, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+		if err := b.Records.Commit(limited, ledger.Put(i), ledger.PutPast(past)); err != nil {
 			return Result{}, err
 		}
-		b.begun(i.Course)
+		b.begun(i)
 		if !synchronous {
-			b.launch(limited, i.Course)
+			b.launch(limited, i)
 		}
 		return b.finishUpdate(ctx, q, i, !synchronous)
 	})
@@ -95,7 +95,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 
 // target works out what the request leads to, and refuses what the catalog
 // does not hold.
-func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateRequest) (target, error) {
+func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
 	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
 		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
 	}
@@ -140,7 +140,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Instance, q UpdateReque
 // checkParameters refuses parameters that the plan's schemas do not allow: those
 // that are given, without what they remove, and those that the instance would
 // have then (UPD-12). What an update does not touch is not judged anew.
-func (b *Broker) checkParameters(i lifecycle.Instance, t target, q UpdateRequest) error {
+func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) error {
 	service, plan := t.attributes.ServiceID, t.attributes.PlanID
 	if q.Parameters != nil {
 		if err := b.Catalog.CheckUpdate(service, plan, lifecycle.MergeParameters(nil, q.Parameters)); err != nil {
@@ -157,7 +157,7 @@ func (b *Broker) checkParameters(i lifecycle.Instance, t target, q UpdateRequest
 }
 
 // leadsTo reports whether an update that runs has the same target (UPD-21).
-func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Instance, t target) (bool, error) {
+func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Record, t target) (bool, error) {
 	if i.State != lifecycle.Updating || i.Operation.Target == nil {
 		return false, nil
 	}
@@ -170,7 +170,7 @@ func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Instance, t target) (b
 }
 
 // allowed applies the plan's rules about changes.
-func (b *Broker) allowed(i lifecycle.Instance, t target, q UpdateRequest) error {
+func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	if err := maintenanceConflict(t.plan, q.MaintenanceVersion); err != nil {
 		return err
 	}
@@ -193,20 +193,20 @@ func (b *Broker) allowed(i lifecycle.Instance, t target, q UpdateRequest) error 
 
 // contextOnly stores a new context where the offering honours it (UPD-15);
 // there is no work and so no operation.
-func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Instance, q UpdateRequest) error {
+func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRequest) error {
 	offering, ok := b.Catalog.Offering(i.Attributes.ServiceID)
 	if q.Context == nil || !ok || !offering.AllowContextUpdates {
 		return nil
 	}
-	return b.Records.Commit(ctx, ledger.PutInstance(i.SetContext(q.Context, b.Now())))
+	return b.Records.Commit(ctx, ledger.Put(i.SetContext(q.Context, b.Now())))
 }
 
 // finishUpdate answers now or later. An update cannot be undone: one that
 // takes too long goes on, and the answer says so.
-func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Instance, later bool) (Result, error) {
-	r, err := b.follow(ctx, i.Course, later, Done)
+func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, later bool) (Result, error) {
+	r, err := b.follow(ctx, i, later, Done)
 	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.follow(ctx, i.Course, true, Done)
+		r, err = b.follow(ctx, i, true, Done)
 	}
 	if target := i.Operation.Target; err == nil && target != nil && target.DashboardURL != i.Attributes.DashboardURL {
 		r.DashboardURL = target.DashboardURL

@@ -86,7 +86,7 @@ func (w *world) goneIsGone() {
 		}
 	}
 	for _, h := range w.holdings() {
-		if c, _ := w.record(keyOf(h)); c.State == lifecycle.Deleted {
+		if w.record(keyOf(h)).State == lifecycle.Deleted {
 			w.fail("%s exists although its deletion was done", h.Name)
 		}
 	}
@@ -106,21 +106,13 @@ func (w *world) holdings() (out []provider.Holding) {
 	return out
 }
 
-// record is what is recorded of a key, and which incarnation.
-func (w *world) record(key lifecycle.Key) (lifecycle.Course, string) {
-	ctx := context.Background()
-	if key.IsBinding() {
-		b, err := w.ledger.Binding(ctx, key, w.now())
-		if err != nil {
-			panic(err)
-		}
-		return b.Course, b.Incarnation
-	}
-	i, err := w.ledger.Instance(ctx, key, w.now())
+// record is what is recorded of a key.
+func (w *world) record(key lifecycle.Key) lifecycle.Record {
+	r, err := w.ledger.Record(context.Background(), key, w.now())
 	if err != nil {
 		panic(err)
 	}
-	return i.Course, i.Incarnation
+	return r
 }
 
 // judge compares what the platform believes, what is recorded, and what exists.
@@ -135,7 +127,7 @@ func (w *world) judge() (orphans int) {
 	}
 	made := exist[instanceKey()]
 	for _, key := range []lifecycle.Key{instanceKey(), bindingKey("b"), bindingKey("c")} {
-		c, incarnation := w.record(key)
+		c := w.record(key)
 		h, exists := exist[key]
 		delete(exist, key)
 		believed := w.has[key]
@@ -154,8 +146,8 @@ func (w *world) judge() (orphans int) {
 			orphans++
 			w.fail("%+v is left behind", key)
 		}
-		if exists && h.Tags.Incarnation != incarnation && !w.lacks(Incarnation) { // without, every one is the same
-			w.fail("what exists of %+v is of incarnation %q, the record's is %q", key, h.Tags.Incarnation, incarnation)
+		if exists && h.Tags.Incarnation != c.Incarnation && !w.lacks(Incarnation) { // without, every one is the same
+			w.fail("what exists of %+v is of incarnation %q, the record's is %q", key, h.Tags.Incarnation, c.Incarnation)
 		}
 	}
 	if h := made; w.has[instanceKey()] && h.PlanID != "" && h.PlanID != w.platform.plan {

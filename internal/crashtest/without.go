@@ -23,20 +23,12 @@ func (w *world) brokersRecords() broker.Records {
 // forgetful reads what was deleted without when that was asked for.
 type forgetful struct{ *ledger.Ledger }
 
-func (f forgetful) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	i, err := f.Ledger.Instance(ctx, key, now)
-	if i.State == lifecycle.Deleted {
-		i.DeleteReceived = time.Time{}
+func (f forgetful) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := f.Ledger.Record(ctx, key, now)
+	if r.State == lifecycle.Deleted {
+		r.DeleteReceived = time.Time{}
 	}
-	return i, err
-}
-
-func (f forgetful) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
-	b, err := f.Ledger.Binding(ctx, key, now)
-	if b.State == lifecycle.Deleted {
-		b.DeleteReceived = time.Time{}
-	}
-	return b, err
+	return r, err
 }
 
 // workersRecords are the ledger, or one that knows of no leases, or hides that
@@ -46,7 +38,7 @@ func (w *world) workersRecords() worker.Records {
 	case w.lacks(Lease):
 		return unleased{w.ledger}
 	case w.lacks(Fence):
-		return &unfenced{Ledger: w.ledger, w: w, first: map[string]lifecycle.Instance{}}
+		return &unfenced{Ledger: w.ledger, w: w, first: map[string]lifecycle.Record{}}
 	default:
 		return w.ledger
 	}
@@ -54,19 +46,13 @@ func (w *world) workersRecords() worker.Records {
 
 type unleased struct{ *ledger.Ledger }
 
-func (u unleased) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	i, err := u.Ledger.Instance(ctx, key, now)
-	i.Leases, i.Wary = nil, false
-	return i, err
+func (u unleased) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := u.Ledger.Record(ctx, key, now)
+	r.Leases, r.Wary = nil, false
+	return r, err
 }
 
-func (u unleased) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
-	b, err := u.Ledger.Binding(ctx, key, now)
-	b.Leases, b.Wary = nil, false
-	return b, err
-}
-
-func (u unleased) NextBinding(ctx context.Context, key lifecycle.Key, after string) (*lifecycle.Binding, string, error) {
+func (u unleased) NextBinding(ctx context.Context, key lifecycle.Key, after string) (*lifecycle.Record, string, error) {
 	next, passed, err := u.Ledger.NextBinding(ctx, key, after)
 	if next != nil {
 		next.Leases, next.Wary = nil, false
@@ -79,12 +65,12 @@ func (u unleased) NextBinding(ctx context.Context, key lifecycle.Key, after stri
 type unfenced struct {
 	*ledger.Ledger
 	w     *world
-	first map[string]lifecycle.Instance
+	first map[string]lifecycle.Record
 }
 
-func (u *unfenced) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	i, err := u.Ledger.Instance(ctx, key, now)
-	if err != nil || i.Operation == nil {
+func (u *unfenced) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	i, err := u.Ledger.Record(ctx, key, now)
+	if err != nil || key.IsBinding() || i.Operation == nil {
 		return i, err
 	}
 	if _, ok := u.first[i.Operation.ID]; !ok && i.InProgress() {

@@ -119,22 +119,12 @@ func (s *stack) owned(t testing.TB) {
 			t.Fatal(err)
 		}
 		key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
-		var state lifecycle.State
-		if key.IsBinding() {
-			b, err := s.ledger.Binding(ctx, key, s.clock)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state = b.State
-		} else {
-			i, err := s.ledger.Instance(ctx, key, s.clock)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state = i.State
+		r, err := s.ledger.Record(ctx, key, s.clock)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if state == lifecycle.Absent || state == lifecycle.Deleted {
-			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, state)
+		if !r.Exists() {
+			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, r.State)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -21,28 +20,18 @@ type Change struct {
 	expire time.Time
 }
 
-// PutInstance writes the instance at the version it was read at.
-func PutInstance(i lifecycle.Instance) Change {
-	return Change{key: instanceKey(i.Key), was: i.Version, body: i, due: i.Due, expire: i.Expires}
+// Put writes the record at the version it was read at.
+func Put(r lifecycle.Record) Change {
+	return Change{key: recordKey(r.Key), was: r.Version, body: r, due: r.Due, expire: r.Expires}
 }
 
-// CheckInstance requires that the instance is still as it was read.
-func CheckInstance(i lifecycle.Instance) Change {
-	return Change{action: store.ActionCheck, key: instanceKey(i.Key), was: i.Version}
-}
-
-// PutBinding writes the binding at the version it was read at.
-func PutBinding(b lifecycle.Binding) Change {
-	return Change{key: bindingKey(b.Key), was: b.Version, body: b, due: b.Due, expire: b.Expires}
-}
-
-// CheckBinding requires that the binding is still as it was read; the zero
-// Binding needs no change.
-func CheckBinding(b lifecycle.Binding) Change {
-	if b.Key == (lifecycle.Key{}) {
+// Check requires that the record is still as it was read; one without a key needs
+// no change.
+func Check(r lifecycle.Record) Change {
+	if r.Key == (lifecycle.Key{}) {
 		return Change{}
 	}
-	return Change{action: store.ActionCheck, key: bindingKey(b.Key), was: b.Version}
+	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
 }
 
 // PutPointer writes which instance a binding id belongs to.
@@ -119,18 +108,4 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	default:
 		return fmt.Errorf("committing %d records: %w", len(batch), err)
 	}
-}
-
-// encode gives what decode reads. Platforms' own objects stay as long as they
-// came, and one whose nesting only the whole record exceeds is refused: once
-// written, it could neither be read nor deleted.
-func encode(body any) ([]byte, error) {
-	out, err := marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	if !json.Valid(out) {
-		return nil, errors.New("it is nested too deeply to be read again")
-	}
-	return withUnknown(out, body)
 }

@@ -35,8 +35,8 @@ const (
 // again and decide again.
 var ErrConflict = store.ErrConflict
 
-// A Ledger reads and writes the records. It has no state of its own but what it
-// can do without.
+// A Ledger reads and writes the records. It is stateless: its memory may be dropped
+// at any time.
 type Ledger struct {
 	memory memory
 	store  store.Store
@@ -49,35 +49,34 @@ func New(s store.Store, newID func() string) *Ledger {
 	return &Ledger{store: s, newID: newID}
 }
 
-// Instance reads an instance; what was never recorded has state Absent and
-// version 0. A tombstone whose time is over reads as Absent, at its version.
-func (l *Ledger) Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error) {
-	var i lifecycle.Instance
-	version, err := readRecord(ctx, l, instanceKey(key), func(r store.Record) error { return readKept(l, r, &i) })
+// Record reads an instance or a binding; what was never recorded has state Absent
+// and version 0. A tombstone whose time is over reads as Absent, at its version.
+func (l *Ledger) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := l.record(ctx, key)
 	if err != nil {
-		return i, err
+		return r, err
 	}
-	i.Version = version
-	if i.Forgotten(now) {
-		i = lifecycle.Instance{Course: lifecycle.Course{Version: version}}
+	if r.Forgotten(now) {
+		r = lifecycle.Record{Version: r.Version}
 	}
-	i.Key = key.InstanceKey()
-	return i, nil
+	r.Key = key
+	return r, nil
 }
 
-// Binding reads a binding as Instance reads an instance.
-func (l *Ledger) Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error) {
-	var b lifecycle.Binding
-	version, err := readRecord(ctx, l, bindingKey(key), func(r store.Record) error { return readKept(l, r, &b) })
-	if err != nil {
-		return b, err
+func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	at := recordKey(key)
+	stored, err := l.get(ctx, at)
+	if err != nil || stored.Version == 0 {
+		return lifecycle.Record{}, err
 	}
-	b.Version = version
-	if b.Forgotten(now) {
-		b = lifecycle.Binding{Course: lifecycle.Course{Version: version}}
+	if r, ok := l.memory.recall(stored); ok {
+		return r, nil
 	}
-	b.Key = key
-	return b, nil
+	r, err := decodeRecord(stored)
+	if err == nil {
+		l.memory.keep(stored, r)
+	}
+	return r, err
 }
 
 // mostBindings is how many bindings are read at once in search of one.
@@ -90,23 +89,22 @@ const mostBindings = 128
 // It reads one record where the next one is it, and few more than there are
 // tombstones on the way where it is not: an instance may have had thousands of
 // bindings, and each may be large.
-func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Binding, passed string, err error) {
+func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
 	passed = after
 	if after != "" {
 		after = sortBinding + after
 	}
 	for limit := 1; ; limit = min(2*limit, mostBindings) {
-		page, err := l.store.List(ctx, instanceKey(instance).Partition, sortBinding, after, limit)
+		page, err := l.store.List(ctx, recordKey(instance).Partition, sortBinding, after, limit)
 		if err != nil {
 			return nil, "", fmt.Errorf("looking for the next binding: %w", err)
 		}
 		for _, r := range page.Records {
-			var b lifecycle.Binding
-			if err := decode(r, &b); err != nil {
+			b, err := decodeRecord(r)
+			if err != nil {
 				return nil, "", err
 			}
-			if b.State != lifecycle.Absent && b.State != lifecycle.Deleted {
-				b.Version = r.Version
+			if b.Exists() {
 				return &b, passed, nil
 			}
 			passed = strings.TrimPrefix(r.Sort, sortBinding)
@@ -137,11 +135,10 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// A Due is a record that the reaper is to look at: one of the three is set, or
+// A Due is a record that the reaper is to look at: one of the two is set, or
 // none for a record that only expires.
 type Due struct {
-	Instance  *lifecycle.Instance
-	Binding   *lifecycle.Binding
+	Record    *lifecycle.Record
 	Inventory *Inventory
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
@@ -163,14 +160,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 		d := Due{Expires: r.Expires, key: r.Key, version: r.Version}
 		var err error
 		switch {
-		case r.Sort == sortInstance:
-			d.Instance = &lifecycle.Instance{}
-			err = decode(r, d.Instance)
-			d.Instance.Version = r.Version
-		case strings.HasPrefix(r.Sort, sortBinding):
-			d.Binding = &lifecycle.Binding{}
-			err = decode(r, d.Binding)
-			d.Binding.Version = r.Version
+		case isRecord(r):
+			var found lifecycle.Record
+			found, err = decodeRecord(r)
+			d.Record = &found
 		case r.Key == reaperKey(sortInventory):
 			d.Inventory = &Inventory{}
 			err = decode(r, d.Inventory)
@@ -186,49 +179,45 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 }
 
 func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, error) {
-	return readRecord(ctx, l, key, func(r store.Record) error { return decode(r, into) })
+	r, err := l.get(ctx, key)
+	if err != nil || r.Version == 0 {
+		return 0, err
+	}
+	return r.Version, decode(r, into)
 }
 
-func readRecord(ctx context.Context, l *Ledger, key store.Key, into func(store.Record) error) (int64, error) {
+// get reads what is stored; version 0 for nothing.
+func (l *Ledger) get(ctx context.Context, key store.Key) (store.Record, error) {
 	// What no record can be named by is not recorded: the ids in tokens that
 	// platforms make up may be of any length.
 	if store.CheckKey(key) != nil {
-		return 0, nil
+		return store.Record{}, nil
 	}
 	r, err := l.store.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
+		return store.Record{}, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading %q: %w", key.Sort, err)
+		return store.Record{}, fmt.Errorf("reading %q: %w", key.Sort, err)
 	}
-	return r.Version, into(r)
-}
-
-func decode(r store.Record, into any) error {
-	if r.Schema > Schema {
-		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one", r.Partition, r.Sort, r.Schema, Schema)
-	}
-	if err := unmarshal(r.Body, into); err != nil {
-		return fmt.Errorf("decoding record %q %q: %w", r.Partition, r.Sort, err)
-	}
-	return nil
+	return r, nil
 }
 
 // escape keeps a platform's name free of the character that ends it: the ids
 // of one platform never read as those of another.
 var escape = strings.NewReplacer("%", "%25", "#", "%23")
 
-func instancePartition(k lifecycle.Key) string {
-	return "I#" + escape.Replace(k.Platform) + "#" + k.Instance
+func recordKey(k lifecycle.Key) store.Key {
+	at := store.Key{Partition: "I#" + escape.Replace(k.Platform) + "#" + k.Instance, Sort: sortInstance}
+	if k.IsBinding() {
+		at.Sort = sortBinding + k.Binding
+	}
+	return at
 }
 
-func instanceKey(k lifecycle.Key) store.Key {
-	return store.Key{Partition: instancePartition(k), Sort: sortInstance}
-}
-
-func bindingKey(k lifecycle.Key) store.Key {
-	return store.Key{Partition: instancePartition(k), Sort: sortBinding + k.Binding}
+// isRecord reports whether it is of an instance or a binding.
+func isRecord(r store.Record) bool {
+	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding)
 }
 
 func pointerKey(platform, binding string) store.Key {

@@ -93,23 +93,23 @@ func filled[T any]() T {
 
 func TestRecordsKeepEveryField(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
-	i := filled[lifecycle.Instance]()
+	i := filled[lifecycle.Record]()
 	i.Key, i.Version = instance, 0
-	b := filled[lifecycle.Binding]()
+	b := filled[lifecycle.Record]()
 	b.Key, b.Version = binding, 0
 	p := lifecycle.Pointer{Key: binding}
 	past := filled[lifecycle.PastOperation]()
 	past.Version = 0
-	if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutBinding(b), ledger.PutPointer(p), ledger.PutPast(&past)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPointer(p), ledger.PutPast(&past)); err != nil {
 		t.Fatal(err)
 	}
 	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1
 
-	gotI, err := l.Instance(ctx, instance, epoch)
+	gotI, err := l.Record(ctx, instance, epoch)
 	if diff := cmp.Diff(i, gotI); err != nil || diff != "" {
 		t.Errorf("instance (-want +got): %v\n%s", err, diff)
 	}
-	gotB, err := l.Binding(ctx, binding, epoch)
+	gotB, err := l.Record(ctx, binding, epoch)
 	if diff := cmp.Diff(b, gotB); err != nil || diff != "" {
 		t.Errorf("binding (-want +got): %v\n%s", err, diff)
 	}
@@ -134,7 +134,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 			t.Errorf("dropping: %v", err)
 		}
 	}
-	if gone, err := l.Instance(ctx, instance, epoch); err != nil || gone.Version != 0 || gone.State != lifecycle.Absent {
+	if gone, err := l.Record(ctx, instance, epoch); err != nil || gone.Version != 0 || gone.State != lifecycle.Absent {
 		t.Errorf("dropped, but reads %+v: %v", gone, err)
 	}
 }
@@ -147,14 +147,14 @@ func TestKeysNeverMeet(t *testing.T) {
 		{Platform: "p", Instance: "I#p#i"}, {Platform: "p", Instance: "BINDING#b"},
 	}
 	for n, k := range keys {
-		i := lifecycle.Instance{Course: lifecycle.Course{Key: k, State: lifecycle.Ready}, Provider: fmt.Sprint(n)}
-		b := lifecycle.Binding{Course: lifecycle.Course{Key: k.BindingKey("INSTANCE"), State: lifecycle.Ready}, Provider: fmt.Sprint(n)}
-		if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutBinding(b)); err != nil {
+		i := lifecycle.Record{Key: k, State: lifecycle.Ready, Provider: fmt.Sprint(n)}
+		b := lifecycle.Record{Key: k.BindingKey("INSTANCE"), State: lifecycle.Ready, Provider: fmt.Sprint(n)}
+		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
 			t.Fatalf("%+v: %v", k, err)
 		}
 	}
 	for n, k := range keys {
-		i, err := l.Instance(ctx, k, epoch)
+		i, err := l.Record(ctx, k, epoch)
 		if err != nil || i.Provider != fmt.Sprint(n) || i.Key != k {
 			t.Errorf("%+v reads %+v: %v", k, i, err)
 		}
@@ -175,8 +175,8 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 		"d": lifecycle.Deleted, "e": lifecycle.Deleting, "ü": lifecycle.DeleteFailed, "\U0010ffff": lifecycle.Deleted,
 	}
 	for id, state := range states {
-		b := lifecycle.Binding{Course: lifecycle.Course{Key: instance.BindingKey(id), State: state}}
-		if err := l.Commit(ctx, ledger.PutBinding(b)); err != nil {
+		b := lifecycle.Record{Key: instance.BindingKey(id), State: state}
+		if err := l.Commit(ctx, ledger.Put(b)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,12 +211,12 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 // NFR-08: whether a tombstone counts is decided by comparing times.
 func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
-	i, err := lifecycle.Instance{}.Entomb(instance, epoch, epoch)
+	i, err := lifecycle.Record{Key: instance}.Entomb(epoch, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	past := lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "o"}, Expires: epoch.Add(lifecycle.Retention)}
-	if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutPast(&past)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
@@ -224,7 +224,7 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 		state lifecycle.State
 		past  int64
 	}{"Before": {epoch.Add(lifecycle.Retention - time.Second), lifecycle.Deleted, 1}, "After": {epoch.Add(lifecycle.Retention), lifecycle.Absent, 0}} {
-		got, err := l.Instance(ctx, instance, tc.at)
+		got, err := l.Record(ctx, instance, tc.at)
 		if err != nil || got.State != tc.state || got.Version != 1 || got.Key != instance {
 			t.Errorf("%s: %+v: %v", name, got, err)
 		}
@@ -237,7 +237,7 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 func TestCommitsThatGoWrong(t *testing.T) {
 	lost := errors.New("connection reset")
 	put := func(version int64) ledger.Change {
-		return ledger.PutInstance(lifecycle.Instance{Course: lifecycle.Course{Key: instance, Version: version, State: lifecycle.Ready}})
+		return ledger.Put(lifecycle.Record{Key: instance, Version: version, State: lifecycle.Ready})
 	}
 	cases := map[string]struct {
 		reason  string
@@ -277,7 +277,7 @@ func TestRacingCommitsHaveOneWinner(t *testing.T) {
 		errs := make([]error, 4)
 		for n := range errs {
 			all.Go(func() {
-				errs[n] = l.Commit(context.Background(), ledger.PutInstance(lifecycle.Instance{Course: lifecycle.Course{Key: instance, Version: version}}))
+				errs[n] = l.Commit(context.Background(), ledger.Put(lifecycle.Record{Key: instance, Version: version}))
 			})
 		}
 		all.Wait()
@@ -310,10 +310,10 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 	}
 	l := over(s)
 	due, _, err := l.Due(ctx, epoch.Add(time.Hour), "")
-	if len(due) != 1 || due[0].Instance.Key.Instance != "a" || err == nil || !strings.Contains(err.Error(), "run a newer one") {
+	if len(due) != 1 || due[0].Record.Key.Instance != "a" || err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("due %v: %v", due, err)
 	}
-	if _, err := l.Instance(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil || !strings.Contains(err.Error(), "encoding 2") {
+	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil || !strings.Contains(err.Error(), "encoding 2") {
 		t.Errorf("a record of a newer program was read: %v", err)
 	}
 }

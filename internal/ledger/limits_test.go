@@ -25,45 +25,39 @@ const (
 // largest is the longest that each text of a record can be. Whoever adds a text
 // says here what bounds it: without an entry the test fails.
 var largest = map[string]string{
-	"Key.Platform":                   strings.Repeat("p", 64), // the broker's own, or a short name
-	"Key.Instance":                   strings.Repeat(printable, limits.Identifier),
-	"Key.Binding":                    strings.Repeat(printable, limits.Identifier),
-	"Course.State":                   string(lifecycle.CreateFailed),
-	"Operation.ID":                   strings.Repeat("o", lifecycle.OperationIDLength),
-	"Operation.Kind":                 string(lifecycle.Deprovision),
-	"Operation.Phase":                string(lifecycle.InProgress),
-	"Operation.Description":          strings.Repeat(anything, limits.Description),
-	"Operation.Unbound":              strings.Repeat(printable, limits.Identifier),
-	"FailedOperation.ID":             strings.Repeat("o", lifecycle.OperationIDLength),
-	"FailedOperation.Kind":           string(lifecycle.Provision),
-	"FailedOperation.Description":    strings.Repeat(anything, limits.Description),
-	"Asker.IdentityPlatform":         strings.Repeat(printable, limits.IdentityPlatform),
-	"Asker.Request":                  strings.Repeat(printable, limits.RequestIdentity),
-	"Lease.Holder":                   strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
-	"Lease.Operation":                strings.Repeat("o", lifecycle.OperationIDLength),
-	"Attributes.ServiceID":           strings.Repeat(printable, limits.CatalogText),
-	"Attributes.PlanID":              strings.Repeat(printable, limits.CatalogText),
-	"Attributes.OrganizationGUID":    strings.Repeat(anything, limits.Identifier),
-	"Attributes.SpaceGUID":           strings.Repeat(anything, limits.Identifier),
-	"Attributes.MaintenanceVersion":  strings.Repeat("1", limits.CatalogText),
-	"Attributes.DashboardURL":        strings.Repeat(printable, limits.DashboardURL),
-	"Instance.Incarnation":           strings.Repeat("o", lifecycle.OperationIDLength),
-	"Instance.Provider":              strings.Repeat(printable, limits.CatalogText),
-	"Binding.Incarnation":            strings.Repeat("o", lifecycle.OperationIDLength),
-	"Binding.InstanceIncarnation":    strings.Repeat("o", lifecycle.OperationIDLength),
-	"Binding.Provider":               strings.Repeat(printable, limits.CatalogText),
-	"Binding.ServiceID":              strings.Repeat(printable, limits.CatalogText),
-	"Binding.PlanID":                 strings.Repeat(printable, limits.CatalogText),
-	"Binding.AppGUID":                strings.Repeat(anything, limits.Identifier),
-	"Binding.Route":                  strings.Repeat(anything, limits.Identifier),
-	"Binding.Predecessor":            strings.Repeat(anything, limits.Identifier),
-	"Attributes.Parameters (sealed)": strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
-	"Binding.Parameters (sealed)":    strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
-	"Binding.Secret (sealed)":        strings.Repeat("s", 32+limits.SealedOverhead),
-	"Binding.Grant (sealed)":         strings.Repeat("s", limits.Grant+limits.SealedOverhead),
-	"Attributes.Context (JSON)":      object(limits.Context),
-	"Binding.Context (JSON)":         object(limits.Context),
-	"Asker.Identity (JSON)":          object(limits.Identity * 3 / 4), // of base64
+	"Key.Platform":                    strings.Repeat("p", 64), // the broker's own, or a short name
+	"Key.Instance":                    strings.Repeat(printable, limits.Identifier),
+	"Key.Binding":                     strings.Repeat(printable, limits.Identifier),
+	"Record.State":                    string(lifecycle.CreateFailed),
+	"Operation.ID":                    strings.Repeat("o", lifecycle.OperationIDLength),
+	"Operation.Kind":                  string(lifecycle.Deprovision),
+	"Operation.Phase":                 string(lifecycle.InProgress),
+	"Operation.Description":           strings.Repeat(anything, limits.Description),
+	"Operation.Unbound":               strings.Repeat(printable, limits.Identifier),
+	"FailedOperation.ID":              strings.Repeat("o", lifecycle.OperationIDLength),
+	"FailedOperation.Kind":            string(lifecycle.Provision),
+	"FailedOperation.Description":     strings.Repeat(anything, limits.Description),
+	"Asker.IdentityPlatform":          strings.Repeat(printable, limits.IdentityPlatform),
+	"Asker.Request":                   strings.Repeat(printable, limits.RequestIdentity),
+	"Lease.Holder":                    strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
+	"Lease.Operation":                 strings.Repeat("o", lifecycle.OperationIDLength),
+	"Attributes.ServiceID":            strings.Repeat(printable, limits.CatalogText),
+	"Attributes.PlanID":               strings.Repeat(printable, limits.CatalogText),
+	"Attributes.OrganizationGUID":     strings.Repeat(anything, limits.Identifier),
+	"Attributes.SpaceGUID":            strings.Repeat(anything, limits.Identifier),
+	"Attributes.MaintenanceVersion":   strings.Repeat("1", limits.CatalogText),
+	"Attributes.DashboardURL":         strings.Repeat(printable, limits.DashboardURL),
+	"Record.Incarnation":              strings.Repeat("o", lifecycle.OperationIDLength),
+	"Record.Provider":                 strings.Repeat(printable, limits.CatalogText),
+	"BindingOnly.InstanceIncarnation": strings.Repeat("o", lifecycle.OperationIDLength),
+	"BindingOnly.AppGUID":             strings.Repeat(anything, limits.Identifier),
+	"BindingOnly.Route":               strings.Repeat(anything, limits.Identifier),
+	"BindingOnly.Predecessor":         strings.Repeat(anything, limits.Identifier),
+	"Attributes.Parameters (sealed)":  strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
+	"BindingOnly.Secret (sealed)":     strings.Repeat("s", 32+limits.SealedOverhead),
+	"BindingOnly.Grant (sealed)":      strings.Repeat("s", limits.Grant+limits.SealedOverhead),
+	"Attributes.Context (JSON)":       object(limits.Context),
+	"Asker.Identity (JSON)":           object(limits.Identity * 3 / 4), // of base64
 }
 
 // object is a JSON object of so many bytes.
@@ -139,17 +133,20 @@ func item(r store.Record) int {
 // under way, all its leases, and what it replaces in the record.
 func TestLargestRecordsFit(t *testing.T) {
 	const dynamoItem = 400 << 10
-	var i lifecycle.Instance
-	var b lifecycle.Binding
+	var i lifecycle.Record
+	var b lifecycle.Record
 	var past lifecycle.PastOperation
 	enlarge(t, "", reflect.ValueOf(&i).Elem())
 	enlarge(t, "", reflect.ValueOf(&b).Elem())
 	enlarge(t, "", reflect.ValueOf(&past).Elem())
 	i.Key.Binding, i.Version, b.Version, past.Version = "", 0, 0, 0
+	i.BindingOnly, b.InstanceOnly = lifecycle.BindingOnly{}, lifecycle.InstanceOnly{}
+	a := &b.Attributes // what only an instance's are
+	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL = "", "", "", ""
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
-	if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutBinding(b), ledger.PutPast(&past), ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past), ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {
 		t.Fatalf("what the limits allow is refused: %v", err)
 	}
 	for _, c := range s.written {
@@ -162,11 +159,11 @@ func TestLargestRecordsFit(t *testing.T) {
 	if envelope := item(store.Record{Key: store.Key{Partition: strings.Repeat("p", 2048), Sort: strings.Repeat("s", 1024)}, Writer: largest["Operation.ID"]}); limits.Record+envelope > dynamoItem {
 		t.Errorf("a body of %d bytes makes an item of %d, DynamoDB takes %d", limits.Record, limits.Record+envelope, dynamoItem)
 	}
-	gotI, err := l.Instance(ctx, i.Key, epoch)
+	gotI, err := l.Record(ctx, i.Key, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotB, err := l.Binding(ctx, b.Key, epoch)
+	gotB, err := l.Record(ctx, b.Key, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,27 +183,27 @@ func TestTheLargestEarlierRecordCanBeDeleted(t *testing.T) {
 	const earlier = 390_000 // the largest body that could be written
 	ctx, s := context.Background(), newStore(t)
 	l := over(s)
-	old := lifecycle.Binding{Course: lifecycle.Course{Key: binding, State: lifecycle.Ready, Operation: &lifecycle.Operation{ID: largest["Operation.ID"], Kind: lifecycle.Bind, Phase: lifecycle.Succeeded, Started: epoch}}}
+	old := lifecycle.Record{Key: binding, State: lifecycle.Ready, Operation: &lifecycle.Operation{ID: largest["Operation.ID"], Kind: lifecycle.Bind, Phase: lifecycle.Succeeded, Started: epoch}}
 	old.Grant = bytes.Repeat([]byte("g"), 1)
 	body, err := json.Marshal(old)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old.Grant = bytes.Repeat([]byte("g"), (earlier-len(body))/4*3)
-	if err := l.Commit(ctx, ledger.PutBinding(old)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(old)); err != nil {
 		t.Fatal(err)
 	}
-	if old, err = l.Binding(ctx, binding, epoch); err != nil {
+	if old, err = l.Record(ctx, binding, epoch); err != nil {
 		t.Fatal(err)
 	}
 	var asker lifecycle.Asker
 	enlarge(t, "", reflect.ValueOf(&asker).Elem())
-	next, past, err := old.BeginUnbind(lifecycle.Start{ID: largest["Operation.ID"], Now: epoch, Received: epoch, Timeout: time.Hour, Asker: asker})
+	next, past, err := old.BeginDelete(lifecycle.Start{ID: largest["Operation.ID"], Now: epoch, Received: epoch, Timeout: time.Hour, Asker: asker})
 	if err != nil {
 		t.Fatal(err)
 	}
-	next.Course = next.Leased(largest["Lease.Holder"], epoch, epoch.Add(time.Hour), nil)
-	if err := l.Commit(ctx, ledger.PutBinding(next), ledger.PutPast(past)); err != nil {
+	next = next.Leased(largest["Lease.Holder"], epoch, epoch.Add(time.Hour), nil)
+	if err := l.Commit(ctx, ledger.Put(next), ledger.PutPast(past)); err != nil {
 		t.Errorf("it cannot be deleted: %v", err)
 	}
 }

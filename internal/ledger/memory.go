@@ -3,6 +3,7 @@ package ledger
 import (
 	"sync"
 
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/store"
 )
 
@@ -28,21 +29,21 @@ type memory struct {
 type decoded struct {
 	version int64
 	writer  string
-	value   any
+	value   lifecycle.Record
 	bytes   int
 }
 
-func (m *memory) recall(r store.Record) (any, bool) {
+func (m *memory) recall(r store.Record) (lifecycle.Record, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	d, ok := m.kept[r.Key]
 	if !ok || d.version != r.Version || d.writer != r.Writer || r.Writer == "" {
-		return nil, false
+		return lifecycle.Record{}, false
 	}
 	return d.value, true
 }
 
-func (m *memory) keep(r store.Record, value any) {
+func (m *memory) keep(r store.Record, value lifecycle.Record) {
 	size := decodedAlone + len(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,17 +52,4 @@ func (m *memory) keep(r store.Record, value any) {
 		m.kept, m.bytes = make(map[store.Key]decoded), size
 	}
 	m.kept[r.Key] = decoded{r.Version, r.Writer, value, size}
-}
-
-// readKept reads a record of a kind that is read again and again.
-func readKept[T any](l *Ledger, r store.Record, into *T) error {
-	if value, ok := l.memory.recall(r); ok {
-		*into = value.(T)
-		return nil
-	}
-	if err := decode(r, into); err != nil {
-		return err
-	}
-	l.memory.keep(r, *into)
-	return nil
 }

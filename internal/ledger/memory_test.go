@@ -17,12 +17,13 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-func begun(t *testing.T, l *ledger.Ledger) lifecycle.Instance {
+func begun(t *testing.T, l *ledger.Ledger) lifecycle.Record {
 	t.Helper()
-	i, _, err := lifecycle.Instance{}.BeginProvision(
-		lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}, instance, "demo", lifecycle.Attributes{ServiceID: "s"})
+	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(
+		lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour},
+		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s"}})
 	if err == nil {
-		err = l.Commit(t.Context(), ledger.PutInstance(i))
+		err = l.Commit(t.Context(), ledger.Put(i))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +37,9 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	s := newStore(t)
 	mine, other := over(s), ledger.New(s, func() string { return "other" })
 	begun(t, mine)
-	read := func() lifecycle.Instance {
+	read := func() lifecycle.Record {
 		t.Helper()
-		i, err := mine.Instance(t.Context(), instance, epoch)
+		i, err := mine.Record(t.Context(), instance, epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,13 +50,13 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 		t.Errorf("read twice: -first +second:\n%s", diff)
 	}
 	// Another process changes it.
-	i, err := other.Instance(t.Context(), instance, epoch)
+	i, err := other.Record(t.Context(), instance, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err = i.Succeed(epoch.Add(time.Minute))
+	i, err = i.Succeed(epoch.Add(time.Minute), nil)
 	if err == nil {
-		err = other.Commit(t.Context(), ledger.PutInstance(i))
+		err = other.Commit(t.Context(), ledger.Put(i))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 50 {
-				i, err := l.Instance(t.Context(), instance, epoch)
+				i, err := l.Record(t.Context(), instance, epoch)
 				if err != nil {
 					t.Error(err)
 					return
@@ -101,9 +102,9 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 				_ = i.Leased("holder", epoch, epoch.Add(time.Minute), nil)
 				_ = i.Faulted(epoch, time.Second)
 				_ = i.Redriven(epoch)
-				_, _ = i.Succeed(epoch)
+				_, _ = i.Succeed(epoch, nil)
 				_, _ = i.Fail(epoch, lifecycle.Failure{Message: "x"})
-				_, _, _ = i.BeginDeprovision(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch})
+				_, _, _ = i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch})
 			}
 		})
 	}
@@ -111,7 +112,7 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 	fresh, err := over(newStore(t)), error(nil)
 	want := begun(t, fresh)
 	want.Version = 1
-	got, err := l.Instance(t.Context(), instance, epoch)
+	got, err := l.Record(t.Context(), instance, epoch)
 	if err != nil || !reflect.DeepEqual(want, got) {
 		t.Errorf("%v: -want +got:\n%s", err, cmp.Diff(want, got))
 	}
@@ -137,7 +138,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	l := over(large{})
 	before, most := heap(), int64(0)
 	for n := range 400 { // 96 MB
-		if _, err := l.Instance(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
+		if _, err := l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
 			t.Fatal(err)
 		}
 		if n%20 == 0 {
@@ -147,7 +148,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	few := over(small{})
 	between := heap()
 	for n := range 20_000 {
-		if _, err := few.Instance(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
+		if _, err := few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
 			t.Fatal(err)
 		}
 	}

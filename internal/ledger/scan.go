@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/pages"
@@ -13,9 +12,8 @@ import (
 
 // Everything is what a table holds of the lifecycle.
 type Everything struct {
-	Instances []lifecycle.Instance
-	Bindings  []lifecycle.Binding
-	Past      []lifecycle.PastOperation
+	Records []lifecycle.Record // of instances and bindings
+	Past    []lifecycle.PastOperation
 }
 
 // Scan reads everything, at the price of everything: it is for operators. What
@@ -47,20 +45,12 @@ func Decode(r store.Record) (e Everything, err error) {
 
 func (e *Everything) add(r store.Record) error {
 	switch {
-	case r.Sort == sortInstance:
-		i := lifecycle.Instance{}
-		if err := decode(r, &i); err != nil {
+	case isRecord(r):
+		found, err := decodeRecord(r)
+		if err != nil {
 			return err
 		}
-		i.Version = r.Version
-		e.Instances = append(e.Instances, i)
-	case strings.HasPrefix(r.Sort, sortBinding):
-		b := lifecycle.Binding{}
-		if err := decode(r, &b); err != nil {
-			return err
-		}
-		b.Version = r.Version
-		e.Bindings = append(e.Bindings, b)
+		e.Records = append(e.Records, found)
 	case r.Sort == sortOperation:
 		p := lifecycle.PastOperation{}
 		if err := decode(r, &p); err != nil {

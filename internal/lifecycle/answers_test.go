@@ -139,17 +139,17 @@ func TestInstanceAnswers(t *testing.T) {
 				covered[i.State] = true
 				before := deepCopy(i)
 				put := func(same bool) string {
-					a, err := i.OnProvision(same, true, at(60), at(60))
+					a, err := i.OnPut(same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
 				patch := func(same bool) string {
-					a, err := i.OnUpdate(same, at(60), at(60))
+					a, err := i.OnPatch(same, at(60), at(60))
 					return outcome(t, a, err)
 				}
-				deleted, err := i.OnDeprovision(at(60), at(60))
+				deleted, err := i.OnDelete(at(60), at(60))
 				got := row{
 					PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false), Delete: outcome(t, deleted, err),
-					Get: allowed(t, i.OnRead()), Bind: allowed(t, i.OnBind(at(60), at(60))), Unbind: allowed(t, i.OnUnbind()),
+					Get: allowed(t, i.OnGet()), Bind: allowed(t, i.OnBind(at(60), at(60))), Unbind: allowed(t, i.OnUnbind()),
 				}
 				same(t, "IDEM-01: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, i)
@@ -196,11 +196,11 @@ func TestBindingAnswers(t *testing.T) {
 				covered[b.State] = true
 				before := deepCopy(b)
 				put := func(same bool) string {
-					a, err := b.OnBind(same, true, at(60), at(60))
+					a, err := b.OnPut(same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
-				deleted, err := b.OnUnbind(at(60), at(60))
-				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, b.OnRead())}
+				deleted, err := b.OnDelete(at(60), at(60))
+				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, b.OnGet())}
 				same(t, "IDEM-07: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, b)
 			})
@@ -218,12 +218,13 @@ func TestBindingAnswers(t *testing.T) {
 func TestADeletionOvertakesARequest(t *testing.T) {
 	received := at(5)
 	type pair struct {
-		instance lifecycle.Instance
-		binding  lifecycle.Binding
+		instance lifecycle.Record
+		binding  lifecycle.Record
 	}
+	nothing := pair{instances.absent(), bindings.absent()}
 	entombed := func(t *testing.T, p pair, now, received time.Time) pair {
-		i, err := p.instance.Entomb(instanceKey, now, received)
-		b, err2 := p.binding.Entomb(bindingKey, now, received)
+		i, err := p.instance.Entomb(now, received)
+		b, err2 := p.binding.Entomb(now, received)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -231,18 +232,18 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 	}
 	// lived is another life, which a deletion ends.
 	lived := func(t *testing.T, p pair, now, received time.Time) pair {
-		i, _, err := p.instance.BeginProvision(start("life", at(0)), instanceKey, "provider", attributes("small"))
-		b, _, err2 := p.binding.BeginBind(start("life", at(0)), bindingKey, bound("small"))
+		i, _, err := p.instance.BeginCreate(start("life", at(0)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+		b, _, err2 := p.binding.BeginCreate(start("life", at(0)), bound("small"))
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
 		s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
-		i, _, err = i.BeginDeprovision(s)
-		b, _, err2 = b.BeginUnbind(s)
+		i, _, err = i.BeginDelete(s)
+		b, _, err2 = b.BeginDelete(s)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		i, err = i.Succeed(now)
+		i, err = i.Succeed(now, nil)
 		b, err2 = b.Succeed(now, nil)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
@@ -254,17 +255,17 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 		make   func(t *testing.T) pair
 	}{
 		"NeverExisted": {"what was never seen is remembered as deleted", func(t *testing.T) pair {
-			return entombed(t, pair{}, at(6), received)
+			return entombed(t, nothing, at(6), received)
 		}},
-		"Existed": {"so is what has lived", func(t *testing.T) pair { return lived(t, pair{}, at(6), received) }},
+		"Existed": {"so is what has lived", func(t *testing.T) pair { return lived(t, nothing, at(6), received) }},
 		"OlderEntombed": {"an older deletion that arrives later does not count", func(t *testing.T) pair {
-			return entombed(t, lived(t, pair{}, at(6), received), at(7), at(4))
+			return entombed(t, lived(t, nothing, at(6), received), at(7), at(4))
 		}},
 		"OlderBegun": {"also if it ends another life", func(t *testing.T) pair {
-			return lived(t, entombed(t, pair{}, at(6), received), at(7), at(4))
+			return lived(t, entombed(t, nothing, at(6), received), at(7), at(4))
 		}},
 		"Newer": {"a newer one does", func(t *testing.T) pair {
-			return entombed(t, lived(t, pair{}, at(3), at(2)), at(6), received)
+			return entombed(t, lived(t, nothing, at(3), at(2)), at(6), received)
 		}},
 	}
 	for name, tc := range tests {
@@ -275,11 +276,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 				want     string
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
-					a, err := p.instance.OnProvision(same, true, put.received, at(8))
+					a, err := p.instance.OnPut(same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the instance, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
-					a, err = p.binding.OnBind(same, true, put.received, at(8))
+					a, err = p.binding.OnPut(same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the binding, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
@@ -293,11 +294,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 // clients know (ERR-04).
 func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
-	_, put := updating.OnProvision(true, true, at(60), at(60))
-	_, patch := updating.OnUpdate(false, at(60), at(60))
-	_, deletion := updating.OnDeprovision(at(60), at(60))
+	_, put := updating.OnPut(true, true, at(60), at(60))
+	_, patch := updating.OnPatch(false, at(60), at(60))
+	_, deletion := updating.OnDelete(at(60), at(60))
 	for what, err := range map[string]error{
-		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnRead(), "bind": updating.OnBind(at(60), at(60)), "unbind": updating.OnUnbind(),
+		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnGet(), "bind": updating.OnBind(at(60), at(60)), "unbind": updating.OnUnbind(),
 	} {
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Message != lifecycle.ConcurrencySentence {

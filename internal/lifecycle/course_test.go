@@ -11,8 +11,8 @@ import (
 func sec(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
 
 // inCourseOf is a course with an operation that runs since the epoch.
-func inCourseOf(kind lifecycle.Kind, id string, leases ...lifecycle.Lease) lifecycle.Course {
-	return lifecycle.Course{
+func inCourseOf(kind lifecycle.Kind, id string, leases ...lifecycle.Lease) lifecycle.Record {
+	return lifecycle.Record{
 		Version: 3, Key: instanceKey, State: lifecycle.Creating, Due: sec(60), Leases: leases,
 		Operation: &lifecycle.Operation{ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: epoch, Deadline: sec(3600), Attempt: 1, Next: epoch},
 	}
@@ -90,74 +90,74 @@ func TestLeased(t *testing.T) {
 		wary   bool
 		due    int
 		lives  map[string]lifecycle.Life
-		want   func(*lifecycle.Course)
+		want   func(*lifecycle.Record)
 	}{
 		"First": {
 			reason: "the record is due when the lease has run out, so that somebody looks if nobody gives it up",
 			kind:   lifecycle.Provision, due: 160,
-			want: func(c *lifecycle.Course) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) },
+			want: func(c *lifecycle.Record) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) },
 		},
 		"DueLater": {
 			reason: "the due time is rewritten only when it would pass before",
 			kind:   lifecycle.Provision, due: 200,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"TwoSteps": {
 			reason: "two steps of one operation have a lease each",
 			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} },
 		},
 		"OtherRuns": {
 			reason: "what still counts is kept",
 			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} },
 		},
 		"OtherLost": {
 			reason: "a lost lease is dropped, and what it leaves unsure is kept",
 			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Course) {
+			want: func(c *lifecycle.Record) {
 				c.Leases, c.Wary = []lifecycle.Lease{lease("b", "other", 50, 150), mine}, true
 			},
 		},
 		"OwnLost": {
 			reason: "a lost call of the operation itself is for the deletion to know that overtakes it",
 			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
 		},
 		"OwnLostUpdating": {
 			reason: "an update's call may make something as well",
 			kind:   lifecycle.Update, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
 		},
 		"OwnLostBinding": {
 			reason: "so may a bind's",
 			kind:   lifecycle.Bind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
 		},
 		"OwnLostDeleting": {
 			reason: "a lost call that deletes leaves nothing behind",
 			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"OwnLostUnbinding": {
 			reason: "nor does one that unbinds",
 			kind:   lifecycle.Unbind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"Slept": {
 			reason: "the lease of a step that lives is kept although it has run out",
 			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
 		},
 		"Dead": {
 			reason: "what was taken before the restart is dropped without a trace",
 			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"StaysWary": {
 			reason: "once wary, it stays so",
 			kind:   lifecycle.Deprovision, wary: true, due: 300,
-			want: func(c *lifecycle.Course) { c.Leases = []lifecycle.Lease{mine} },
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 	}
 	for name, tc := range tests {
@@ -214,12 +214,12 @@ func TestReleased(t *testing.T) {
 // then one look proves an absence in the first case, and two in the second.
 func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
-	created.Course = created.Leased("create", sec(0), sec(120), nil)
-	overtaken, _, err := created.BeginDeprovision(start("delete", sec(10)))
+	created = created.Leased("create", sec(0), sec(120), nil)
+	overtaken, _, err := created.BeginDelete(start("delete", sec(10)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := overtaken.Course
+	c := overtaken
 	if until := c.Busy("delete", sec(10), nil); !until.Equal(sec(120)) {
 		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
 	}
@@ -276,8 +276,8 @@ func TestOvertaking(t *testing.T) {
 	t.Run("LostBeforeItWasDrivenAgain", func(t *testing.T) {
 		// The creation's next step has dropped the lease before it is overtaken.
 		again := created
-		again.Course = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
-		overtaken, _, err := again.BeginDeprovision(start("delete", sec(125)))
+		again = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
+		overtaken, _, err := again.BeginDelete(start("delete", sec(125)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,19 +288,19 @@ func TestOvertaking(t *testing.T) {
 	t.Run("NextDeletion", func(t *testing.T) {
 		// What a deletion saw before it failed proves nothing to the next one.
 		i := overtaken
-		i.Course = i.Leased("delete", sec(120), sec(240), nil)
-		i.Course, _ = i.AbsenceSeen("delete", sec(125), nil)
-		i.Course = i.Released("delete")
+		i = i.Leased("delete", sec(120), sec(240), nil)
+		i, _ = i.AbsenceSeen("delete", sec(125), nil)
+		i = i.Released("delete")
 		failed, err := i.Fail(sec(130), lifecycle.Overdue())
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, _, err := failed.BeginDeprovision(start("delete-2", sec(600)))
+		next, _, err := failed.BeginDelete(start("delete-2", sec(600)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !next.AbsentSince.IsZero() || !next.Wary {
-			t.Errorf("the next deletion begins with %+v", next.Course)
+			t.Errorf("the next deletion begins with %+v", next)
 		}
 		if _, proven := next.AbsenceSeen("delete-2", sec(600), nil); proven {
 			t.Error("its first look proved the absence")
@@ -336,13 +336,13 @@ func TestCurrent(t *testing.T) {
 			t.Errorf("an operation that has %s is current", phase)
 		}
 	}
-	if (lifecycle.Course{}).Current("", 0) || (lifecycle.Course{}).InProgress() {
+	if (lifecycle.Record{}).Current("", 0) || (lifecycle.Record{}).InProgress() {
 		t.Error("no operation is current")
 	}
 	if token := c.Token(); token != (lifecycle.Token{Operation: "op", Key: instanceKey}) {
 		t.Errorf("its token is %+v", token)
 	}
-	if token := (lifecycle.Course{Key: instanceKey}).Token(); token != (lifecycle.Token{}) {
+	if token := (lifecycle.Record{Key: instanceKey}).Token(); token != (lifecycle.Token{}) {
 		t.Errorf("without an operation the token is %+v", token)
 	}
 }
@@ -350,81 +350,81 @@ func TestCurrent(t *testing.T) {
 // How looks, faults and attempts are recorded: the due time changes only when
 // it would pass before the next look counts as missed.
 func TestLooks(t *testing.T) {
-	looked := func(now int, l lifecycle.Look) func(lifecycle.Course) lifecycle.Course {
-		return func(c lifecycle.Course) lifecycle.Course { return c.Looked(sec(now), l) }
+	looked := func(now int, l lifecycle.Look) func(lifecycle.Record) lifecycle.Record {
+		return func(c lifecycle.Record) lifecycle.Record { return c.Looked(sec(now), l) }
 	}
 	grace := int(lifecycle.Grace / time.Second)
 	tests := map[string]struct {
 		reason string
-		before func(*lifecycle.Course)
-		do     func(lifecycle.Course) lifecycle.Course
-		want   func(*lifecycle.Course)
+		before func(*lifecycle.Record)
+		do     func(lifecycle.Record) lifecycle.Record
+		want   func(*lifecycle.Record)
 	}{
 		"Soon": {
 			reason: "a look that is soon enough costs no rewriting of the index",
 			do:     looked(0, lifecycle.Look{}),
-			want:   func(c *lifecycle.Course) { c.Operation.Next = sec(0) },
+			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(0) },
 		},
 		"DueInTime": {
 			reason: "so does one that is just soon enough",
-			before: func(c *lifecycle.Course) { c.Due = sec(10 + grace) },
+			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Course) { c.Operation.Next = sec(10) },
+			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(10) },
 		},
 		"DueTooSoon": {
 			reason: "one that would be missed moves the due time further than it must, so that it moves seldom",
-			before: func(c *lifecycle.Course) { c.Due = sec(10 + grace).Add(-1) },
+			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace).Add(-1) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Course) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) },
+			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) },
 		},
 		"Far": {
 			reason: "a long pause does not count as abandoned",
 			do:     looked(30, lifecycle.Look{After: 5 * time.Minute}),
-			want:   func(c *lifecycle.Course) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) },
+			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) },
 		},
 		"Progress": {
 			reason: "LOP-01: what is seen is told, and a good look ends a row of faults",
-			before: func(c *lifecycle.Course) { c.Operation.Faults = 4 },
+			before: func(c *lifecycle.Record) { c.Operation.Faults = 4 },
 			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}),
-			want: func(c *lifecycle.Course) {
+			want: func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 40, "halfway", 0
 			},
 		},
 		"Backwards": {
 			reason: "progress never goes back, and silence leaves what was told",
-			before: func(c *lifecycle.Course) { c.Operation.Percent, c.Operation.Description = 60, "more than half" },
+			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Description = 60, "more than half" },
 			do:     looked(0, lifecycle.Look{Percent: 30}),
-			want:   func(c *lifecycle.Course) {},
+			want:   func(c *lifecycle.Record) {},
 		},
 		"Negative": {
 			reason: "nor below nothing",
 			do:     looked(0, lifecycle.Look{Percent: -5}),
-			want:   func(c *lifecycle.Course) {},
+			want:   func(c *lifecycle.Record) {},
 		},
 		"Whole": {
 			reason: "only what has succeeded is whole",
 			do:     looked(0, lifecycle.Look{Percent: 250}),
-			want:   func(c *lifecycle.Course) { c.Operation.Percent = 99 },
+			want:   func(c *lifecycle.Record) { c.Operation.Percent = 99 },
 		},
 		"Fault": {
 			reason: "a fault is counted and never told",
-			before: func(c *lifecycle.Course) {
+			before: func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 60, "more than half", 2
 			},
-			do:   func(c lifecycle.Course) lifecycle.Course { return c.Faulted(sec(1), 2*time.Second) },
-			want: func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
+			do:   func(c lifecycle.Record) lifecycle.Record { return c.Faulted(sec(1), 2*time.Second) },
+			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
 		},
 		"FaultInTime": {
 			reason: "nor does a fault rewrite the due time without need",
-			before: func(c *lifecycle.Course) { c.Due = sec(500) },
-			do:     func(c lifecycle.Course) lifecycle.Course { return c.Faulted(sec(1), 2*time.Second) },
-			want:   func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
+			before: func(c *lifecycle.Record) { c.Due = sec(500) },
+			do:     func(c lifecycle.Record) lifecycle.Record { return c.Faulted(sec(1), 2*time.Second) },
+			want:   func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
 		},
 		"Redriven": {
 			reason: "the next attempt begins at once",
-			before: func(c *lifecycle.Course) { c.Operation.Percent, c.Operation.Next = 60, sec(500) },
-			do:     func(c lifecycle.Course) lifecycle.Course { return c.Redriven(sec(400)) },
-			want:   func(c *lifecycle.Course) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) },
+			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Next = 60, sec(500) },
+			do:     func(c lifecycle.Record) lifecycle.Record { return c.Redriven(sec(400)) },
+			want:   func(c *lifecycle.Record) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) },
 		},
 	}
 	for name, tc := range tests {
@@ -450,7 +450,7 @@ func TestWhatHasSettledStays(t *testing.T) {
 		"Failed":    {ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Failed, Description: "no room", Attempt: 1, Settled: sec(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := lifecycle.Course{State: lifecycle.Ready, Operation: op}
+			c := lifecycle.Record{State: lifecycle.Ready, Operation: op}
 			same(t, "looked", c, c.Looked(sec(5), lifecycle.Look{Percent: 10, Description: "going on", After: time.Hour}))
 			same(t, "faulted", c, c.Faulted(sec(5), time.Hour))
 			same(t, "redriven", c, c.Redriven(sec(5)))

@@ -12,12 +12,14 @@ import (
 // A pair is an instance and a binding that live through the same.
 type pair struct {
 	*testing.T
-	instance lifecycle.Instance
-	binding  lifecycle.Binding
+	instance lifecycle.Record
+	binding  lifecycle.Record
 	minute   int
 }
 
-func newPair(t *testing.T) *pair { return &pair{T: t} }
+func newPair(t *testing.T) *pair {
+	return &pair{T: t, instance: instances.absent(), binding: bindings.absent()}
+}
 
 func (p *pair) start(id string) lifecycle.Start {
 	p.minute++
@@ -35,8 +37,8 @@ func (p *pair) create(id string, synchronous bool) *pair {
 	p.Helper()
 	s := p.start(id)
 	s.Synchronous, s.Asker = synchronous, lifecycle.Asker{Request: "request"}
-	i, _, err := p.instance.BeginProvision(s, instanceKey, "provider", attributes("small"))
-	b, _, err2 := p.binding.BeginBind(s, bindingKey, bound("small"))
+	i, _, err := p.instance.BeginCreate(s, lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+	b, _, err2 := p.binding.BeginCreate(s, bound("small"))
 	p.no(err, err2)
 	p.instance, p.binding = i, b
 	return p
@@ -49,7 +51,7 @@ func (p *pair) promised() *pair {
 	if !changes || !changes2 {
 		p.Fatal("a promise that is not recorded")
 	}
-	p.instance.Course, p.binding.Course = i, b
+	p.instance, p.binding = i, b
 	return p
 }
 
@@ -59,8 +61,8 @@ func (p *pair) remove(id string, own bool) *pair {
 	if s.Own = own; own {
 		s.Received = time.Time{}
 	}
-	i, _, err := p.instance.BeginDeprovision(s)
-	b, _, err2 := p.binding.BeginUnbind(s)
+	i, _, err := p.instance.BeginDelete(s)
+	b, _, err2 := p.binding.BeginDelete(s)
 	p.no(err, err2)
 	p.instance, p.binding = i, b
 	return p
@@ -79,7 +81,7 @@ func (p *pair) fail() *pair {
 func (p *pair) succeed() *pair {
 	p.Helper()
 	p.minute++
-	i, err := p.instance.Succeed(at(p.minute))
+	i, err := p.instance.Succeed(at(p.minute), nil)
 	b, err2 := p.binding.Succeed(at(p.minute), nil)
 	p.no(err, err2)
 	p.instance, p.binding = i, b
@@ -89,8 +91,8 @@ func (p *pair) succeed() *pair {
 func (p *pair) entomb() *pair {
 	p.Helper()
 	p.minute++
-	i, err := p.instance.Entomb(instanceKey, at(p.minute), at(p.minute))
-	b, err2 := p.binding.Entomb(bindingKey, at(p.minute), at(p.minute))
+	i, err := p.instance.Entomb(at(p.minute), at(p.minute))
+	b, err2 := p.binding.Entomb(at(p.minute), at(p.minute))
 	p.no(err, err2)
 	p.instance, p.binding = i, b
 	return p
@@ -104,7 +106,7 @@ func (p *pair) askedAgain() *pair {
 	if !changed || !changed2 {
 		p.Error("a platform's DELETE changes nothing")
 	}
-	p.instance.Course, p.binding.Course = i, b
+	p.instance, p.binding = i, b
 	return p
 }
 
@@ -185,17 +187,17 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 					case same:
 						want = tc.waiting
 					}
-					a, err := p.instance.OnProvision(same, permitted, at(60), at(60))
+					a, err := p.instance.OnPut(same, permitted, at(60), at(60))
 					if got := outcome(t, a, err); got != want {
 						t.Errorf("%s: an instance, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
 					}
-					a, err = p.binding.OnBind(same, permitted, at(60), at(60))
+					a, err = p.binding.OnPut(same, permitted, at(60), at(60))
 					if got := outcome(t, a, err); got != want {
 						t.Errorf("%s: a binding, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
 					}
 				}
 			}
-			for _, c := range []lifecycle.Course{p.instance.Course, p.binding.Course} {
+			for _, c := range []lifecycle.Record{p.instance, p.binding} {
 				failed := c.FailedCreation()
 				if (failed != nil) != (tc.token != "") || failed != nil && (failed.ID != tc.token || failed.Phase != lifecycle.Failed || failed.Description != "no room") {
 					t.Errorf("%s: the token is of %+v, want %q", tc.reason, failed, tc.token)
@@ -213,9 +215,9 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 
 // seen are the answers to what reads, and to what needs the instance.
 func (p *pair) seen() []string {
-	update, err := p.instance.OnUpdate(true, at(60), at(60))
+	update, err := p.instance.OnPatch(true, at(60), at(60))
 	return []string{
-		outcome(p.T, update, err), allowed(p.T, p.instance.OnRead()), allowed(p.T, p.instance.OnBind(at(60), at(60))), allowed(p.T, p.binding.OnRead()),
+		outcome(p.T, update, err), allowed(p.T, p.instance.OnGet()), allowed(p.T, p.instance.OnBind(at(60), at(60))), allowed(p.T, p.binding.OnGet()),
 	}
 }
 
@@ -224,14 +226,14 @@ func (p *pair) seen() []string {
 func TestTombstonesOfWhatFailed(t *testing.T) {
 	p := newPair(t).create("one", false).fail().remove("two", true).succeed()
 	same(t, "the attributes", attributes("small"), p.instance.Attributes)
-	if b := p.binding; b.Secret != nil || b.Grant != nil || b.Context != nil || b.Parameters == nil || b.AppGUID == "" {
+	if b := p.binding; b.Secret != nil || b.Grant != nil || b.Attributes.Context != nil || b.Attributes.Parameters == nil || b.AppGUID == "" {
 		t.Errorf("the binding's tombstone is %+v", b)
 	}
 	p.entomb()
 	if a := p.instance.Attributes; a.Parameters != nil || a.Context != nil || a.OrganizationGUID != "" || p.instance.Failed != nil {
 		t.Errorf("after a DELETE, the instance's tombstone is %+v", p.instance)
 	}
-	if b := p.binding; b.Parameters != nil || b.AppGUID != "" || b.Failed != nil {
+	if b := p.binding; b.Attributes.Parameters != nil || b.AppGUID != "" || b.Failed != nil {
 		t.Errorf("after a DELETE, the binding's tombstone is %+v", b)
 	}
 }
@@ -244,7 +246,7 @@ func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	p.binding.InstanceIncarnation = made.Incarnation
 	removed, err := p.binding.Remove(at(9), at(9))
 	p.no(err)
-	if removed.FailedCreation() != nil || removed.Parameters != nil {
+	if removed.FailedCreation() != nil || removed.Attributes.Parameters != nil {
 		t.Errorf("removed with its instance: %+v", removed)
 	}
 	p.remove("two", true)
@@ -255,7 +257,7 @@ func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	}
 	other := made
 	other.Incarnation = "another"
-	if b.Of(other).FailedCreation() != nil || b.Of(lifecycle.Instance{}).FailedCreation() != nil {
+	if b.Of(other).FailedCreation() != nil || b.Of(lifecycle.Record{}).FailedCreation() != nil {
 		t.Error("remembered although its instance is gone")
 	}
 }
@@ -278,11 +280,11 @@ func TestWhatFailedMeansNothingAfterAnOlderProgram(t *testing.T) {
 
 // Only a creation that a request waits for, and that runs, is promised.
 func TestPromises(t *testing.T) {
-	for name, c := range map[string]lifecycle.Course{
-		"Asynchronous": newPair(t).create("one", false).instance.Course,
-		"Promised":     newPair(t).create("one", true).promised().instance.Course,
-		"Settled":      newPair(t).create("one", true).fail().instance.Course,
-		"Deletion":     newPair(t).create("one", true).remove("two", false).instance.Course,
+	for name, c := range map[string]lifecycle.Record{
+		"Asynchronous": newPair(t).create("one", false).instance,
+		"Promised":     newPair(t).create("one", true).promised().instance,
+		"Settled":      newPair(t).create("one", true).fail().instance,
+		"Deletion":     newPair(t).create("one", true).remove("two", false).instance,
 		"Nothing":      {},
 	} {
 		if _, changes := c.Promised(); changes {
@@ -293,7 +295,7 @@ func TestPromises(t *testing.T) {
 	before := deepCopy(p.instance)
 	p.instance.Promised()
 	same(t, "a promise changed the record that it was made from", before, p.instance)
-	if c := p.promised().instance.Course; !c.Operation.Synchronous || c.Operation.Started != at(1) || c.Operation.Deadline != at(1).Add(time.Hour) {
+	if c := p.promised().instance; !c.Operation.Synchronous || c.Operation.Started != at(1) || c.Operation.Deadline != at(1).Add(time.Hour) {
 		t.Errorf("the operation became another: %+v", c.Operation)
 	}
 }

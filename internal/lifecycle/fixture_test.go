@@ -40,94 +40,71 @@ func attributes(plan string) lifecycle.Attributes {
 }
 
 // bound is what a binding begins with: everything that is its own.
-func bound(plan string) lifecycle.Binding {
-	return lifecycle.Binding{
-		InstanceIncarnation: "incarnation", Provider: "provider", ServiceID: "service", PlanID: plan, AppGUID: "app", Route: "route",
-		Context: json.RawMessage(`{"platform":"cloudfoundry"}`), Parameters: lifecycle.Sealed("sealed parameters"),
-		Predecessor: "predecessor", Secret: lifecycle.Sealed("sealed secret"),
+func bound(plan string) lifecycle.Record {
+	return lifecycle.Record{
+		Provider: "provider",
+		Attributes: lifecycle.Attributes{
+			ServiceID: "service", PlanID: plan, Parameters: lifecycle.Sealed("sealed parameters"), Context: json.RawMessage(`{"platform":"cloudfoundry"}`),
+		},
+		BindingOnly: lifecycle.BindingOnly{
+			InstanceIncarnation: "incarnation", AppGUID: "app", Route: "route", Predecessor: "predecessor", Secret: lifecycle.Sealed("sealed secret"),
+		},
 	}
 }
 
 // A machine is what a test needs to know of instances, or of bindings.
-type machine[T any] struct {
-	apply  func(record T, e lifecycle.Event, now time.Time, id string) (T, *lifecycle.PastOperation, error)
-	course func(record *T) *lifecycle.Course
+type machine struct {
+	key   lifecycle.Key
+	fresh lifecycle.Record // what one begins as
 	// matrix is every state and every event: see table_test.go.
 	matrix string
 	// unreachable are the states that no event leads to.
 	unreachable []lifecycle.State
 }
 
-// stray is the incarnation of what was adopted: of that, a record knows little.
-const stray = "stray"
-
-// applyToInstance calls the exported method that causes the event. What no
-// method does is refused like what none may do.
-func applyToInstance(i lifecycle.Instance, e lifecycle.Event, now time.Time, id string) (lifecycle.Instance, *lifecycle.PastOperation, error) {
-	switch e {
-	case lifecycle.BeginCreate:
-		return i.BeginProvision(start(id, now), instanceKey, "provider", attributes("small"))
-	case lifecycle.BeginUpdate:
-		return i.BeginUpdate(start(id, now), attributes("large"))
-	case lifecycle.BeginDelete:
-		return i.BeginDeprovision(start(id, now))
-	case lifecycle.Entomb:
-		next, err := i.Entomb(instanceKey, now, now)
-		return next, nil, err
-	case lifecycle.Adopt:
-		return i.Adopt(start(id, now), lifecycle.Stray{Key: instanceKey, Incarnation: stray, Provider: "provider", Created: now})
-	case lifecycle.Succeed:
-		next, err := i.Succeed(now)
-		return next, nil, err
-	case lifecycle.Fail:
-		next, err := i.Fail(now, lifecycle.Failure{Message: "no room"})
-		return next, nil, err
-	}
-	return i, nil, &lifecycle.IllegalTransition{State: i.State, Event: e}
-}
-
-func applyToBinding(b lifecycle.Binding, e lifecycle.Event, now time.Time, id string) (lifecycle.Binding, *lifecycle.PastOperation, error) {
-	switch e {
-	case lifecycle.BeginCreate:
-		return b.BeginBind(start(id, now), bindingKey, bound("small"))
-	case lifecycle.BeginDelete:
-		return b.BeginUnbind(start(id, now))
-	case lifecycle.Entomb:
-		next, err := b.Entomb(bindingKey, now, now)
-		return next, nil, err
-	case lifecycle.Adopt:
-		return b.Adopt(start(id, now), lifecycle.Stray{Key: bindingKey, Incarnation: stray, Provider: "provider", Created: now})
-	case lifecycle.Succeed:
-		next, err := b.Succeed(now, lifecycle.Sealed("sealed grant"))
-		return next, nil, err
-	case lifecycle.Fail:
-		next, err := b.Fail(now, lifecycle.Failure{Message: "no room"})
-		return next, nil, err
-	case lifecycle.Remove:
-		next, err := b.Remove(now, now)
-		return next, nil, err
-	}
-	return b, nil, &lifecycle.IllegalTransition{State: b.State, Event: e}
-}
-
 var (
-	instances = machine[lifecycle.Instance]{
-		apply:  applyToInstance,
-		course: func(i *lifecycle.Instance) *lifecycle.Course { return &i.Course },
-		matrix: instanceMatrix,
+	instances = machine{
+		key: instanceKey, fresh: lifecycle.Record{Provider: "provider", Attributes: attributes("small")}, matrix: instanceMatrix,
 	}
-	bindings = machine[lifecycle.Binding]{
-		apply:       applyToBinding,
-		course:      func(b *lifecycle.Binding) *lifecycle.Course { return &b.Course },
-		matrix:      bindingMatrix,
-		unreachable: []lifecycle.State{lifecycle.Updating},
-	}
+	bindings = machine{key: bindingKey, fresh: bound("small"), matrix: bindingMatrix, unreachable: []lifecycle.State{lifecycle.Updating}}
 )
 
+// absent is what a record begins as.
+func (m machine) absent() lifecycle.Record { return lifecycle.Record{Key: m.key} }
+
+// orphan is the incarnation of what no record knew of: of that, a record knows little.
+const orphan = "orphan"
+
+// apply calls the exported method that causes the event. What no method does is
+// refused like what none may do.
+func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time, id string) (next lifecycle.Record, past *lifecycle.PastOperation, err error) {
+	switch e {
+	case lifecycle.BeginCreate:
+		return r.BeginCreate(start(id, now), m.fresh)
+	case lifecycle.BeginUpdate:
+		return r.BeginUpdate(start(id, now), attributes("large"))
+	case lifecycle.BeginDelete:
+		return r.BeginDelete(start(id, now))
+	case lifecycle.Entomb:
+		next, err = r.Entomb(now, now)
+	case lifecycle.BeginOrphanDeletion:
+		return r.BeginOrphanDeletion(start(id, now), lifecycle.Orphan{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
+	case lifecycle.Succeed:
+		next, err = r.Succeed(now, lifecycle.Sealed("sealed grant"))
+	case lifecycle.Fail:
+		next, err = r.Fail(now, lifecycle.Failure{Message: "no room"})
+	case lifecycle.Remove:
+		next, err = r.Remove(now, now)
+	default:
+		return r, nil, &lifecycle.IllegalTransition{State: r.State, Event: e}
+	}
+	return next, nil, err
+}
+
 // after is the record that these events make, a minute apart.
-func (m machine[T]) after(t *testing.T, events ...lifecycle.Event) T {
+func (m machine) after(t *testing.T, events ...lifecycle.Event) lifecycle.Record {
 	t.Helper()
-	var record T
+	record := m.absent()
 	for n, e := range events {
 		next, _, err := m.apply(record, e, at(n), string(e)+" "+at(n).Format(time.TimeOnly))
 		if err != nil {

@@ -28,6 +28,22 @@ func (k Key) BindingKey(binding string) Key {
 // IsBinding reports whether the key names a binding.
 func (k Key) IsBinding() bool { return k.Binding != "" }
 
+// Noun is what the key names, in messages.
+func (k Key) Noun() string {
+	if k.IsBinding() {
+		return "service binding"
+	}
+	return "service instance"
+}
+
+// either is the kind of an operation on an instance, or of that on a binding.
+func (k Key) either(instance, binding Kind) Kind {
+	if k.IsBinding() {
+		return binding
+	}
+	return instance
+}
+
 // A Token names an operation to the platform: the operation's random id, and
 // the key of the record that carries it, so that reading it needs no index.
 // It is opaque to platforms, holds no secret, and is made of unreserved URL

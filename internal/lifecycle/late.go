@@ -8,80 +8,48 @@ import "time"
 // itself has settled, and platforms see nothing of it.
 
 // LateLookDue reports whether a tombstone is to be looked at now.
-func (c Course) LateLookDue(now time.Time) bool {
-	return c.State == Deleted && c.Operation != nil && !c.LateLook.IsZero() && !c.Due.After(now)
+func (r Record) LateLookDue(now time.Time) bool {
+	return r.State == Deleted && r.Operation != nil && !r.LateLook.IsZero() && !r.Due.After(now)
 }
 
 // LateLookBegun is the tombstone once another execution is to look at it.
-func (c Course) LateLookBegun(now time.Time) Course {
-	c = c.clone()
-	c.LateAttempt = max(c.LateAttempt, c.Operation.Attempt) + 1
-	c.Due = now.Add(LateLookAgain)
-	return c
+func (r Record) LateLookBegun(now time.Time) Record {
+	r = r.clone()
+	r.LateAttempt = max(r.LateAttempt, r.Operation.Attempt) + 1
+	r.Due = now.Add(LateLookAgain)
+	return r
 }
 
 // LooksLate reports whether this execution may look at the tombstone: not if a
 // new incarnation has begun, or if another execution looks.
-func (c Course) LooksLate(operation string, attempt int) bool {
-	return c.State == Deleted && !c.LateLook.IsZero() &&
-		c.Operation != nil && c.Operation.ID == operation && c.LateAttempt == attempt && attempt > 0
+func (r Record) LooksLate(operation string, attempt int) bool {
+	return r.State == Deleted && !r.LateLook.IsZero() &&
+		r.Operation != nil && r.Operation.ID == operation && r.LateAttempt == attempt && attempt > 0
 }
 
 // LookedLate records a late look. One that did not see an absence is followed
 // by another.
-func (c Course) LookedLate(now time.Time, absent bool) Course {
-	c = c.clone()
+func (r Record) LookedLate(now time.Time, absent bool) Record {
+	r = r.clone()
 	if absent {
-		c.LateLook, c.LateAttempt, c.Due = time.Time{}, 0, c.Expires
-		return c
+		r.LateLook, r.LateAttempt, r.Due = time.Time{}, 0, r.Expires
+		return r
 	}
-	c.Due = now.Add(LateLookAgain)
-	return c
-}
-
-// A Stray is a thing that exists although no record knows of it.
-type Stray struct {
-	Key         Key
-	Incarnation string
-	Provider    string // what made it
-	Created     time.Time
-}
-
-// Adopt begins the deletion of a stray instance.
-func (i Instance) Adopt(s Start, stray Stray) (Instance, *PastOperation, error) {
-	state, err := instanceTransitions.next(i.State, Adopt)
-	if err != nil {
-		return i, nil, err
-	}
-	i.Course = i.clone()
-	i.Key, i.State = stray.Key, state
-	i.Incarnation, i.Provider, i.Created = stray.Incarnation, stray.Provider, stray.Created
-	return i, i.begin(s, Deprovision), nil
-}
-
-// Adopt begins the removal of a stray binding.
-func (b Binding) Adopt(s Start, stray Stray) (Binding, *PastOperation, error) {
-	state, err := bindingTransitions.next(b.State, Adopt)
-	if err != nil {
-		return b, nil, err
-	}
-	b.Course = b.clone()
-	b.Key, b.State = stray.Key, state
-	b.Incarnation, b.Provider, b.Created = stray.Incarnation, stray.Provider, stray.Created
-	return b, b.begin(s, Unbind), nil
+	r.Due = now.Add(LateLookAgain)
+	return r
 }
 
 // Owns reports whether the record knows of a thing of this incarnation: it is
 // what the thing was made for, or an operation, a late look or the time to
 // reclaim will deal with it.
-func (c Course) Owns(recorded, incarnation string) bool {
-	switch c.State {
+func (r Record) Owns(incarnation string) bool {
+	switch r.State {
 	case Absent:
 		return false
 	case Deleted:
-		return !c.LateLook.IsZero()
+		return !r.LateLook.IsZero()
 	case Ready:
-		return recorded == incarnation
+		return r.Incarnation == incarnation
 	default:
 		return true
 	}

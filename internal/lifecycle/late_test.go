@@ -11,7 +11,7 @@ import (
 // none once its id is used again.
 func TestLateLook(t *testing.T) {
 	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	c, at := i.Course, i.LateLook
+	c, at := i, i.LateLook
 	id, attempt := c.Operation.ID, c.Operation.Attempt
 	if c.LateLookDue(at.Add(-1)) || !c.LateLookDue(at) {
 		t.Errorf("it is due at %v, not %v", c.Due, at)
@@ -34,8 +34,8 @@ func TestLateLook(t *testing.T) {
 	if over.LooksLate(id, attempt+1) || over.LateLookDue(at.AddDate(1, 0, 0)) || !over.Due.Equal(over.Expires) {
 		t.Errorf("what was seen to be absent is due at %v", over.Due)
 	}
-	i.Course = begun
-	next, _, err := i.BeginProvision(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour}, i.Key, "demo", lifecycle.Attributes{})
+	i = begun
+	next, _, err := i.BeginCreate(lifecycle.Start{ID: "next", Now: at, Received: at, Timeout: time.Hour}, lifecycle.Record{Provider: "demo"})
 	if err != nil || next.LooksLate(id, attempt+1) {
 		t.Errorf("an id that is used again is looked at as if it were deleted: %v", err)
 	}

@@ -15,19 +15,19 @@ import (
 // comes from, a long text is clipped between two characters.
 func TestDescriptionsAreClipped(t *testing.T) {
 	long := "a" + strings.Repeat("ü", 20_000)
-	i, _, err := lifecycle.Instance{}.BeginProvision(start("op", epoch), instanceKey, "provider", attributes("small"))
+	i, _, err := lifecycle.Record{Key: instanceKey}.BeginCreate(start("op", epoch), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := lifecycle.Binding{}.BeginBind(start("op", epoch), bindingKey, bound("small"))
+	b, _, err := lifecycle.Record{Key: bindingKey}.BeginCreate(start("op", epoch), bound("small"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	failure := lifecycle.Failure{Message: long}
-	for name, of := range map[string]func() (lifecycle.Course, error){
-		"Progress":        func() (lifecycle.Course, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
-		"InstanceFailure": func() (lifecycle.Course, error) { next, err := i.Fail(at(1), failure); return next.Course, err },
-		"BindingFailure":  func() (lifecycle.Course, error) { next, err := b.Fail(at(1), failure); return next.Course, err },
+	for name, of := range map[string]func() (lifecycle.Record, error){
+		"Progress":        func() (lifecycle.Record, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
+		"InstanceFailure": func() (lifecycle.Record, error) { next, err := i.Fail(at(1), failure); return next, err },
+		"BindingFailure":  func() (lifecycle.Record, error) { next, err := b.Fail(at(1), failure); return next, err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := of()
@@ -45,7 +45,7 @@ func TestDescriptionsAreClipped(t *testing.T) {
 // However many calls are lost on their way, a record keeps few leases, and no
 // operation that overtakes them waits less than it would for all.
 func TestLeasesAreFew(t *testing.T) {
-	c := lifecycle.Course{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.InProgress}}
+	c := lifecycle.Record{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.InProgress}}
 	for n := range 5 * limits.Leases {
 		until := 1000 + n
 		if n == 3 {
@@ -78,7 +78,7 @@ func TestLeasesAreFew(t *testing.T) {
 }
 
 func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
-	c := lifecycle.Course{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
+	c := lifecycle.Record{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
 	c.Leases = []lifecycle.Lease{lease("a", "other", 0, 500)}
 	for n := range limits.Leases {
 		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), nil)
@@ -95,24 +95,24 @@ func TestContextsThatAreTooLargeAreDropped(t *testing.T) {
 		context := json.RawMessage(`{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}`)
 		a := attributes("small")
 		a.Context = context
-		i := lifecycle.Instance{Course: lifecycle.Course{Key: instanceKey, State: lifecycle.Ready}, Attributes: a}
+		i := lifecycle.Record{Key: instanceKey, State: lifecycle.Ready, Attributes: a}
 		updating, _, err := i.BeginUpdate(start("op", epoch), a)
 		if err != nil {
 			t.Fatal(err)
 		}
-		deleting, _, err := i.BeginDeprovision(start("op", epoch))
+		deleting, _, err := i.BeginDelete(start("op", epoch))
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := bound("small")
-		b.Course, b.Context = lifecycle.Course{Key: bindingKey, State: lifecycle.Ready}, context
-		unbinding, _, err := b.BeginUnbind(start("op", epoch))
+		b.Key, b.State, b.Attributes.Context = bindingKey, lifecycle.Ready, context
+		unbinding, _, err := b.BeginDelete(start("op", epoch))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, got := range map[string]json.RawMessage{
 			"updating": updating.Attributes.Context, "updating, the target": updating.Operation.Target.Context,
-			"deprovisioning": deleting.Attributes.Context, "unbinding": unbinding.Context,
+			"deprovisioning": deleting.Attributes.Context, "unbinding": unbinding.Attributes.Context,
 		} {
 			if (got != nil) != stays {
 				t.Errorf("%s: of a context of %d bytes, %d are left", name, size, len(got))

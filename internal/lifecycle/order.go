@@ -28,14 +28,14 @@ func after(now, last time.Time) time.Time {
 }
 
 // last is the latest time of the current operation; zero if there is none.
-func (c Course) last() time.Time {
+func (r Record) last() time.Time {
 	switch {
-	case c.Operation == nil:
+	case r.Operation == nil:
 		return time.Time{}
-	case c.Operation.Settled.After(c.Operation.Started):
-		return c.Operation.Settled
+	case r.Operation.Settled.After(r.Operation.Started):
+		return r.Operation.Settled
 	default:
-		return c.Operation.Started
+		return r.Operation.Started
 	}
 }
 
@@ -45,29 +45,29 @@ func (c Course) last() time.Time {
 // time from before the clock stepped back is not compared with one from after it.
 // The clock is read after the record: else a record that was written in between
 // would seem to be from the future.
-func (c Course) overtaken(received, now time.Time) bool {
-	if c.DeleteReceived.IsZero() {
+func (r Record) overtaken(received, now time.Time) bool {
+	if r.DeleteReceived.IsZero() {
 		return false // this is its first life, and all that can be meant
 	}
-	by := c.DeleteReceived
-	if c.State != Deleted {
-		by = c.CreateReceived
+	by := r.DeleteReceived
+	if r.State != Deleted {
+		by = r.CreateReceived
 	}
 	ahead := now.Add(ClockSkew)
 	return !received.After(by) && received.After(ahead) == by.After(ahead)
 }
 
 // createReceived remembers the request that makes an incarnation.
-func (c *Course) createReceived(at, now time.Time) {
-	c.CreateReceived = after(earlier(at, now), later(c.CreateReceived, c.DeleteReceived))
+func (r *Record) createReceived(at, now time.Time) {
+	r.CreateReceived = after(earlier(at, now), later(r.CreateReceived, r.DeleteReceived))
 }
 
 // deleteReceived remembers the last request to delete: one that was held up on
 // its way does not move it back. What the broker deletes by itself, no request
 // asks for: its time is zero.
-func (c *Course) deleteReceived(at, now time.Time) {
+func (r *Record) deleteReceived(at, now time.Time) {
 	if !at.IsZero() {
-		c.DeleteReceived = later(c.DeleteReceived, after(earlier(at, now), c.CreateReceived))
+		r.DeleteReceived = later(r.DeleteReceived, after(earlier(at, now), r.CreateReceived))
 	}
 }
 
@@ -75,12 +75,12 @@ func (c *Course) deleteReceived(at, now time.Time) {
 // reports whether that changes anything. What was sent between the two requests
 // is as overtaken as what was sent before the first (ORB-03), and what failed
 // before is forgotten (PROV-30).
-func (c Course) AskedAgain(received, now time.Time) (Course, bool) {
-	before := c
-	c = c.clone()
-	c.deleteReceived(received, now)
-	c.Failed = nil
-	return c, before.Failed != nil || !c.DeleteReceived.Equal(before.DeleteReceived)
+func (r Record) AskedAgain(received, now time.Time) (Record, bool) {
+	before := r
+	r = r.clone()
+	r.deleteReceived(received, now)
+	r.Failed = nil
+	return r, before.Failed != nil || !r.DeleteReceived.Equal(before.DeleteReceived)
 }
 
 // earlier: no request arrives after it is decided, whatever its time says.

@@ -10,18 +10,20 @@ import (
 
 // A life is what has been with an instance's id and a binding's.
 type life struct {
-	instance lifecycle.Instance
-	binding  lifecycle.Binding
+	instance lifecycle.Record
+	binding  lifecycle.Record
 }
+
+func newLife() life { return life{instances.absent(), bindings.absent()} }
 
 // begins makes both, by requests of that time.
 func (l life) begins(t *testing.T, now, received time.Time) life {
 	t.Helper()
 	s := lifecycle.Start{ID: "creation", Now: now, Received: received, Timeout: time.Hour}
-	i, _, err := l.instance.BeginProvision(s, instanceKey, "provider", attributes("small"))
-	b, _, err2 := l.binding.BeginBind(s, bindingKey, bound("small"))
+	i, _, err := l.instance.BeginCreate(s, lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+	b, _, err2 := l.binding.BeginCreate(s, bound("small"))
 	if err == nil {
-		i, err = i.Succeed(now)
+		i, err = i.Succeed(now, nil)
 	}
 	if err2 == nil {
 		b, err2 = b.Succeed(now, nil)
@@ -37,8 +39,8 @@ func (l life) begins(t *testing.T, now, received time.Time) life {
 func (l life) isDeleted(t *testing.T, now, received time.Time) life {
 	t.Helper()
 	s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
-	i, _, err := l.instance.BeginDeprovision(s)
-	b, _, err2 := l.binding.BeginUnbind(s)
+	i, _, err := l.instance.BeginDelete(s)
+	b, _, err2 := l.binding.BeginDelete(s)
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func (l life) isDeleted(t *testing.T, now, received time.Time) life {
 
 func (l life) ends(t *testing.T, now time.Time) life {
 	t.Helper()
-	i, err := l.instance.Succeed(now)
+	i, err := l.instance.Succeed(now, nil)
 	b, err2 := l.binding.Succeed(now, nil)
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
@@ -68,12 +70,12 @@ func (l life) fails(t *testing.T, now time.Time) life {
 // Which of two requests came first: the table of docs/decisions/0016-clocks.md.
 // A time decides only about an id that was deleted before, and then it refuses.
 func TestTheOrderOfRequests(t *testing.T) {
-	first := life{}.begins(t, at(10), at(10))
+	first := newLife().begins(t, at(10), at(10))
 	tombstone := first.isDeleted(t, at(20), at(20)).ends(t, at(21))
 	again := tombstone.begins(t, at(30), at(30))
 	entombed := func(now, received time.Time) life {
-		i, err := lifecycle.Instance{}.Entomb(instanceKey, now, received)
-		b, err2 := lifecycle.Binding{}.Entomb(bindingKey, now, received)
+		i, err := instances.absent().Entomb(now, received)
+		b, err2 := bindings.absent().Entomb(now, received)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +94,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 		when   when
 		want   row
 	}{
-		"Absent":             {"commit order: there is nothing", life{}, early(5), gone},
+		"Absent":             {"commit order: there is nothing", newLife(), early(5), gone},
 		"FirstLife":          {"commit order: it can mean nothing else", first, early(15), alive},
 		"FirstLifeBefore":    {"the clock went back, or another's is behind: a DELETE is never answered 410", first, early(5), alive},
 		"FirstLifeStepBack":  {"the same, by the broker's own clock", first, when{at(5), at(5)}, alive},
@@ -134,16 +136,16 @@ func TestTheOrderOfRequests(t *testing.T) {
 			received, now := tc.when.received, tc.when.now
 			answered := func(a lifecycle.Answer, err error) string { return outcome(t, a, err) }
 			got := row{
-				Put:    answered(tc.is.instance.OnProvision(true, true, received, now)),
-				Delete: answered(tc.is.instance.OnDeprovision(received, now)),
-				Patch:  answered(tc.is.instance.OnUpdate(false, received, now)),
+				Put:    answered(tc.is.instance.OnPut(true, true, received, now)),
+				Delete: answered(tc.is.instance.OnDelete(received, now)),
+				Patch:  answered(tc.is.instance.OnPatch(false, received, now)),
 				Bind:   allowed(t, tc.is.instance.OnBind(received, now)),
 			}
 			same(t, tc.reason, tc.want, got)
-			if b := answered(tc.is.binding.OnBind(true, true, received, now)); b != tc.want.Put {
+			if b := answered(tc.is.binding.OnPut(true, true, received, now)); b != tc.want.Put {
 				t.Errorf("%s: a PUT of the binding: %s, want %s", tc.reason, b, tc.want.Put)
 			}
-			if b := answered(tc.is.binding.OnUnbind(received, now)); b != tc.want.Delete {
+			if b := answered(tc.is.binding.OnDelete(received, now)); b != tc.want.Delete {
 				t.Errorf("%s: a DELETE of the binding: %s, want %s", tc.reason, b, tc.want.Delete)
 			}
 		})
@@ -153,20 +155,20 @@ func TestTheOrderOfRequests(t *testing.T) {
 // A binding that goes with its instance was deleted by the request that deleted
 // the instance: what was sent before that does nothing to the next binding.
 func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
-	b := life{}.begins(t, at(10), at(10)).binding
+	b := newLife().begins(t, at(10), at(10)).binding
 	b, err := b.Remove(at(21), at(20))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := b.OnBind(true, true, at(15), at(40)); outcome(t, a, err) != ce {
+	if a, err := b.OnPut(true, true, at(15), at(40)); outcome(t, a, err) != ce {
 		t.Errorf("a late bind: %v %v", a, err)
 	}
-	b, _, err = b.BeginBind(start("again", at(30)), bindingKey, bound("small"))
+	b, _, err = b.BeginCreate(start("again", at(30)), bound("small"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for received, want := range map[time.Time]string{at(15): ce, at(35): begin} {
-		if a, err := b.OnUnbind(received, at(40)); outcome(t, a, err) != want {
+		if a, err := b.OnDelete(received, at(40)); outcome(t, a, err) != want {
 			t.Errorf("a DELETE received at %v: %v %v, want %s", received, a, err, want)
 		}
 	}
@@ -174,7 +176,7 @@ func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 
 // Times on a record never go back, whatever clocks do.
 func TestTimesNeverGoBack(t *testing.T) {
-	i := life{}.begins(t, at(60), at(60)).instance
+	i := newLife().begins(t, at(60), at(60)).instance
 	last := i.Operation.Settled
 	later := func(what string, at time.Time) {
 		t.Helper()
@@ -191,7 +193,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	if deadline := at(60); !i.Operation.Deadline.Equal(deadline) {
 		t.Errorf("what is planned goes by the clock as it is: the deadline is %v, want %v", i.Operation.Deadline, deadline)
 	}
-	if i, err = i.Succeed(at(1)); err != nil {
+	if i, err = i.Succeed(at(1), nil); err != nil {
 		t.Fatal(err)
 	}
 	later("it ends", i.Operation.Settled)
@@ -203,7 +205,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 		t.Errorf("a new context came at %v", i.Updated)
 	}
 	created := i.CreateReceived
-	i, _, err = i.BeginDeprovision(start("deletion", at(3)))
+	i, _, err = i.BeginDelete(start("deletion", at(3)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,11 +220,11 @@ func TestTimesNeverGoBack(t *testing.T) {
 	if again, changed := i.AskedAgain(at(70), at(65)); !changed || !again.DeleteReceived.Equal(at(65)) {
 		t.Errorf("a later repetition moves it to %v", again.DeleteReceived)
 	}
-	if i, err = i.Succeed(at(5)); err != nil {
+	if i, err = i.Succeed(at(5), nil); err != nil {
 		t.Fatal(err)
 	}
 	later("it ends", i.Operation.Settled)
-	i, past, err := i.BeginProvision(start("again", at(6)), instanceKey, "provider", attributes("small"))
+	i, past, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +235,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	if !i.Created.Equal(i.Operation.Started) || !i.CreateReceived.After(deleted) {
 		t.Errorf("it was created at %v, and asked for at %v", i.Created, i.CreateReceived)
 	}
-	_, past, err = i.BeginDeprovision(start("overtakes", at(5)))
+	_, past, err = i.BeginDelete(start("overtakes", at(5)))
 	if err != nil {
 		t.Fatal(err)
 	}

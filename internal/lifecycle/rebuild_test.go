@@ -13,11 +13,11 @@ import (
 func TestLostCredentialsStayLost(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Binding{}.Rebuild(lifecycle.Stray{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Instance{Incarnation: "y"}, now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y", now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err = b.BeginUnbind(lifecycle.Start{ID: "unbind", Now: now, Received: now, Timeout: time.Hour})
+	b, _, err = b.BeginDelete(lifecycle.Start{ID: "unbind", Now: now, Received: now, Timeout: time.Hour})
 	if err == nil {
 		b, err = b.Fail(now, lifecycle.Failure{Message: "No."})
 	}
@@ -25,7 +25,7 @@ func TestLostCredentialsStayLost(t *testing.T) {
 		t.Fatalf("%v %v", b.State, err)
 	}
 	var refusal *lifecycle.Refusal
-	if err := b.OnRead(); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable {
+	if err := b.OnGet(); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable {
 		t.Errorf("read as %v", err)
 	}
 }
@@ -37,24 +37,26 @@ func TestLose(t *testing.T) {
 	gone := func(s lifecycle.Sealed) bool { return string(s) == "lost" }
 	start := lifecycle.Start{ID: "op", Now: now, Received: now, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
-	provision := func(parameters string) lifecycle.Instance {
-		i, _, err := lifecycle.Instance{}.BeginProvision(start, key, "demo", lifecycle.Attributes{PlanID: "plan", OrganizationGUID: "o", Parameters: lifecycle.Sealed(parameters)})
+	provision := func(parameters string) lifecycle.Record {
+		i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{
+			Provider: "demo", Attributes: lifecycle.Attributes{PlanID: "plan", OrganizationGUID: "o", Parameters: lifecycle.Sealed(parameters)},
+		})
 		return must(t, i, err)
 	}
-	ready := func(parameters string) lifecycle.Instance {
-		i, err := provision(parameters).Succeed(now)
+	ready := func(parameters string) lifecycle.Record {
+		i, err := provision(parameters).Succeed(now, nil)
 		return must(t, i, err)
 	}
-	update := func(parameters, target string) lifecycle.Instance {
+	update := func(parameters, target string) lifecycle.Record {
 		i, _, err := ready(parameters).BeginUpdate(start, lifecycle.Attributes{PlanID: "plan-2", Parameters: lifecycle.Sealed(target)})
 		return must(t, i, err)
 	}
-	deprovision := func(parameters string) lifecycle.Instance {
-		i, _, err := ready(parameters).BeginDeprovision(start)
+	deprovision := func(parameters string) lifecycle.Record {
+		i, _, err := ready(parameters).BeginDelete(start)
 		return must(t, i, err)
 	}
 	for name, c := range map[string]struct {
-		was        lifecycle.Instance
+		was        lifecycle.Record
 		state      lifecycle.State
 		phase      lifecycle.Phase
 		parameters string
@@ -91,19 +93,21 @@ func TestLoseOfABinding(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	gone := func(s lifecycle.Sealed) bool { return string(s) == "lost" }
 	start := lifecycle.Start{ID: "op", Now: now, Received: now, Timeout: time.Hour}
-	bind := func(parameters, secret string) lifecycle.Binding {
-		b, _, err := lifecycle.Binding{}.BeginBind(start, lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
-			lifecycle.Binding{AppGUID: "app", Parameters: lifecycle.Sealed(parameters), Secret: lifecycle.Sealed(secret)})
+	bind := func(parameters, secret string) lifecycle.Record {
+		b, _, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}}.BeginCreate(start, lifecycle.Record{
+			Attributes:  lifecycle.Attributes{Parameters: lifecycle.Sealed(parameters)},
+			BindingOnly: lifecycle.BindingOnly{AppGUID: "app", Secret: lifecycle.Sealed(secret)},
+		})
 		return must(t, b, err)
 	}
-	ready := func(secret, grant string) lifecycle.Binding {
+	ready := func(secret, grant string) lifecycle.Record {
 		b, err := bind("", secret).Succeed(now, lifecycle.Sealed(grant))
 		return must(t, b, err)
 	}
-	unbind, _, err := ready("lost", "lost").BeginUnbind(start)
+	unbind, _, err := ready("lost", "lost").BeginDelete(start)
 	must(t, unbind, err)
 	for name, c := range map[string]struct {
-		was   lifecycle.Binding
+		was   lifecycle.Record
 		state lifecycle.State
 		phase lifecycle.Phase
 		reads lifecycle.Reason // -1 if it is read
@@ -117,14 +121,14 @@ func TestLoseOfABinding(t *testing.T) {
 		"Deleting":           {unbind, lifecycle.Deleting, lifecycle.InProgress, lifecycle.ConcurrencyError},
 	} {
 		b, err := c.was.Lose(gone, now)
-		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) || gone(b.Parameters) {
+		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) || gone(b.Attributes.Parameters) {
 			t.Errorf("%s: %q, %q: %v", name, b.State, b.Operation.Phase, err)
 		}
-		if known := b.LostParameters(); gone(c.was.Parameters) && !known {
+		if known := b.LostParameters(); gone(c.was.Attributes.Parameters) && !known {
 			t.Errorf("%s: it is not known that its parameters are lost", name)
 		}
 		var refusal *lifecycle.Refusal
-		if err := b.OnRead(); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
+		if err := b.OnGet(); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
 			t.Errorf("%s: read as %v", name, err)
 		}
 	}
@@ -136,11 +140,11 @@ func TestLoseOfABinding(t *testing.T) {
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Binding{}.Rebuild(lifecycle.Stray{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Instance{Incarnation: "y"}, now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y", now)
 	if err == nil {
 		b, err = b.Remove(now, now)
 	}
-	if err != nil || b.State != lifecycle.Deleted || !b.Due.Equal(b.Expires) || b.Owns(b.Incarnation, "x") {
+	if err != nil || b.State != lifecycle.Deleted || !b.Due.Equal(b.Expires) || b.Owns("x") {
 		t.Errorf("%v: it is %q, due at %v and remembered until %v", err, b.State, b.Due, b.Expires)
 	}
 }

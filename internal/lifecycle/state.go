@@ -35,44 +35,35 @@ const (
 	// Entomb records the deletion of what does not exist, so that a request
 	// that was sent before it and arrives after it begins nothing.
 	Entomb Event = "entomb"
-	// Adopt begins the deletion of what exists although no record knows of it.
-	Adopt   Event = "adopt"
-	Succeed Event = "succeed"
-	Fail    Event = "fail"
+	// BeginOrphanDeletion begins the deletion of what exists although no record
+	// knows of it.
+	BeginOrphanDeletion Event = "begin orphan deletion"
+	Succeed             Event = "succeed"
+	Fail                Event = "fail"
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
 
 // Events lists every event, for tables that must be complete.
 func Events() []Event {
-	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, Adopt, Succeed, Fail, Remove}
+	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, BeginOrphanDeletion, Succeed, Fail, Remove}
 }
 
-type transitions map[State]map[Event]State
+// transitions is all that can ever happen. What is not in it is refused by next,
+// wherever it was asked for.
+var transitions = map[State]map[Event]State{
+	Absent:       {BeginCreate: Creating, Entomb: Deleted, BeginOrphanDeletion: Deleting},
+	Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting, Remove: Deleted},
+	Ready:        {BeginUpdate: Updating, BeginDelete: Deleting, Remove: Deleted},
+	Updating:     {Succeed: Ready, Fail: Ready},
+	CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting, Remove: Deleted},
+	Deleting:     {Succeed: Deleted, Fail: DeleteFailed, Remove: Deleted},
+	DeleteFailed: {BeginDelete: Deleting, Remove: Deleted},
+	Deleted:      {BeginCreate: Creating, Entomb: Deleted, BeginOrphanDeletion: Deleting},
+}
 
-// These two tables are all that can ever happen. What is not in them is
-// refused by next, wherever it was asked for.
-var (
-	instanceTransitions = transitions{
-		Absent:       {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
-		Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting},
-		Ready:        {BeginUpdate: Updating, BeginDelete: Deleting},
-		Updating:     {Succeed: Ready, Fail: Ready},
-		CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting},
-		Deleting:     {Succeed: Deleted, Fail: DeleteFailed},
-		DeleteFailed: {BeginDelete: Deleting},
-		Deleted:      {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
-	}
-	bindingTransitions = transitions{
-		Absent:       {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
-		Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting, Remove: Deleted},
-		Ready:        {BeginDelete: Deleting, Remove: Deleted},
-		CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting, Remove: Deleted},
-		Deleting:     {Succeed: Deleted, Fail: DeleteFailed, Remove: Deleted},
-		DeleteFailed: {BeginDelete: Deleting, Remove: Deleted},
-		Deleted:      {BeginCreate: Creating, Entomb: Deleted, Adopt: Deleting},
-	}
-)
+// onlyOf says of which kind of record an event is that the other never meets.
+var onlyOf = map[Event]struct{ binding bool }{BeginUpdate: {false}, Remove: {true}}
 
 // An IllegalTransition is a fault of the caller: it asked for an event that
 // the record's state does not allow. Nothing was changed.
@@ -85,10 +76,11 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
-func (t transitions) next(s State, e Event) (State, error) {
-	to, ok := t[s][e]
-	if !ok {
-		return s, &IllegalTransition{State: s, Event: e}
+func (r Record) next(e Event) (State, error) {
+	to, legal := transitions[r.State][e]
+	only, limited := onlyOf[e]
+	if !legal || limited && only.binding != r.IsBinding() || r.State == Updating && r.IsBinding() {
+		return r.State, &IllegalTransition{State: r.State, Event: e}
 	}
 	return to, nil
 }

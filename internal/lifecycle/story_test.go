@@ -12,21 +12,21 @@ import (
 )
 
 // A deed is one event of a story, and all that it changes in the record.
-type deed[T any] struct {
+type deed struct {
 	reason string
-	do     func(T) (T, *lifecycle.PastOperation, error)
-	change func(*T)
+	do     func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error)
+	change func(*lifecycle.Record)
 	// past is the operation that is to be remembered, if there is one.
 	past *lifecycle.Operation
 }
 
 // testStory tells a story: after each deed the whole record is as before,
 // except for what the deed changes.
-func testStory[T any](t *testing.T, course func(*T) *lifecycle.Course, story []deed[T]) {
+func testStory(t *testing.T, key lifecycle.Key, story []deed) {
 	t.Helper()
-	var record T
+	record := lifecycle.Record{Key: key}
 	// Deeds never touch the version: that is whoever writes the record.
-	course(&record).Version = 7
+	record.Version = 7
 	for n, d := range story {
 		before := deepCopy(record)
 		next, past, err := d.do(record)
@@ -41,8 +41,8 @@ func testStory[T any](t *testing.T, course func(*T) *lifecycle.Course, story []d
 		}
 		if past != nil {
 			same(t, d.reason+": the operation that it replaces", d.past, &past.Operation)
-			same(t, d.reason+": where it was", course(&next).Key, past.Key)
-			if want := course(&next).Operation.Started.Add(lifecycle.Retention); !past.Expires.Equal(want) || past.Version != 0 {
+			same(t, d.reason+": where it was", next.Key, past.Key)
+			if want := next.Operation.Started.Add(lifecycle.Retention); !past.Expires.Equal(want) || past.Version != 0 {
 				t.Errorf("%s: it expires at %v and has version %d, want %v and 0", d.reason, past.Expires, past.Version, want)
 			}
 		}
@@ -50,15 +50,15 @@ func testStory[T any](t *testing.T, course func(*T) *lifecycle.Course, story []d
 	}
 }
 
-func settledInstance(do func(lifecycle.Instance) (lifecycle.Instance, error)) func(lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
-	return func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+func settledInstance(do func(lifecycle.Record) (lifecycle.Record, error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+	return func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 		next, err := do(i)
 		return next, nil, err
 	}
 }
 
-func settledBinding(do func(lifecycle.Binding) (lifecycle.Binding, error)) func(lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
-	return func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+func settledBinding(do func(lifecycle.Record) (lifecycle.Record, error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+	return func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 		next, err := do(b)
 		return next, nil, err
 	}
@@ -91,13 +91,13 @@ func cancelled(op *lifecycle.Operation, minute int) *lifecycle.Operation {
 	return out
 }
 
-func provisions(id string, minute int) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func provisions(id string, minute int) deed {
+	return deed{
 		reason: "a creation begins",
-		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
-			return i.BeginProvision(start(id, at(minute)), instanceKey, "provider", attributes("small"))
+		do: func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+			return i.BeginCreate(start(id, at(minute)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 		},
-		change: func(i *lifecycle.Instance) {
+		change: func(i *lifecycle.Record) {
 			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
 			i.Due, i.Expires, i.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
 			i.CreateReceived = at(minute).Add(-time.Second)
@@ -106,13 +106,13 @@ func provisions(id string, minute int) deed[lifecycle.Instance] {
 	}
 }
 
-func updates(id string, minute int, plan string, past *lifecycle.Operation) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func updates(id string, minute int, plan string, past *lifecycle.Operation) deed {
+	return deed{
 		reason: "an update begins, and the attributes stay as they are",
-		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
+		do: func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 			return i.BeginUpdate(start(id, at(minute)), attributes(plan))
 		},
-		change: func(i *lifecycle.Instance) {
+		change: func(i *lifecycle.Record) {
 			target := attributes(plan)
 			i.State, i.Operation = lifecycle.Updating, running(id, lifecycle.Update, minute)
 			i.Operation.Target = &target
@@ -122,13 +122,13 @@ func updates(id string, minute int, plan string, past *lifecycle.Operation) deed
 	}
 }
 
-func deprovisions(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func deprovisions(id string, minute int, past *lifecycle.Operation) deed {
+	return deed{
 		reason: "a deletion begins, and the attributes stay for whoever removes things",
-		do: func(i lifecycle.Instance) (lifecycle.Instance, *lifecycle.PastOperation, error) {
-			return i.BeginDeprovision(start(id, at(minute)))
+		do: func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+			return i.BeginDelete(start(id, at(minute)))
 		},
-		change: func(i *lifecycle.Instance) {
+		change: func(i *lifecycle.Record) {
 			i.State, i.Operation = lifecycle.Deleting, running(id, lifecycle.Deprovision, minute)
 			i.Due, i.DeleteReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
 		},
@@ -136,13 +136,13 @@ func deprovisions(id string, minute int, past *lifecycle.Operation) deed[lifecyc
 	}
 }
 
-func succeeds(reason string, minute int, change func(*lifecycle.Instance)) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func succeeds(reason string, minute int, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
-			return i.Succeed(at(minute))
+		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+			return i.Succeed(at(minute), nil)
 		}),
-		change: func(i *lifecycle.Instance) {
+		change: func(i *lifecycle.Record) {
 			i.Operation = ended(i.Operation, lifecycle.Succeeded, minute, "")
 			i.Due = time.Time{}
 			change(i)
@@ -150,13 +150,13 @@ func succeeds(reason string, minute int, change func(*lifecycle.Instance)) deed[
 	}
 }
 
-func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycle.Instance)) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
 			return i.Fail(at(minute), f)
 		}),
-		change: func(i *lifecycle.Instance) {
+		change: func(i *lifecycle.Record) {
 			i.Operation = ended(i.Operation, lifecycle.Failed, minute, f.Message)
 			i.Due = time.Time{}
 			change(i)
@@ -164,15 +164,15 @@ func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycl
 	}
 }
 
-func ready(i *lifecycle.Instance) { i.State = lifecycle.Ready }
+func ready(i *lifecycle.Record) { i.State = lifecycle.Ready }
 
-func updated(minute int, plan string) func(i *lifecycle.Instance) {
-	return func(i *lifecycle.Instance) {
+func updated(minute int, plan string) func(i *lifecycle.Record) {
+	return func(i *lifecycle.Record) {
 		i.State, i.Attributes, i.Operation.Target, i.Unusable, i.Updated = lifecycle.Ready, attributes(plan), nil, false, at(minute)
 	}
 }
 
-func buried(i *lifecycle.Instance, minute int) {
+func buried(i *lifecycle.Record, minute int) {
 	kept := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
 	i.State, i.Attributes, i.Unusable = lifecycle.Deleted, kept, false
 	i.Expires, i.LateLook = at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
@@ -180,31 +180,31 @@ func buried(i *lifecycle.Instance, minute int) {
 }
 
 // entombed is a tombstone of what never was: nothing can come late of it.
-func entombed(i *lifecycle.Instance, minute int) {
+func entombed(i *lifecycle.Record, minute int) {
 	buried(i, minute)
 	i.Due, i.LateLook = i.Expires, time.Time{}
 }
 
-func inCourse(reason string, do func(lifecycle.Course) lifecycle.Course, change func(*lifecycle.Course)) deed[lifecycle.Instance] {
-	return deed[lifecycle.Instance]{
+func inCourse(reason string, do func(lifecycle.Record) lifecycle.Record, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
-			i.Course = do(i.Course)
+		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+			i = do(i)
 			return i, nil
 		}),
-		change: func(i *lifecycle.Instance) { change(&i.Course) },
+		change: func(i *lifecycle.Record) { change(i) },
 	}
 }
 
 func TestInstanceStories(t *testing.T) {
-	with := func(d deed[lifecycle.Instance], past *lifecycle.Operation) deed[lifecycle.Instance] {
+	with := func(d deed, past *lifecycle.Operation) deed {
 		d.past = past
 		return d
 	}
 	lease := lifecycle.Lease{Holder: "step", Operation: "create", Taken: at(1), Until: at(3)}
 	failure := lifecycle.Failure{Message: "no room"}
 	provisioned := ended(running("create", lifecycle.Provision, 0), lifecycle.Succeeded, 2, "")
-	stories := map[string][]deed[lifecycle.Instance]{
+	stories := map[string][]deed{
 		"WholeLife": {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
@@ -212,21 +212,21 @@ func TestInstanceStories(t *testing.T) {
 			succeeds("an update succeeds: its target is what the instance is", 4, updated(4, "large")),
 			{
 				reason: "UPD-15: a context alone is no operation",
-				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
+				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
 					return i.SetContext(json.RawMessage(`{"a":1}`), at(5)), nil
 				}),
-				change: func(i *lifecycle.Instance) {
+				change: func(i *lifecycle.Record) {
 					i.Attributes.Context, i.Updated = json.RawMessage(`{"a":1}`), at(5)
 				},
 			},
 			deprovisions("delete", 6, ended(running("update", lifecycle.Update, 3), lifecycle.Succeeded, 4, "")),
-			succeeds("a tombstone keeps no user's data", 7, func(i *lifecycle.Instance) { buried(i, 7) }),
+			succeeds("a tombstone keeps no user's data", 7, func(i *lifecycle.Record) { buried(i, 7) }),
 			{
 				reason: "a deletion of what is deleted already keeps the tombstone for longer",
-				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
-					return i.Entomb(instanceKey, at(8), at(8))
+				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+					return i.Entomb(at(8), at(8))
 				}),
-				change: func(i *lifecycle.Instance) {
+				change: func(i *lifecycle.Record) {
 					i.DeleteReceived, i.Expires = at(8), at(8).Add(lifecycle.Retention)
 				},
 			},
@@ -235,28 +235,28 @@ func TestInstanceStories(t *testing.T) {
 		"Overtaken": {
 			provisions("create", 0),
 			inCourse("a step may call the cloud",
-				func(c lifecycle.Course) lifecycle.Course { return c.Leased("step", at(1), at(3), nil) },
-				func(c *lifecycle.Course) { c.Leases, c.Due = []lifecycle.Lease{lease}, at(3) }),
-			inCourse("it looks", func(c lifecycle.Course) lifecycle.Course {
+				func(c lifecycle.Record) lifecycle.Record { return c.Leased("step", at(1), at(3), nil) },
+				func(c *lifecycle.Record) { c.Leases, c.Due = []lifecycle.Lease{lease}, at(3) }),
+			inCourse("it looks", func(c lifecycle.Record) lifecycle.Record {
 				return c.Looked(at(1), lifecycle.Look{Percent: 40, Description: "halfway", After: time.Minute})
-			}, func(c *lifecycle.Course) {
+			}, func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Next = 40, "halfway", at(2)
 			}),
-			inCourse("it meets a fault", func(c lifecycle.Course) lifecycle.Course { return c.Faulted(at(1), time.Second) },
-				func(c *lifecycle.Course) { c.Operation.Faults, c.Operation.Next = 1, at(1).Add(time.Second) }),
+			inCourse("it meets a fault", func(c lifecycle.Record) lifecycle.Record { return c.Faulted(at(1), time.Second) },
+				func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, at(1).Add(time.Second) }),
 			deprovisions("delete", 2, func() *lifecycle.Operation {
 				op := cancelled(running("create", lifecycle.Provision, 0), 2)
 				op.Percent = 40
 				return op
 			}()), // LOP-16; the lease stays, for the deletion to wait for
-			inCourse("the overtaken step gives its lease up", func(c lifecycle.Course) lifecycle.Course { return c.Released("step") },
-				func(c *lifecycle.Course) { c.Leases = nil }),
-			succeeds("what the creation made is gone", 4, func(i *lifecycle.Instance) { buried(i, 4) }),
+			inCourse("the overtaken step gives its lease up", func(c lifecycle.Record) lifecycle.Record { return c.Released("step") },
+				func(c *lifecycle.Record) { c.Leases = nil }),
+			succeeds("what the creation made is gone", 4, func(i *lifecycle.Record) { buried(i, 4) }),
 		},
 		"FailedAndRepeated": {
 			provisions("create", 0),
 			fails("LOP-15: no flags come with a failed creation; it is reclaimed later (ORB-04)", 2,
-				lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no}, func(i *lifecycle.Instance) {
+				lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no}, func(i *lifecycle.Record) {
 					i.State, i.Due = lifecycle.CreateFailed, at(2).Add(lifecycle.ReclaimAfter)
 				}),
 			with(provisions("again", 3), ended(running("create", lifecycle.Provision, 0), lifecycle.Failed, 2, "no room")),
@@ -266,11 +266,11 @@ func TestInstanceStories(t *testing.T) {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
 			updates("update", 3, "large", provisioned),
-			fails("UPD-23: a failed update leaves the attributes as they were", 4, failure, func(i *lifecycle.Instance) {
+			fails("UPD-23: a failed update leaves the attributes as they were", 4, failure, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target = lifecycle.Ready, nil
 			}),
 			updates("update-2", 5, "large", ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, "no room")),
-			fails("UPD-24: it says that the instance is unusable", 6, lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &yes}, func(i *lifecycle.Instance) {
+			fails("UPD-24: it says that the instance is unusable", 6, lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &yes}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable = lifecycle.Ready, nil, true
 				i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = &no, &yes
 			}),
@@ -279,7 +279,7 @@ func TestInstanceStories(t *testing.T) {
 				op.InstanceUsable, op.UpdateRepeatable = &no, &yes
 				return op
 			}()),
-			fails("ERR-10: a repair that fails without a word repairs nothing, and says so", 8, lifecycle.Overdue(), func(i *lifecycle.Instance) {
+			fails("ERR-10: a repair that fails without a word repairs nothing, and says so", 8, lifecycle.Overdue(), func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Operation.InstanceUsable = lifecycle.Ready, nil, &no
 			}),
 			updates("repair-2", 9, "small", func() *lifecycle.Operation {
@@ -289,7 +289,7 @@ func TestInstanceStories(t *testing.T) {
 			}()),
 			succeeds("UPD-25: a repair succeeds", 10, updated(10, "small")),
 			updates("update-3", 11, "large", ended(running("repair-2", lifecycle.Update, 9), lifecycle.Succeeded, 10, "")),
-			fails("it says that the instance is unusable", 12, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Instance) {
+			fails("it says that the instance is unusable", 12, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
 			}),
 			updates("repair-3", 13, "large", func() *lifecycle.Operation {
@@ -297,7 +297,7 @@ func TestInstanceStories(t *testing.T) {
 				op.InstanceUsable = &no
 				return op
 			}()),
-			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes}, func(i *lifecycle.Instance) {
+			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, false, &yes
 			}),
 		},
@@ -305,7 +305,7 @@ func TestInstanceStories(t *testing.T) {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
 			updates("update", 3, "large", provisioned),
-			fails("it leaves the instance unusable", 4, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Instance) {
+			fails("it leaves the instance unusable", 4, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
 			}),
 			deprovisions("delete", 5, func() *lifecycle.Operation {
@@ -313,14 +313,14 @@ func TestInstanceStories(t *testing.T) {
 				op.InstanceUsable = &no
 				return op
 			}()),
-			succeeds("the tombstone is not unusable", 6, func(i *lifecycle.Instance) { buried(i, 6) }),
+			succeeds("the tombstone is not unusable", 6, func(i *lifecycle.Record) { buried(i, 6) }),
 		},
 		"FailedDeletion": {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
 			deprovisions("delete", 3, provisioned),
 			fails("DEPR-13, ERR-10: part may be gone, whatever the provider says; only one flag comes with it", 4,
-				lifecycle.Failure{Message: "no room", InstanceUsable: &yes, UpdateRepeatable: &yes}, func(i *lifecycle.Instance) {
+				lifecycle.Failure{Message: "no room", InstanceUsable: &yes, UpdateRepeatable: &yes}, func(i *lifecycle.Record) {
 					i.State, i.Operation.InstanceUsable, i.Due = lifecycle.DeleteFailed, &no, at(4).Add(lifecycle.ReclaimAfter)
 				}),
 			deprovisions("delete-2", 5, func() *lifecycle.Operation {
@@ -328,48 +328,48 @@ func TestInstanceStories(t *testing.T) {
 				op.InstanceUsable = &no
 				return op
 			}()),
-			succeeds("DEPR-13: it succeeds at last", 6, func(i *lifecycle.Instance) { buried(i, 6) }),
+			succeeds("DEPR-13: it succeeds at last", 6, func(i *lifecycle.Record) { buried(i, 6) }),
 		},
 		"NeverExisted": {
 			{
 				reason: "ORB-01: a deletion of what does not exist is remembered",
-				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
-					return i.Entomb(instanceKey, at(1), at(0))
+				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+					return i.Entomb(at(1), at(0))
 				}),
-				change: func(i *lifecycle.Instance) {
+				change: func(i *lifecycle.Record) {
 					i.Key, i.DeleteReceived = instanceKey, at(0)
 					entombed(i, 1)
 				},
 			},
 			{
 				reason: "one that was held up on its way does not move it back",
-				do: settledInstance(func(i lifecycle.Instance) (lifecycle.Instance, error) {
-					return i.Entomb(instanceKey, at(2), at(-5))
+				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+					return i.Entomb(at(2), at(-5))
 				}),
-				change: func(i *lifecycle.Instance) { entombed(i, 2) },
+				change: func(i *lifecycle.Record) { entombed(i, 2) },
 			},
 			provisions("create", 3),
 		},
 	}
 	for name, story := range stories {
-		t.Run(name, func(t *testing.T) { testStory(t, instances.course, story) })
+		t.Run(name, func(t *testing.T) { testStory(t, instanceKey, story) })
 	}
 }
 
-func binds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Binding] {
-	return deed[lifecycle.Binding]{
+func binds(id string, minute int, past *lifecycle.Operation) deed {
+	return deed{
 		reason: "a binding begins",
-		do: func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
+		do: func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 			// What is not a request's to say is not taken from it.
 			fresh := bound("small")
-			fresh.Course = lifecycle.Course{Version: 99, State: lifecycle.Ready, Wary: true}
-			fresh.Incarnation, fresh.Created = "another", at(99)
-			return b.BeginBind(start(id, at(minute)), bindingKey, fresh)
+			fresh.Version, fresh.State, fresh.Wary = 99, lifecycle.Ready, true
+			fresh.Incarnation, fresh.Created, fresh.Unusable = "another", at(99), true
+			return b.BeginCreate(start(id, at(minute)), fresh)
 		},
-		change: func(b *lifecycle.Binding) {
-			course := b.Course
-			*b = bound("small")
-			b.Course, b.Incarnation, b.Created = course, id, at(minute)
+		change: func(b *lifecycle.Record) {
+			fresh := bound("small")
+			b.Provider, b.Attributes, b.BindingOnly = fresh.Provider, fresh.Attributes, fresh.BindingOnly
+			b.Incarnation, b.Created = id, at(minute)
 			b.Key, b.State, b.Operation = bindingKey, lifecycle.Creating, running(id, lifecycle.Bind, minute)
 			b.Due, b.Expires, b.LateLook = at(minute).Add(lifecycle.Grace), time.Time{}, time.Time{}
 			b.CreateReceived = at(minute).Add(-time.Second)
@@ -378,13 +378,13 @@ func binds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Bind
 	}
 }
 
-func unbinds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Binding] {
-	return deed[lifecycle.Binding]{
+func unbinds(id string, minute int, past *lifecycle.Operation) deed {
+	return deed{
 		reason: "an unbind begins",
-		do: func(b lifecycle.Binding) (lifecycle.Binding, *lifecycle.PastOperation, error) {
-			return b.BeginUnbind(start(id, at(minute)))
+		do: func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+			return b.BeginDelete(start(id, at(minute)))
 		},
-		change: func(b *lifecycle.Binding) {
+		change: func(b *lifecycle.Record) {
 			b.State, b.Operation = lifecycle.Deleting, running(id, lifecycle.Unbind, minute)
 			b.Due, b.DeleteReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
 		},
@@ -392,13 +392,13 @@ func unbinds(id string, minute int, past *lifecycle.Operation) deed[lifecycle.Bi
 	}
 }
 
-func bindingSucceeds(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
-	return deed[lifecycle.Binding]{
+func bindingSucceeds(reason string, minute int, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
 			return b.Succeed(at(minute), lifecycle.Sealed("sealed grant"))
 		}),
-		change: func(b *lifecycle.Binding) {
+		change: func(b *lifecycle.Record) {
 			b.Operation = ended(b.Operation, lifecycle.Succeeded, minute, "")
 			b.Due = time.Time{}
 			change(b)
@@ -406,13 +406,13 @@ func bindingSucceeds(reason string, minute int, change func(*lifecycle.Binding))
 	}
 }
 
-func bindingFails(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
-	return deed[lifecycle.Binding]{
+func bindingFails(reason string, minute int, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
 			return b.Fail(at(minute), lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no})
 		}),
-		change: func(b *lifecycle.Binding) {
+		change: func(b *lifecycle.Record) {
 			b.Operation = ended(b.Operation, lifecycle.Failed, minute, "no room")
 			b.Due = at(minute).Add(lifecycle.ReclaimAfter)
 			change(b)
@@ -421,19 +421,19 @@ func bindingFails(reason string, minute int, change func(*lifecycle.Binding)) de
 }
 
 // unbound is a tombstone: only what names things is left.
-func unbound(b *lifecycle.Binding, minute int) {
+func unbound(b *lifecycle.Record, minute int) {
 	b.State, b.Expires, b.LateLook = lifecycle.Deleted, at(minute).Add(lifecycle.Retention), at(minute).Add(lifecycle.LateLook)
 	b.Due, b.Wary, b.AbsentSince = b.LateLook, false, time.Time{}
-	b.Parameters, b.Secret, b.Grant, b.Context, b.AppGUID, b.Route, b.Predecessor = nil, nil, nil, nil, "", "", ""
+	b.Attributes.Parameters, b.Secret, b.Grant, b.Attributes.Context, b.AppGUID, b.Route, b.Predecessor = nil, nil, nil, nil, "", "", ""
 }
 
-func removed(reason string, minute int, change func(*lifecycle.Binding)) deed[lifecycle.Binding] {
-	return deed[lifecycle.Binding]{
+func removed(reason string, minute int, change func(*lifecycle.Record)) deed {
+	return deed{
 		reason: reason,
-		do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
+		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
 			return b.Remove(at(minute), at(minute).Add(-time.Second))
 		}),
-		change: func(b *lifecycle.Binding) {
+		change: func(b *lifecycle.Record) {
 			b.DeleteReceived = at(minute).Add(-time.Second)
 			unbound(b, minute)
 			change(b)
@@ -441,30 +441,30 @@ func removed(reason string, minute int, change func(*lifecycle.Binding)) deed[li
 	}
 }
 
-func granted(b *lifecycle.Binding) {
+func granted(b *lifecycle.Record) {
 	b.State, b.Grant = lifecycle.Ready, lifecycle.Sealed("sealed grant")
 }
 
 func TestBindingStories(t *testing.T) {
-	nothing := func(*lifecycle.Binding) {}
+	nothing := func(*lifecycle.Record) {}
 	bindEnded := ended(running("create", lifecycle.Bind, 0), lifecycle.Succeeded, 1, "")
 	bindFailed := ended(running("create", lifecycle.Bind, 0), lifecycle.Failed, 1, "no room")
 	unbindFailed := ended(running("delete", lifecycle.Unbind, 2), lifecycle.Failed, 3, "no room")
-	failed := func(s lifecycle.State) func(b *lifecycle.Binding) {
-		return func(b *lifecycle.Binding) { b.State = s }
+	failed := func(s lifecycle.State) func(b *lifecycle.Record) {
+		return func(b *lifecycle.Record) { b.State = s }
 	}
-	stories := map[string][]deed[lifecycle.Binding]{
+	stories := map[string][]deed{
 		"WholeLife": {
 			binds("create", 0, nil),
 			bindingSucceeds("a bind succeeds with its grant", 1, granted),
 			unbinds("delete", 2, bindEnded),
-			bindingSucceeds("a tombstone keeps no secret; an unbind gives no grant", 3, func(b *lifecycle.Binding) { unbound(b, 3) }),
+			bindingSucceeds("a tombstone keeps no secret; an unbind gives no grant", 3, func(b *lifecycle.Record) { unbound(b, 3) }),
 			{
 				reason: "an unbind of what is unbound keeps the tombstone for longer",
-				do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
-					return b.Entomb(bindingKey, at(4), at(-5))
+				do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
+					return b.Entomb(at(4), at(-5))
 				}),
-				change: func(b *lifecycle.Binding) { b.Expires = at(4).Add(lifecycle.Retention) },
+				change: func(b *lifecycle.Record) { b.Expires = at(4).Add(lifecycle.Retention) },
 			},
 			binds("again", 5, ended(running("delete", lifecycle.Unbind, 2), lifecycle.Succeeded, 3, "")), // IDEM-09
 		},
@@ -487,10 +487,10 @@ func TestBindingStories(t *testing.T) {
 		"NeverExisted": {
 			{
 				reason: "ORB-02",
-				do: settledBinding(func(b lifecycle.Binding) (lifecycle.Binding, error) {
-					return b.Entomb(bindingKey, at(1), at(0))
+				do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
+					return b.Entomb(at(1), at(0))
 				}),
-				change: func(b *lifecycle.Binding) {
+				change: func(b *lifecycle.Record) {
 					b.Key, b.DeleteReceived = bindingKey, at(0)
 					unbound(b, 1)
 					b.Due, b.LateLook = b.Expires, time.Time{}
@@ -500,7 +500,7 @@ func TestBindingStories(t *testing.T) {
 		},
 		"RemovedWhileBinding": {
 			binds("create", 0, nil),
-			removed("a bind that runs ends badly with its instance", 2, func(b *lifecycle.Binding) {
+			removed("a bind that runs ends badly with its instance", 2, func(b *lifecycle.Record) {
 				b.Operation = ended(b.Operation, lifecycle.Failed, 2, "The service instance was deleted.")
 				b.Operation.Cancelled = true
 			}),
@@ -518,7 +518,7 @@ func TestBindingStories(t *testing.T) {
 		"RemovedWhileUnbinding": {
 			binds("create", 0, nil),
 			unbinds("delete", 2, cancelled(running("create", lifecycle.Bind, 0), 2)),
-			removed("an unbind that runs ends well with its instance", 3, func(b *lifecycle.Binding) {
+			removed("an unbind that runs ends well with its instance", 3, func(b *lifecycle.Record) {
 				b.Operation = ended(b.Operation, lifecycle.Succeeded, 3, "")
 			}),
 		},
@@ -531,7 +531,7 @@ func TestBindingStories(t *testing.T) {
 		},
 	}
 	for name, story := range stories {
-		t.Run(name, func(t *testing.T) { testStory(t, bindings.course, story) })
+		t.Run(name, func(t *testing.T) { testStory(t, bindingKey, story) })
 	}
 }
 
@@ -543,7 +543,7 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 		t.Errorf("the instance's tombstone is %+v", i)
 	}
 	b := bindings.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.ServiceID == "" || b.PlanID == "" || b.Operation == nil {
+	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.Attributes.ServiceID == "" || b.Attributes.PlanID == "" || b.Operation == nil {
 		t.Errorf("the binding's tombstone is %+v", b)
 	}
 }
@@ -561,7 +561,7 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 		walk = func(v reflect.Value) {
 			for n := range v.NumField() {
 				switch f := v.Type().Field(n); {
-				case f.Name == "Course", f.Name == "Attributes":
+				case f.Name == "Attributes", f.Name == "InstanceOnly", f.Name == "BindingOnly":
 					walk(v.Field(n))
 				case !keeps[f.Name] && !v.Field(n).IsZero():
 					fields = append(fields, f.Name)
@@ -571,25 +571,22 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 		walk(reflect.ValueOf(record))
 		return fields
 	}
-	filledInstance := lifecycle.Instance{
-		Course: lifecycle.Course{
-			Key: instanceKey, State: lifecycle.Deleting, Operation: running("delete", lifecycle.Deprovision, 0),
-			Leases: []lifecycle.Lease{{Holder: "h", Operation: "o", Taken: at(0), Until: at(1)}}, Wary: true, AbsentSince: at(0),
-		},
-		Attributes: attributes("small"), Unusable: true, Updated: at(1),
+	filled := func(m machine, kind lifecycle.Kind) lifecycle.Record {
+		r := m.fresh
+		r.Key, r.State, r.Operation = m.key, lifecycle.Deleting, running("delete", kind, 0)
+		r.Leases = []lifecycle.Lease{{Holder: "h", Operation: "o", Taken: at(0), Until: at(1)}}
+		r.Wary, r.AbsentSince, r.Unusable, r.Updated, r.Grant = true, at(0), true, at(1), lifecycle.Sealed("sealed grant")
+		return r
 	}
-	i, err := filledInstance.Succeed(at(2))
+	i, err := filled(instances, lifecycle.Deprovision).Succeed(at(2), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	filledBinding := bound("small")
-	filledBinding.Grant, filledBinding.Course = lifecycle.Sealed("sealed grant"), filledInstance.Course
-	filledBinding.Operation = running("delete", lifecycle.Unbind, 0)
-	b, err := filledBinding.Succeed(at(2), nil)
+	b, err := filled(bindings, lifecycle.Unbind).Succeed(at(2), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := filledBinding.Remove(at(2), at(1))
+	r, err := filled(bindings, lifecycle.Unbind).Remove(at(2), at(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -602,11 +599,11 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 
 // NFR-08: whether a tombstone still counts is decided by comparing times.
 func TestForgotten(t *testing.T) {
-	tomb := instances.after(t, lifecycle.Entomb).Course
+	tomb := instances.after(t, lifecycle.Entomb)
 	over := at(0).Add(lifecycle.Retention)
 	tests := map[string]struct {
 		reason string
-		course lifecycle.Course
+		course lifecycle.Record
 		now    time.Time
 		want   bool
 	}{
@@ -614,8 +611,8 @@ func TestForgotten(t *testing.T) {
 		"Last":    {"it counts to the last moment", tomb, over.Add(-1), false},
 		"Over":    {"its time is over", tomb, over, true},
 		"Old":     {"it stays over", tomb, over.Add(time.Hour), true},
-		"Alive":   {"what lives is never forgotten", lifecycle.Course{State: lifecycle.Ready, Expires: at(1)}, at(2), false},
-		"Endless": {"a tombstone without a time is kept", lifecycle.Course{State: lifecycle.Deleted}, at(2), false},
+		"Alive":   {"what lives is never forgotten", lifecycle.Record{State: lifecycle.Ready, Expires: at(1)}, at(2), false},
+		"Endless": {"a tombstone without a time is kept", lifecycle.Record{State: lifecycle.Deleted}, at(2), false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

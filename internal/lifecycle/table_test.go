@@ -18,26 +18,26 @@ import (
 // What every event makes of every state; a dash where it is refused.
 const (
 	instanceMatrix = `
- state         | begin create | begin update | begin delete | entomb  | adopt    | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | deleting | -       | -             | -
- creating      | -            | -            | deleting     | -       | -        | ready   | create failed | -
- ready         | -            | updating     | deleting     | -       | -        | -       | -             | -
- updating      | -            | -            | -            | -       | -        | ready   | ready         | -
- create failed | creating     | -            | deleting     | -       | -        | -       | -             | -
- deleting      | -            | -            | -            | -       | -        | deleted | delete failed | -
- delete failed | -            | -            | deleting     | -       | -        | -       | -             | -
- deleted       | creating     | -            | -            | deleted | deleting | -       | -             | -
+ state         | begin create | begin update | begin delete | entomb  | begin orphan deletion | succeed | fail          | remove
+ absent        | creating     | -            | -            | deleted | deleting              | -       | -             | -
+ creating      | -            | -            | deleting     | -       | -                     | ready   | create failed | -
+ ready         | -            | updating     | deleting     | -       | -                     | -       | -             | -
+ updating      | -            | -            | -            | -       | -                     | ready   | ready         | -
+ create failed | creating     | -            | deleting     | -       | -                     | -       | -             | -
+ deleting      | -            | -            | -            | -       | -                     | deleted | delete failed | -
+ delete failed | -            | -            | deleting     | -       | -                     | -       | -             | -
+ deleted       | creating     | -            | -            | deleted | deleting              | -       | -             | -
 `
 	bindingMatrix = `
- state         | begin create | begin update | begin delete | entomb  | adopt    | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | deleting | -       | -             | -
- creating      | -            | -            | deleting     | -       | -        | ready   | create failed | deleted
- ready         | -            | -            | deleting     | -       | -        | -       | -             | deleted
- updating      | -            | -            | -            | -       | -        | -       | -             | -
- create failed | creating     | -            | deleting     | -       | -        | -       | -             | deleted
- deleting      | -            | -            | -            | -       | -        | deleted | delete failed | deleted
- delete failed | -            | -            | deleting     | -       | -        | -       | -             | deleted
- deleted       | creating     | -            | -            | deleted | deleting | -       | -             | -
+ state         | begin create | begin update | begin delete | entomb  | begin orphan deletion | succeed | fail          | remove
+ absent        | creating     | -            | -            | deleted | deleting              | -       | -             | -
+ creating      | -            | -            | deleting     | -       | -                     | ready   | create failed | deleted
+ ready         | -            | -            | deleting     | -       | -                     | -       | -             | deleted
+ updating      | -            | -            | -            | -       | -                     | -       | -             | -
+ create failed | creating     | -            | deleting     | -       | -                     | -       | -             | deleted
+ deleting      | -            | -            | -            | -       | -                     | deleted | delete failed | deleted
+ delete failed | -            | -            | deleting     | -       | -                     | -       | -             | deleted
+ deleted       | creating     | -            | -            | deleted | deleting              | -       | -             | -
 `
 )
 
@@ -125,12 +125,12 @@ func TestBindingTransitions(t *testing.T)  { testTransitions(t, bindings) }
 
 // testTransitions goes every way of up to six legal events, and from each
 // record that it comes to tries every event.
-func testTransitions[T any](t *testing.T, m machine[T]) {
+func testTransitions(t *testing.T, m machine) {
 	table := transitions(t, m.matrix)
 	seen := map[lifecycle.State]bool{}
-	var explore func(record T, path []lifecycle.Event)
-	explore = func(record T, path []lifecycle.Event) {
-		from := m.course(&record).State
+	var explore func(record lifecycle.Record, path []lifecycle.Event)
+	explore = func(record lifecycle.Record, path []lifecycle.Event) {
+		from := record.State
 		seen[from] = true
 		for _, e := range lifecycle.Events() {
 			before := deepCopy(record)
@@ -139,8 +139,8 @@ func testTransitions[T any](t *testing.T, m machine[T]) {
 				same(t, fmt.Sprintf("%q after %q changed the record that it was made from", e, path), before, record)
 			}
 			if want := table[from][e]; want != "-" {
-				if err != nil || name(m.course(&next).State) != want {
-					t.Errorf("%q after %q: %q and error %v, want %q", e, path, m.course(&next).State, err, want)
+				if err != nil || name(next.State) != want {
+					t.Errorf("%q after %q: %q and error %v, want %q", e, path, next.State, err, want)
 				} else if len(path) < 6 {
 					explore(next, append(slices.Clip(path), e))
 				}
@@ -153,8 +153,7 @@ func testTransitions[T any](t *testing.T, m machine[T]) {
 			}
 		}
 	}
-	var absent T
-	explore(absent, nil)
+	explore(m.absent(), nil)
 	for _, s := range lifecycle.States() {
 		if seen[s] == slices.Contains(m.unreachable, s) {
 			t.Errorf("state %q was reached: %v", name(s), seen[s])
@@ -162,8 +161,8 @@ func testTransitions[T any](t *testing.T, m machine[T]) {
 	}
 	for _, s := range m.unreachable {
 		for _, e := range lifecycle.Events() {
-			var record T
-			m.course(&record).State = s
+			record := m.absent()
+			record.State = s
 			_, _, err := m.apply(record, e, epoch, "operation")
 			refused(t, fmt.Sprintf("%q in %q", e, s), s, e, err)
 		}
@@ -192,9 +191,8 @@ func TestNothingSettlesTwice(t *testing.T) {
 			"Failed":    {ID: "operation", Kind: lifecycle.Update, Phase: lifecycle.Failed},
 		} {
 			t.Run(fmt.Sprint(s, name), func(t *testing.T) {
-				course := lifecycle.Course{State: s, Operation: op}
-				i, b := lifecycle.Instance{Course: course}, lifecycle.Binding{Course: course}
-				_, err := i.Succeed(epoch)
+				i, b := lifecycle.Record{Key: instanceKey, State: s, Operation: op}, lifecycle.Record{Key: bindingKey, State: s, Operation: op}
+				_, err := i.Succeed(epoch, nil)
 				refused(t, "success of an instance", s, lifecycle.Succeed, err)
 				_, err = i.Fail(epoch, lifecycle.Failure{})
 				refused(t, "failure of an instance", s, lifecycle.Fail, err)

@@ -23,8 +23,8 @@ func TestSealedIsNotPrinted(t *testing.T) {
 	sealed := lifecycle.Sealed(canary)
 	a := attributes("small")
 	a.Parameters = sealed
-	binding := lifecycle.Binding{Parameters: sealed, Secret: sealed, Grant: sealed}
-	instance := lifecycle.Instance{Attributes: a, Course: lifecycle.Course{Operation: &lifecycle.Operation{Target: &a}}}
+	binding := lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: sealed, Grant: sealed}, Attributes: a}
+	instance := lifecycle.Record{Attributes: a, Operation: &lifecycle.Operation{Target: &a}}
 	values := map[string]any{
 		"Alone": sealed, "Pointer": &sealed, "Slice": []lifecycle.Sealed{sealed}, "Map": map[string]lifecycle.Sealed{"a": sealed},
 		"Attributes": a, "Instance": instance, "Binding": binding, "PointerToBinding": &binding, "Operation": *instance.Operation,
@@ -69,11 +69,11 @@ func TestSealedIsNotPrinted(t *testing.T) {
 // A sealed value is stored as it is, and one that is not there stays so.
 func TestSealedIsStored(t *testing.T) {
 	for name, sealed := range map[string]lifecycle.Sealed{"Bytes": {0, 1, 0xff, '"'}, "None": nil} {
-		body, err := json.Marshal(lifecycle.Binding{Grant: sealed})
+		body, err := json.Marshal(lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Grant: sealed}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back lifecycle.Binding
+		var back lifecycle.Record
 		if err := json.Unmarshal(body, &back); err != nil {
 			t.Fatal(err)
 		}

@@ -13,13 +13,13 @@ import (
 )
 
 // A walker takes a record through a life that a generator chooses.
-type walker[T any] struct {
+type walker struct {
 	*testing.T
-	machine[T]
+	machine
 	rng   *rand.Rand
 	table map[lifecycle.State]map[lifecycle.Event]string
 
-	record T
+	record lifecycle.Record
 	now    time.Time
 	ids    int
 	trail  []string
@@ -32,15 +32,15 @@ func TestBindingWalks(t *testing.T)  { testWalks(t, bindings) }
 
 // testWalks takes records through random lives. What is reached is the same at
 // each run of the test; a failure names the walk and all that happened in it.
-func testWalks[T any](t *testing.T, m machine[T]) {
+func testWalks(t *testing.T, m machine) {
 	const walks, steps = 150, 80
 	happened := map[string]bool{}
 	table := transitions(t, m.matrix)
 	for n := range uint64(walks) {
-		w := &walker[T]{
-			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{},
+		w := &walker{
+			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{}, record: m.absent(),
 		}
-		w.course(&w.record).Version = 42
+		w.record.Version = 42
 		for range steps {
 			w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(2 * time.Minute))))
 			if w.rng.IntN(5) < 2 {
@@ -64,11 +64,11 @@ func testWalks[T any](t *testing.T, m machine[T]) {
 }
 
 // event lets one of all events happen.
-func (w *walker[T]) event() (way string) {
+func (w *walker) event() (way string) {
 	events := lifecycle.Events()
 	e := events[w.rng.IntN(len(events))]
 	before := deepCopy(w.record)
-	was := *w.course(&before)
+	was := before
 	way = name(was.State) + "/" + string(e)
 	w.trail = append(w.trail, string(e))
 	w.ids++
@@ -84,8 +84,8 @@ func (w *walker[T]) event() (way string) {
 		return way
 	}
 	w.record = next
-	is := w.course(&w.record)
-	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete || e == lifecycle.Adopt
+	is := &w.record
+	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete || e == lifecycle.BeginOrphanDeletion
 	if (past != nil) != (begun && was.Operation != nil) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}
@@ -106,9 +106,9 @@ func (w *walker[T]) event() (way string) {
 }
 
 // look lets something happen on the way of an operation.
-func (w *walker[T]) look() {
+func (w *walker) look() {
 	before := deepCopy(w.record)
-	c := *w.course(&w.record)
+	c := w.record
 	op := ""
 	if c.Operation != nil {
 		op = c.Operation.ID
@@ -148,17 +148,17 @@ func (w *walker[T]) look() {
 		}
 	}
 	w.unchanged(before)
-	w.lost(what, *w.course(&before), c)
-	*w.course(&w.record) = c
-	if c.State != w.course(&before).State {
-		w.Errorf("%s led from %q to %q", what, w.course(&before).State, c.State)
+	w.lost(what, before, c)
+	w.record = c
+	if c.State != before.State {
+		w.Errorf("%s led from %q to %q", what, before.State, c.State)
 	}
 	w.check(what)
 }
 
 // lost checks that a lost call is never forgotten while something may be
 // deleted that it makes.
-func (w *walker[T]) lost(what string, before, after lifecycle.Course) {
+func (w *walker) lost(what string, before, after lifecycle.Record) {
 	if what == "released" || !before.InProgress() {
 		return
 	}
@@ -171,14 +171,14 @@ func (w *walker[T]) lost(what string, before, after lifecycle.Course) {
 }
 
 // unchanged checks that no method changes its receiver.
-func (w *walker[T]) unchanged(before T) {
+func (w *walker) unchanged(before lifecycle.Record) {
 	if !reflect.DeepEqual(before, w.record) {
 		same(w.T, "the record that it was made from", before, w.record)
 	}
 }
 
 // operation checks one against how it was seen before.
-func (w *walker[T]) operation(op lifecycle.Operation) {
+func (w *walker) operation(op lifecycle.Operation) {
 	was, seen := w.known[op.ID]
 	w.known[op.ID] = deepCopy(op)
 	if !seen {
@@ -199,8 +199,8 @@ func (w *walker[T]) operation(op lifecycle.Operation) {
 }
 
 // check checks all that holds for every record at any time.
-func (w *walker[T]) check(what string) {
-	c := *w.course(&w.record)
+func (w *walker) check(what string) {
+	c := w.record
 	if c.Operation != nil {
 		w.operation(*c.Operation)
 	}
@@ -265,18 +265,17 @@ func (w *walker[T]) check(what string) {
 		}
 		holders[l.Holder] = true
 	}
-	switch r := any(w.record).(type) {
-	case lifecycle.Instance:
-		checkInstance(r, wrong)
-	case lifecycle.Binding:
-		checkBinding(r, wrong)
+	if c.IsBinding() {
+		checkBinding(c, wrong)
+	} else {
+		checkInstance(c, wrong)
 	}
 }
 
-func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
+func checkInstance(i lifecycle.Record, wrong func(string, ...any)) {
 	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
 	named := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
-	if (gone || i.Incarnation == stray) != reflect.DeepEqual(i.Attributes, named) {
+	if (gone || i.Incarnation == orphan) != reflect.DeepEqual(i.Attributes, named) {
 		wrong("its attributes are %+v", i.Attributes)
 	}
 	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {
@@ -287,9 +286,9 @@ func checkInstance(i lifecycle.Instance, wrong func(string, ...any)) {
 	}
 }
 
-func checkBinding(b lifecycle.Binding, wrong func(string, ...any)) {
+func checkBinding(b lifecycle.Record, wrong func(string, ...any)) {
 	gone := b.State == lifecycle.Absent || b.State == lifecycle.Deleted
-	if gone = gone || b.Incarnation == stray; gone != (b.Secret == nil) || gone != (b.Parameters == nil) || gone != (b.Context == nil) || gone && b.Grant != nil {
+	if gone = gone || b.Incarnation == orphan; gone != (b.Secret == nil) || gone != (b.Attributes.Parameters == nil) || gone != (b.Attributes.Context == nil) || gone && b.Grant != nil {
 		wrong("its secrets are not where they belong: %+v", b)
 	}
 	if b.State == lifecycle.Ready && b.Grant == nil || b.State == lifecycle.CreateFailed && b.Grant != nil {

@@ -13,20 +13,11 @@ import (
 // vault's key. A vault that is out of reach ends it, with nothing taken that it
 // could open.
 func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
-	for _, was := range all.Instances {
-		if lost, err := r.lost(ctx, vault.OfInstance(was)); err != nil {
+	for _, was := range all.Records {
+		if lost, err := r.lost(ctx, vault.Of(was)); err != nil {
 			return err
 		} else if len(lost) > 0 {
-			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOfInstance(ctx, was.Key) }); err != nil {
-				return err
-			}
-		}
-	}
-	for _, was := range all.Bindings {
-		if lost, err := r.lost(ctx, vault.OfBinding(was)); err != nil {
-			return err
-		} else if len(lost) > 0 {
-			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOfBinding(ctx, was.Key) }); err != nil {
+			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOf(ctx, was.Key) }); err != nil {
 				return err
 			}
 		}
@@ -49,53 +40,38 @@ func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string
 	return lost, nil
 }
 
-func (r *rebuilding) loseOfInstance(ctx context.Context, key lifecycle.Key) error {
-	was, err := r.Records.Instance(ctx, key, r.Now())
+func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) error {
+	was, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {
 		return err
 	}
-	lost, err := r.lost(ctx, vault.OfInstance(was))
+	lost, err := r.lost(ctx, vault.Of(was))
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	i, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
+	is, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.PutInstance(i))
+		err = r.Records.Commit(ctx, ledger.Put(is))
 	}
 	if err != nil {
 		return err
 	}
-	if i.LostParameters() && i.State != lifecycle.Deleted {
-		r.out.Parameters = append(r.out.Parameters, key.Instance)
+	if !key.IsBinding() && is.LostParameters() && is.State != lifecycle.Deleted {
+		r.out.Parameters = append(r.out.Parameters, nameOf(key))
 	}
-	if was.InProgress() && !i.InProgress() {
-		r.out.Failed = append(r.out.Failed, key.Instance)
+	if was.Grant != nil && is.Grant == nil {
+		r.out.Rotate = append(r.out.Rotate, nameOf(key))
+	}
+	if was.InProgress() && !is.InProgress() {
+		r.out.Failed = append(r.out.Failed, nameOf(key))
 	}
 	return nil
 }
 
-func (r *rebuilding) loseOfBinding(ctx context.Context, key lifecycle.Key) error {
-	was, err := r.Records.Binding(ctx, key, r.Now())
-	if err != nil {
-		return err
+// nameOf is how what was rebuilt is listed.
+func nameOf(key lifecycle.Key) string {
+	if key.IsBinding() {
+		return key.Instance + "/" + key.Binding
 	}
-	lost, err := r.lost(ctx, vault.OfBinding(was))
-	if err != nil || len(lost) == 0 {
-		return err
-	}
-	b, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
-	if err == nil {
-		err = r.Records.Commit(ctx, ledger.PutBinding(b))
-	}
-	if err != nil {
-		return err
-	}
-	name := key.Instance + "/" + key.Binding
-	if was.Grant != nil && b.Grant == nil {
-		r.out.Rotate = append(r.out.Rotate, name)
-	}
-	if was.InProgress() && !b.InProgress() {
-		r.out.Failed = append(r.out.Failed, name)
-	}
-	return nil
+	return key.Instance
 }

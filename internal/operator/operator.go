@@ -25,8 +25,7 @@ import (
 
 // Records is what an operator needs of the ledger, which documents it.
 type Records interface {
-	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
-	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Scan(ctx context.Context) (ledger.Everything, error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
@@ -138,36 +137,24 @@ func (c *Console) names(serviceID, planID string) (service, plan string) {
 	return o.Name, p.Name
 }
 
-func (c *Console) row(course lifecycle.Course, serviceID, planID string) Row {
-	service, plan := c.names(serviceID, planID)
-	r := Row{
-		Platform: course.Key.Platform, Instance: course.Key.Instance, Binding: course.Key.Binding, State: string(course.State),
-		Service: service, Plan: plan, Operation: operationOf(course.Key, course.Operation),
+func (c *Console) row(r lifecycle.Record) Row {
+	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
+	row := Row{
+		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, State: string(r.State),
+		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),
 	}
 	switch {
-	case course.InProgress():
-		r.Note = "is looked at again by " + course.Due.UTC().Format(time.RFC3339)
-	case course.State == lifecycle.CreateFailed, course.State == lifecycle.DeleteFailed:
-		r.Note = "is removed by the broker itself from " + course.Due.UTC().Format(time.RFC3339) + " on"
-	case course.State == lifecycle.Deleted:
-		r.Note = "is remembered until " + course.Expires.UTC().Format(time.RFC3339)
+	case r.InProgress():
+		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
+	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
+		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
+	case r.State == lifecycle.Deleted:
+		row.Note = "is remembered until " + r.Expires.UTC().Format(time.RFC3339)
 	}
-	if course.State != lifecycle.CreateFailed && course.FailedCreation() != nil {
-		r.Note += "; until the platform deletes it, it is told that the creation failed"
+	if r.State != lifecycle.CreateFailed && r.FailedCreation() != nil {
+		row.Note += "; until the platform deletes it, it is told that the creation failed"
 	}
-	return r
-}
-
-func (c *Console) instance(i lifecycle.Instance) Row {
-	r := c.row(i.Course, i.Attributes.ServiceID, i.Attributes.PlanID)
-	r.Created, r.Updated, r.Unusable = i.Created, i.Updated, i.Unusable
-	return r
-}
-
-func (c *Console) binding(b lifecycle.Binding) Row {
-	r := c.row(b.Course, b.ServiceID, b.PlanID)
-	r.Created = b.Created
-	return r
+	return row
 }
 
 // List gives what the query chooses: what is deleted only if its state is asked
@@ -180,14 +167,9 @@ func (c *Console) List(ctx context.Context, q Query) ([]Row, error) {
 			rows = append(rows, r)
 		}
 	}
-	if q.What != Bindings {
-		for _, i := range all.Instances {
-			add(c.instance(i))
-		}
-	}
-	if q.What != Instances {
-		for _, b := range all.Bindings {
-			add(c.binding(b))
+	for _, r := range all.Records {
+		if r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings {
+			add(c.row(r))
 		}
 	}
 	if q.What == Operations {
@@ -244,22 +226,17 @@ func (r *Refusal) Error() string { return r.Message }
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
 // find reads the record that a token is of.
-func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, i lifecycle.Instance, b lifecycle.Binding, err error) {
+func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
 	t, err = lifecycle.ParseToken(token)
 	if err != nil {
-		return t, i, b, refuse("%q is no operation: `longshore operations` lists their tokens", token)
+		return t, r, refuse("%q is no operation: `longshore operations` lists their tokens", token)
 	}
-	if t.Key.IsBinding() {
-		b, err = c.Records.Binding(ctx, t.Key, c.Now())
-		i.Course = b.Course
-	} else {
-		i, err = c.Records.Instance(ctx, t.Key, c.Now())
-	}
-	return t, i, b, err
+	r, err = c.Records.Record(ctx, t.Key, c.Now())
+	return t, r, err
 }
 
 // latest refuses a token that is not of the record's latest operation.
-func latest(t lifecycle.Token, c lifecycle.Course) error {
+func latest(t lifecycle.Token, c lifecycle.Record) error {
 	if c.Operation == nil || c.Operation.ID != t.Operation {
 		return refuse("the operation is not the latest one of what it is of: nothing was done")
 	}
@@ -279,46 +256,39 @@ func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
 }
 
 func (c *Console) retry(ctx context.Context, token string) (Row, error) {
-	t, i, b, err := c.find(ctx, token)
+	t, r, err := c.find(ctx, token)
 	if err == nil {
-		err = latest(t, i.Course)
+		err = latest(t, r)
 	}
 	if err != nil {
 		return Row{}, err
 	}
-	course := i.Course
 	var past *lifecycle.PastOperation
-	failed := course.State == lifecycle.CreateFailed || course.State == lifecycle.DeleteFailed
 	switch {
-	case course.InProgress():
-		course = course.Redriven(c.Now())
-		i.Course, b.Course = course, course
-	case failed && t.Key.IsBinding():
-		b, past, err = b.BeginUnbind(c.start(c.OperationTimeout))
-	case failed:
-		i, past, err = i.BeginDeprovision(c.start(c.OperationTimeout))
+	case r.InProgress():
+		r = r.Redriven(c.Now())
+	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
+		r, past, err = r.BeginDelete(c.start(c.OperationTimeout))
 	default:
-		err = refuse("it is %q: only what runs can be driven again, and what failed to be created or deleted can be deleted", course.State)
+		err = refuse("it is %q: only what runs can be driven again, and what failed to be created or deleted can be deleted", r.State)
 	}
 	if err != nil {
 		return Row{}, err
 	}
-	if t.Key.IsBinding() {
-		return c.drive(ctx, b.Course, c.binding(b), ledger.PutBinding(b), ledger.PutPast(past))
-	}
-	return c.drive(ctx, i.Course, c.instance(i), ledger.PutInstance(i), ledger.PutPast(past))
+	return c.drive(ctx, r, ledger.PutPast(past))
 }
 
 // drive commits what an operator asked for, and starts it.
-func (c *Console) drive(ctx context.Context, course lifecycle.Course, row Row, changes ...ledger.Change) (Row, error) {
-	if err := c.Records.Commit(ctx, changes...); err != nil {
+func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.Change) (Row, error) {
+	row := c.row(r)
+	if err := c.Records.Commit(ctx, append(with, ledger.Put(r))...); err != nil {
 		return Row{}, err
 	}
 	if c.Start == nil {
 		row.Note = "goes on when the broker is started"
 		return row, nil
 	}
-	if err := c.Start(ctx, workflow.Ref{Token: course.Token(), Attempt: course.Operation.Attempt}); err != nil {
+	if err := c.Start(ctx, workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}); err != nil {
 		row.Note = "could not be started now; the reaper starts it"
 	}
 	return row, nil
@@ -331,27 +301,20 @@ func (c *Console) Settle(ctx context.Context, token, message string) (Row, error
 }
 
 func (c *Console) settle(ctx context.Context, token, message string) (Row, error) {
-	t, i, b, err := c.find(ctx, token)
+	t, r, err := c.find(ctx, token)
 	if err == nil {
-		err = latest(t, i.Course)
+		err = latest(t, r)
 	}
 	if err != nil {
 		return Row{}, err
 	}
-	if !i.InProgress() {
-		return Row{}, refuse("the operation has %s already: nothing was done", i.Operation.Phase)
+	if !r.InProgress() {
+		return Row{}, refuse("the operation has %s already: nothing was done", r.Operation.Phase)
 	}
-	failure := lifecycle.Failure{Message: message}
-	if t.Key.IsBinding() {
-		if b, err = b.Fail(c.Now(), failure); err == nil {
-			err = c.Records.Commit(ctx, ledger.PutBinding(b))
-		}
-		return c.binding(b), err
+	if r, err = r.Fail(c.Now(), lifecycle.Failure{Message: message}); err == nil {
+		err = c.Records.Commit(ctx, ledger.Put(r))
 	}
-	if i, err = i.Fail(c.Now(), failure); err == nil {
-		err = c.Records.Commit(ctx, ledger.PutInstance(i))
-	}
-	return c.instance(i), err
+	return c.row(r), err
 }
 
 // decideTimeout bounds how long a decision is made anew when others write the

@@ -90,7 +90,7 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	if !rests {
 		r.out.Restless = passes
 	}
-	if err := r.gone(ctx, before.Instances); err != nil {
+	if err := r.gone(ctx, before.Records); err != nil {
 		return r.out, err
 	}
 	if !rests { // what may have been missed must not be taken for an orphan
@@ -149,13 +149,13 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 
 // gone finds the instances that were ready before anything was listed, are so
 // still, and were not in any list.
-func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Instance) error {
+func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
-		if !listed || was.State != lifecycle.Ready || exists[was.Key] {
+		if was.IsBinding() || !listed || was.State != lifecycle.Ready || exists[was.Key] {
 			continue
 		}
-		i, err := r.Records.Instance(ctx, was.Key, r.Now())
+		i, err := r.Records.Record(ctx, was.Key, r.Now())
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Instance) erro
 
 // providerOf names the provider that an instance is of; empty if its plan has
 // left the catalog.
-func (c *Console) providerOf(i lifecycle.Instance) string {
+func (c *Console) providerOf(i lifecycle.Record) string {
 	offering, _, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
 	return offering.Provider
 }
@@ -177,12 +177,12 @@ func (c *Console) providerOf(i lifecycle.Instance) string {
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Stray{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Created: h.Created}
+	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Created: h.Created}
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
 	}
-	i, err := r.Records.Instance(ctx, found.Key.InstanceKey(), now)
+	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
 	if err != nil {
 		return false, err
 	}
@@ -199,9 +199,10 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 		return false, nil
 	}
 	offering, _, _ := r.Catalog(service, h.PlanID)
-	i, err = i.Rebuild(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}, now)
+	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
+	i, err = i.Rebuild(found, a, "", now)
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.PutInstance(i))
+		err = r.Records.Commit(ctx, ledger.Put(i))
 	}
 	return true, r.did(found.Key, err)
 }
@@ -220,16 +221,16 @@ func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	}
 	r.derived[key] = true
 	if key.IsBinding() {
-		r.out.Bindings = append(r.out.Bindings, key.Instance+"/"+key.Binding)
-		r.out.Rotate = append(r.out.Rotate, key.Instance+"/"+key.Binding)
+		r.out.Bindings = append(r.out.Bindings, nameOf(key))
+		r.out.Rotate = append(r.out.Rotate, nameOf(key))
 	} else {
-		r.out.Instances = append(r.out.Instances, key.Instance)
+		r.out.Instances = append(r.out.Instances, nameOf(key))
 	}
 	return nil
 }
 
-func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Stray, i lifecycle.Instance, h provider.Holding) (did bool, _ error) {
-	b, err := r.Records.Binding(ctx, found.Key, r.Now())
+func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan, i lifecycle.Record, h provider.Holding) (did bool, _ error) {
+	b, err := r.Records.Record(ctx, found.Key, r.Now())
 	if err != nil {
 		return false, err
 	}
@@ -247,9 +248,9 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Stray, 
 		r.unknown(h, "another instance has a binding with its id")
 		return false, nil
 	}
-	b, err = b.Rebuild(found, i, r.Now())
+	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, i.Incarnation, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.PutBinding(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}), ledger.CheckInstance(i))
+		err = r.Records.Commit(ctx, ledger.Put(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}), ledger.Check(i))
 	}
 	return true, r.did(found.Key, err)
 }

@@ -17,7 +17,7 @@ func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
 }
 
 func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
-	t, i, b, err := c.find(ctx, token)
+	t, i, err := c.find(ctx, token)
 	if err != nil {
 		return Row{}, err
 	}
@@ -35,7 +35,7 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	case i.State == lifecycle.DeleteFailed:
 		return Row{}, refuse("what it left could not be removed: `longshore retry` tries that again")
 	case t.Key.IsBinding():
-		return c.rebind(ctx, b)
+		return c.rebind(ctx, i)
 	}
 	return c.reprovision(ctx, i)
 }
@@ -43,7 +43,7 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 // errLost: without what is lost, something else would be made than was ordered.
 var errLost = refuse("what it was ordered with is lost: the platform is to delete it, and to create it again")
 
-func (c *Console) reprovision(ctx context.Context, i lifecycle.Instance) (Row, error) {
+func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, error) {
 	if i.LostParameters() {
 		return Row{}, errLost
 	}
@@ -51,27 +51,27 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Instance) (Row, e
 	if err != nil {
 		return Row{}, err
 	}
-	i, past, err := i.BeginProvision(c.start(timeout), i.Key, i.Provider, i.Attributes)
+	i, past, err := i.BeginCreate(c.start(timeout), i)
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, i.Course, c.instance(i), ledger.PutInstance(i), ledger.PutPast(past))
+	return c.drive(ctx, i, ledger.PutPast(past))
 }
 
 // rebind binds again, under the condition that its instance still allows it.
 // What the broker has removed has no secret any more to make credentials of.
-func (c *Console) rebind(ctx context.Context, b lifecycle.Binding) (Row, error) {
+func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.State != lifecycle.CreateFailed {
 		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
 	}
 	if b.Secret == nil || b.LostParameters() {
 		return Row{}, errLost
 	}
-	timeout, err := c.timeout(b.ServiceID, b.PlanID)
+	timeout, err := c.timeout(b.Attributes.ServiceID, b.Attributes.PlanID)
 	if err != nil {
 		return Row{}, err
 	}
-	i, err := c.Records.Instance(ctx, b.Key.InstanceKey(), c.Now())
+	i, err := c.Records.Record(ctx, b.Key.InstanceKey(), c.Now())
 	if err != nil {
 		return Row{}, err
 	}
@@ -82,11 +82,11 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Binding) (Row, error) 
 	if i.Incarnation != b.InstanceIncarnation {
 		return Row{}, refuse("its instance is another by now: delete the binding")
 	}
-	b, past, err := b.BeginBind(c.start(timeout), b.Key, b)
+	b, past, err := b.BeginCreate(c.start(timeout), b)
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, b.Course, c.binding(b), ledger.PutBinding(b), ledger.CheckInstance(i), ledger.PutPast(past))
+	return c.drive(ctx, b, ledger.Check(i), ledger.PutPast(past))
 }
 
 // timeout is how long a creation of a plan may take. One that has left the catalog

@@ -33,41 +33,41 @@ func TestFaultsAreNoticed(t *testing.T) {
 		"ChecksLeftOut":           {"a bind that does not look whether its instance is still there", endings, fault{store: unchecking}},
 		"StaleReads":              {"NFR-07: decisions on what was read a moment ago", everything, fault{records: stale}},
 		"CommitsLost":             {"NFR-02: a 202 for an intent that is not durable", everything, fault{records: losing}},
-		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 			if g.verb == provision && i.State == lifecycle.Creating {
 				i.State = lifecycle.Absent
 			}
 		}, nil)}},
 		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == provision && i.State == lifecycle.Ready {
 					i.State = lifecycle.Absent
 				}
 			}, nil)}},
 		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == provision && i.State == lifecycle.CreateFailed {
 					i.State = lifecycle.Absent
 				}
 			}, nil)}},
 		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings,
-			fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Binding) {
+			fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Record) {
 				if g.verb == bind && b.State == lifecycle.Ready {
 					b.State = lifecycle.Absent
 				}
 			})}},
 		"UpdatesNotInTheWay": {"CONC-01: a deletion during an update", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Instance) {
+			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == deprovision && i.State == lifecycle.Updating {
 					i.State = lifecycle.Ready
 				}
 			}, nil)}},
 		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances,
-			fault{records: blind(func(_ tag, i *lifecycle.Instance) {
+			fault{records: blind(func(_ tag, i *lifecycle.Record) {
 				i.DeleteReceived = time.Time{}
 			}, nil)}},
 		"TimesAlone": {"a time decides about an id that was never deleted before", instances,
-			fault{records: blind(func(_ tag, i *lifecycle.Instance) {
+			fault{records: blind(func(_ tag, i *lifecycle.Record) {
 				if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
 					i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
 				}
@@ -141,31 +141,34 @@ func unchecking(s store.Store) store.Store {
 
 // stale answers with what it read up to some milliseconds ago.
 func stale(r broker.Records) broker.Records {
-	return &staleRecords{Records: r, kept: map[lifecycle.Key]keptInstance{}}
+	return &staleRecords{Records: r, kept: map[lifecycle.Key]keptRecord{}}
 }
 
 type staleRecords struct {
 	broker.Records
 	mu   sync.Mutex
-	kept map[lifecycle.Key]keptInstance
+	kept map[lifecycle.Key]keptRecord
 }
 
-type keptInstance struct {
-	lifecycle.Instance
+type keptRecord struct {
+	lifecycle.Record
 	read time.Time
 }
 
-func (s *staleRecords) Instance(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Instance, error) {
+func (s *staleRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
+	if key.IsBinding() {
+		return s.Records.Record(ctx, key, at)
+	}
 	s.mu.Lock()
 	found, ok := s.kept[key]
 	s.mu.Unlock()
 	if ok && time.Since(found.read) < 5*time.Millisecond {
-		return found.Instance, nil
+		return found.Record, nil
 	}
-	i, err := s.Records.Instance(ctx, key, at)
+	i, err := s.Records.Record(ctx, key, at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kept[key] = keptInstance{i, time.Now()}
+	s.kept[key] = keptRecord{i, time.Now()}
 	return i, err
 }
 
@@ -219,28 +222,24 @@ func (t tagged) Bind(ctx context.Context, q broker.BindRequest) (broker.BindResu
 }
 
 // blind are records that look otherwise than they are.
-func blind(instance func(tag, *lifecycle.Instance), binding func(tag, *lifecycle.Binding)) func(broker.Records) broker.Records {
+func blind(instance func(tag, *lifecycle.Record), binding func(tag, *lifecycle.Record)) func(broker.Records) broker.Records {
 	return func(r broker.Records) broker.Records { return blindRecords{r, instance, binding} }
 }
 
 type blindRecords struct {
 	broker.Records
-	instance func(tag, *lifecycle.Instance)
-	binding  func(tag, *lifecycle.Binding)
+	instance func(tag, *lifecycle.Record)
+	binding  func(tag, *lifecycle.Record)
 }
 
-func (b blindRecords) Instance(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Instance, error) {
-	i, err := b.Records.Instance(ctx, key, at)
-	if g, _ := ctx.Value(tagKey{}).(tag); b.instance != nil {
-		b.instance(g, &i)
+func (b blindRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
+	r, err := b.Records.Record(ctx, key, at)
+	change := b.instance
+	if key.IsBinding() {
+		change = b.binding
 	}
-	return i, err
-}
-
-func (b blindRecords) Binding(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Binding, error) {
-	r, err := b.Records.Binding(ctx, key, at)
-	if g, _ := ctx.Value(tagKey{}).(tag); b.binding != nil {
-		b.binding(g, &r)
+	if g, _ := ctx.Value(tagKey{}).(tag); change != nil {
+		change(g, &r)
 	}
 	return r, err
 }

@@ -84,14 +84,14 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 		for i := from; i < from+at; i++ {
 			key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint("ready-", i)}
 			start := lifecycle.Start{ID: fmt.Sprintf("operation-%012d", i), Now: epoch, Received: epoch, Timeout: time.Hour}
-			instance, _, err := lifecycle.Instance{}.BeginProvision(start, key, "demo", lifecycle.Attributes{ServiceID: "s", PlanID: "p"})
+			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
 			if err == nil {
-				instance, err = instance.Succeed(epoch)
+				instance, err = instance.Succeed(epoch, nil)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes = append(changes, ledger.PutInstance(instance))
+			changes = append(changes, ledger.Put(instance))
 		}
 		if err := s.records.Commit(t.Context(), changes...); err != nil {
 			t.Fatal(err)
@@ -154,12 +154,12 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 	var changes []ledger.Change
 	for n := range 30 {
 		key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}
-		tombstone, err := lifecycle.Instance{}.Entomb(key, epoch, epoch)
+		tombstone, err := lifecycle.Record{Key: key}.Entomb(epoch, epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
-		changes = append(changes, ledger.PutInstance(tombstone), ledger.PutPast(&past),
+		changes = append(changes, ledger.Put(tombstone), ledger.PutPast(&past),
 			ledger.PutSighting(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
 	}
 	changes = append(changes, ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch}, "report"))

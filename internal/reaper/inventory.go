@@ -209,16 +209,12 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	}
-	i, b, err := p.recorded(ctx, t.Key, now)
+	c, err := p.Reaper.Records.Record(ctx, t.Key, now)
 	if err != nil {
 		return err
 	}
-	c, incarnation := i.Course, i.Incarnation
-	if t.Key.IsBinding() {
-		c, incarnation = b.Course, b.Incarnation
-	}
 	switch {
-	case c.Owns(incarnation, t.Incarnation):
+	case c.Owns(t.Incarnation):
 		counted.Owned++
 		return nil
 	case c.State == lifecycle.Ready:
@@ -248,7 +244,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case p.state.Adopted >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
 	}
-	return p.adopt(ctx, lifecycle.Stray{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Created: t.Created}, i, b, seen)
+	return p.adopt(ctx, lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Created: t.Created}, c, seen)
 }
 
 // aDay is how many things may be adopted in a day, of so many that exist.
@@ -262,44 +258,23 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// recorded reads the record that a thing should have.
-func (p *part) recorded(ctx context.Context, key lifecycle.Key, now time.Time) (i lifecycle.Instance, b lifecycle.Binding, err error) {
-	if key.IsBinding() {
-		b, err = p.Reaper.Records.Binding(ctx, key, now)
-	} else {
-		i, err = p.Reaper.Records.Instance(ctx, key, now)
-	}
-	return i, b, err
-}
-
 // adopt gives the thing a record whose operation removes it. How many were
 // adopted is in the same commit: no run can adopt more than it may.
-func (p *part) adopt(ctx context.Context, stray lifecycle.Stray, i lifecycle.Instance, b lifecycle.Binding, seen ledger.Sighting) error {
-	var past *lifecycle.PastOperation
-	var record ledger.Change
-	var err error
-	start := p.start(p.Now())
-	c := &i.Course
-	if stray.Key.IsBinding() {
-		b, past, err = b.Adopt(start, stray)
-		record, c = ledger.PutBinding(b), &b.Course
-	} else {
-		i, past, err = i.Adopt(start, stray)
-		record = ledger.PutInstance(i)
-	}
+func (p *part) adopt(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, seen ledger.Sighting) error {
+	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
 	if err != nil {
 		return err
 	}
 	p.state.Adopted++
 	p.state.Pass.Report.Counted.Adopted = some(p.state.Pass.Report.Counted.Adopted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, record, ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.PutInventory(p.state))
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.PutInventory(p.state))
 	if err != nil {
 		return fmt.Errorf("adopting %q: %w", seen.Name, err)
 	}
 	p.state.Version++
 	p.report.Adopted++
-	p.Log.Warn("what no record knew of is being removed", "thing", seen.Name, "provider", stray.Provider)
-	return p.drive(ctx, *c)
+	p.Log.Warn("what no record knew of is being removed", "thing", seen.Name, "provider", orphan.Provider)
+	return p.drive(ctx, c)
 }
 
 // save keeps how far the pass is.

@@ -109,17 +109,17 @@ func thing(id string, created time.Time) reaper.Thing {
 func (s *stock) recorded(id string, deleted bool) reaper.Thing {
 	s.Helper()
 	key := s.overdue(id)
-	i, err := s.records.Instance(s.Context(), key, s.now)
+	i, err := s.records.Record(s.Context(), key, s.now)
 	if err == nil {
-		i, err = i.Succeed(s.now)
+		i, err = i.Succeed(s.now, nil)
 	}
 	if err == nil && deleted {
-		if i, _, err = i.BeginDeprovision(lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: time.Hour}); err == nil {
-			i, err = i.Succeed(s.now)
+		if i, _, err = i.BeginDelete(lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: time.Hour}); err == nil {
+			i, err = i.Succeed(s.now, nil)
 		}
 	}
 	if err == nil {
-		err = s.records.Commit(s.Context(), ledger.PutInstance(i))
+		err = s.records.Commit(s.Context(), ledger.Put(i))
 	}
 	if err != nil {
 		s.Fatal(err)
@@ -127,21 +127,21 @@ func (s *stock) recorded(id string, deleted bool) reaper.Thing {
 	return reaper.Thing{Name: "thing-" + id, Key: key, Incarnation: i.Incarnation, Created: s.now}
 }
 
-func (s *stock) state(id string) lifecycle.Course {
+func (s *stock) state(id string) lifecycle.Record {
 	s.Helper()
 	key := thing(id, s.now).Key
 	if key.IsBinding() {
-		b, err := s.records.Binding(s.Context(), key, s.now)
+		b, err := s.records.Record(s.Context(), key, s.now)
 		if err != nil {
 			s.Fatal(err)
 		}
-		return b.Course
+		return b
 	}
-	i, err := s.records.Instance(s.Context(), key, s.now)
+	i, err := s.records.Record(s.Context(), key, s.now)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return i.Course
+	return i
 }
 
 // known is a stock whose table says whose it is.
@@ -186,12 +186,12 @@ func TestAStrayWithATombstoneIsAdopted(t *testing.T) {
 	if c := s.pass(); c.Owned != 1 {
 		t.Errorf("a late look will deal with it: %+v", c)
 	}
-	i, err := s.records.Instance(t.Context(), s.things[0].Key, s.now)
+	i, err := s.records.Record(t.Context(), s.things[0].Key, s.now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.Course = i.LookedLate(s.now, true)
-	if err := s.records.Commit(t.Context(), ledger.PutInstance(i)); err != nil {
+	i = i.LookedLate(s.now, true)
+	if err := s.records.Commit(t.Context(), ledger.Put(i)); err != nil {
 		t.Fatal(err)
 	}
 	s.pass()

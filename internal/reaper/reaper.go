@@ -23,8 +23,7 @@ import (
 
 // Records is what the reaper needs of the ledger, which documents it.
 type Records interface {
-	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
-	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
@@ -72,7 +71,7 @@ type Report struct {
 
 // redriven is where an operation that is driven again is counted. One that is past
 // its deadline fails only when a look has seen then that it is unfinished.
-func (r *Report) redriven(c lifecycle.Course, now time.Time) *int {
+func (r *Report) redriven(c lifecycle.Record, now time.Time) *int {
 	if c.Operation.Overdue(now) {
 		return &r.Overdue
 	}
@@ -174,7 +173,7 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var errs []error
 	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		if c := course(d); err == nil && c != nil && c.InProgress() {
+		if c := d.Record; err == nil && c != nil && c.InProgress() {
 			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
 		}
 	}
@@ -188,38 +187,20 @@ func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due
 	})
 }
 
-func course(d ledger.Due) *lifecycle.Course {
-	switch {
-	case d.Instance != nil:
-		return &d.Instance.Course
-	case d.Binding != nil:
-		return &d.Binding.Course
-	default:
-		return nil
-	}
-}
-
 func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	now := r.Now()
-	if c := course(d); c == nil || c.Forgotten(now) {
+	if c := d.Record; c == nil || c.Forgotten(now) {
 		if d.Expires.IsZero() || now.Before(d.Expires) {
 			return nil
 		}
 		return r.commit(ctx, &report.Dropped, d.Drop())
 	}
 	// The index may lag: what counts is the record.
-	if d.Instance != nil {
-		i, err := r.Records.Instance(ctx, d.Instance.Key, now)
-		if err != nil {
-			return err
-		}
-		return r.instance(ctx, i, now, report)
-	}
-	b, err := r.Records.Binding(ctx, d.Binding.Key, now)
+	c, err := r.Records.Record(ctx, d.Record.Key, now)
 	if err != nil {
 		return err
 	}
-	return r.binding(ctx, b, now, report)
+	return r.record(ctx, c, now, report)
 }
 
 // commit writes, and counts what was written.
@@ -231,67 +212,40 @@ func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Chang
 	return err
 }
 
-func isDue(c lifecycle.Course, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
+func isDue(c lifecycle.Record, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
 
 func (r *Reaper) start(now time.Time) lifecycle.Start {
 	return lifecycle.Start{ID: r.NewID(), Now: now, Timeout: r.OperationTimeout, Own: true}
 }
 
-func (r *Reaper) instance(ctx context.Context, i lifecycle.Instance, now time.Time, report *Report) error {
+func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, report *Report) error {
 	var past *lifecycle.PastOperation
 	var err error
 	var count *int
 	switch {
-	case !isDue(i.Course, now):
+	case !isDue(c, now):
 		return nil
-	case i.InProgress():
-		count = report.redriven(i.Course, now)
-		i.Course = i.Redriven(now)
-	case i.LateLookDue(now):
-		i.Course = i.LateLookBegun(now)
+	case c.InProgress():
+		count = report.redriven(c, now)
+		c = c.Redriven(now)
+	case c.LateLookDue(now):
+		c = c.LateLookBegun(now)
 		count = &report.Looks
-	case i.State == lifecycle.CreateFailed, i.State == lifecycle.DeleteFailed:
-		if i, past, err = i.BeginDeprovision(r.start(now)); err != nil {
+	case c.State == lifecycle.CreateFailed, c.State == lifecycle.DeleteFailed:
+		if c, past, err = c.BeginDelete(r.start(now)); err != nil {
 			return err
 		}
 		count = &report.Reclaimed
 	default:
 		return nil
 	}
-	if err := r.commit(ctx, count, ledger.PutInstance(i), ledger.PutPast(past)); err != nil {
+	if err := r.commit(ctx, count, ledger.Put(c), ledger.PutPast(past)); err != nil {
 		return err
 	}
-	return r.drive(ctx, i.Course)
+	return r.drive(ctx, c)
 }
 
-func (r *Reaper) binding(ctx context.Context, b lifecycle.Binding, now time.Time, report *Report) error {
-	var past *lifecycle.PastOperation
-	var err error
-	var count *int
-	switch {
-	case !isDue(b.Course, now):
-		return nil
-	case b.InProgress():
-		count = report.redriven(b.Course, now)
-		b.Course = b.Redriven(now)
-	case b.LateLookDue(now):
-		b.Course = b.LateLookBegun(now)
-		count = &report.Looks
-	case b.State == lifecycle.CreateFailed, b.State == lifecycle.DeleteFailed:
-		if b, past, err = b.BeginUnbind(r.start(now)); err != nil {
-			return err
-		}
-		count = &report.Reclaimed
-	default:
-		return nil
-	}
-	if err := r.commit(ctx, count, ledger.PutBinding(b), ledger.PutPast(past)); err != nil {
-		return err
-	}
-	return r.drive(ctx, b.Course)
-}
-
-func (r *Reaper) drive(ctx context.Context, c lifecycle.Course) error {
+func (r *Reaper) drive(ctx context.Context, c lifecycle.Record) error {
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	if !c.InProgress() {
 		ref.Attempt = c.LateAttempt

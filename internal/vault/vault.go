@@ -81,22 +81,12 @@ type Value struct {
 	Sealed lifecycle.Sealed
 }
 
-// OfInstance gives all that the record of an instance holds sealed, also of an
-// update that runs.
-func OfInstance(i lifecycle.Instance) []Value {
-	values := []Value{{Label{i.Key, Parameters}, i.Attributes.Parameters}}
-	if op := i.Operation; op != nil && op.Target != nil {
-		values = append(values, Value{Label{i.Key, Parameters}, op.Target.Parameters})
+// Of gives all that a record holds sealed, also of an update that runs.
+func Of(r lifecycle.Record) []Value {
+	values := []Value{{Label{r.Key, Parameters}, r.Attributes.Parameters}, {Label{r.Key, Secret}, r.Secret}, {Label{r.Key, Grant}, r.Grant}}
+	if op := r.Operation; op != nil && op.Target != nil {
+		values = append(values, Value{Label{r.Key, Parameters}, op.Target.Parameters})
 	}
-	return present(values)
-}
-
-// OfBinding gives all that the record of a binding holds sealed.
-func OfBinding(b lifecycle.Binding) []Value {
-	return present([]Value{{Label{b.Key, Parameters}, b.Parameters}, {Label{b.Key, Secret}, b.Secret}, {Label{b.Key, Grant}, b.Grant}})
-}
-
-func present(values []Value) []Value {
 	return slices.DeleteFunc(values, func(v Value) bool { return v.Sealed == nil })
 }
 

@@ -146,14 +146,14 @@ func (unreachable) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 // Whatever a record holds sealed is named: a key is not proved, nor given up,
 // without it.
 func TestSealedMembersAreNamed(t *testing.T) {
-	i := lifecycle.Instance{Course: lifecycle.Course{Operation: &lifecycle.Operation{Target: &lifecycle.Attributes{}}}}
-	var b lifecycle.Binding
+	i := lifecycle.Record{Operation: &lifecycle.Operation{Target: &lifecycle.Attributes{}}}
+	var b lifecycle.Record
 	for name, c := range map[string]struct {
 		record any
 		named  func() []vault.Value
 	}{
-		"Instance": {&i, func() []vault.Value { return vault.OfInstance(i) }},
-		"Binding":  {&b, func() []vault.Value { return vault.OfBinding(b) }},
+		"Instance": {&i, func() []vault.Value { return vault.Of(i) }},
+		"Binding":  {&b, func() []vault.Value { return vault.Of(b) }},
 	} {
 		if n := len(c.named()); n != 0 {
 			t.Errorf("%s: %d values of one that holds nothing", name, n)

@@ -23,9 +23,9 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-func (w *world) instance() lifecycle.Instance {
+func (w *world) instance() lifecycle.Record {
 	w.Helper()
-	i, err := w.ledger().Instance(context.Background(), instanceKey, w.clock)
+	i, err := w.ledger().Record(context.Background(), instanceKey, w.clock)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -246,12 +246,12 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	if err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)
 	}
-	b, err := w.ledger().Binding(context.Background(), bindingKey, w.clock)
+	b, err := w.ledger().Record(context.Background(), bindingKey, w.clock)
 	if err != nil || b.State != lifecycle.Creating || b.Grant != nil || len(b.Leases) != 0 {
 		t.Errorf("the late bind left %q, a grant: %v, leases %v: %v", b.State, b.Grant != nil, b.Leases, err)
 	}
 	w.rest()
-	if b, err = w.ledger().Binding(context.Background(), bindingKey, w.clock); err != nil || b.State != lifecycle.Deleted {
+	if b, err = w.ledger().Record(context.Background(), bindingKey, w.clock); err != nil || b.State != lifecycle.Deleted {
 		t.Errorf("the deletion left the binding %q: %v", b.State, err)
 	}
 	if n := w.held(); n != 0 {

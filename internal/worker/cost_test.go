@@ -59,7 +59,10 @@ func deletedWith(t *testing.T, live, dead int) listed {
 	for n := range live + dead {
 		// The dead are before, between and behind the live.
 		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))), lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
-		b, _, err := lifecycle.Binding{}.BeginBind(start, key, lifecycle.Binding{Provider: "demo", ServiceID: service(), PlanID: planAsyncBind(), InstanceIncarnation: w.instance().Incarnation})
+		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{
+			Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
+			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: w.instance().Incarnation},
+		})
 		if err == nil {
 			b, err = b.Succeed(w.clock, make(lifecycle.Sealed, 48_000)) // 64 KB in JSON
 		}
@@ -69,7 +72,7 @@ func deletedWith(t *testing.T, live, dead int) listed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		commit(ledger.PutBinding(b))
+		commit(ledger.Put(b))
 	}
 	commit()
 

@@ -371,19 +371,9 @@ func TestDyingAtEveryEffect(t *testing.T) {
 // ended requires the state in the end, and that no lease is left.
 func (w *world) ended(d deed, when string) {
 	w.Helper()
-	var c lifecycle.Course
-	if d.key.IsBinding() {
-		b, err := w.ledger().Binding(context.Background(), d.key, w.clock)
-		if err != nil {
-			w.Fatal(err)
-		}
-		c = b.Course
-	} else {
-		i, err := w.ledger().Instance(context.Background(), d.key, w.clock)
-		if err != nil {
-			w.Fatal(err)
-		}
-		c = i.Course
+	c, err := w.ledger().Record(context.Background(), d.key, w.clock)
+	if err != nil {
+		w.Fatal(err)
 	}
 	if c.State != d.state || c.InProgress() || len(c.Leases) != 0 {
 		w.Errorf("%s: state %q, operation %+v, leases %v; want %q at rest", when, c.State, c.Operation, c.Leases, d.state)

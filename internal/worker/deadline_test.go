@@ -153,7 +153,7 @@ type damaged struct {
 	pointer bool // the binding's pointer, and not the binding
 }
 
-func (d damaged) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (*lifecycle.Binding, string, error) {
+func (d damaged) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (*lifecycle.Record, string, error) {
 	if d.pointer {
 		return d.Records.NextBinding(ctx, instance, after)
 	}

@@ -53,7 +53,7 @@ func TestGrantsThatCannotBeEncoded(t *testing.T) {
 			if err != nil || strings.Contains(log.String(), canary) {
 				t.Errorf("the step's error is %v, its log\n%s", err, log.String())
 			}
-			b, err := w.ledger().Binding(context.Background(), bindingKey, w.clock)
+			b, err := w.ledger().Record(context.Background(), bindingKey, w.clock)
 			if err != nil || b.State != lifecycle.CreateFailed || b.Grant != nil {
 				t.Errorf("the binding is %q with a grant: %v: %v", b.State, b.Grant != nil, err)
 			}
@@ -61,7 +61,7 @@ func TestGrantsThatCannotBeEncoded(t *testing.T) {
 				t.Fatalf("%d things exist, want the instance's and the binding's: the test proves nothing", n)
 			}
 			done(unbind)(w)
-			if b, err = w.ledger().Binding(context.Background(), bindingKey, w.clock); err != nil || b.State != lifecycle.Deleted || w.held() != 1 {
+			if b, err = w.ledger().Record(context.Background(), bindingKey, w.clock); err != nil || b.State != lifecycle.Deleted || w.held() != 1 {
 				t.Errorf("after the unbind the binding is %q, and %d things are left: %v", b.State, w.held(), err)
 			}
 		})

@@ -38,7 +38,7 @@ func (w *world) restForLong() {
 	w.rest()
 }
 
-func (w *world) lateInstance(i lifecycle.Instance) func(p *demo.Provider) (provider.Status, error) {
+func (w *world) lateInstance(i lifecycle.Record) func(p *demo.Provider) (provider.Status, error) {
 	return func(p *demo.Provider) (provider.Status, error) {
 		return p.Provision(context.Background(), provider.Instance{
 			Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
@@ -92,16 +92,16 @@ func lateBinding(w *world) func(p *demo.Provider) (provider.Status, error) {
 }
 
 // course is the record of an instance or a binding.
-func (w *world) course(key lifecycle.Key) lifecycle.Course {
+func (w *world) course(key lifecycle.Key) lifecycle.Record {
 	w.Helper()
 	if !key.IsBinding() {
-		return w.instance().Course
+		return w.instance()
 	}
-	b, err := w.ledger().Binding(context.Background(), key, w.clock)
+	b, err := w.ledger().Record(context.Background(), key, w.clock)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return b.Course
+	return b
 }
 
 // begunLook is a tombstone that an execution is about to look at.
@@ -165,7 +165,7 @@ func TestALateLookIsRepeated(t *testing.T) {
 			if err != nil || !outcome.Settled {
 				t.Fatalf("%+v %v", outcome, err)
 			}
-			if c := w.instance().Course; c.LateLook.IsZero() || !c.Due.Equal(w.clock.Add(lifecycle.LateLookAgain)) || len(c.Leases) != 0 {
+			if c := w.instance(); c.LateLook.IsZero() || !c.Due.Equal(w.clock.Add(lifecycle.LateLookAgain)) || len(c.Leases) != 0 {
 				t.Errorf("the tombstone is %+v", c)
 			}
 			w.restForLong()
@@ -242,7 +242,7 @@ func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
 	slow := w.with(func(context.Context) (provider.Status, error) {
 		// In the middle of its call, the same step is done by another.
 		w.drive(context.Background(), deletion)
-		if c := w.instance().Course; c.State != lifecycle.Deleted || len(c.Leases) != 1 {
+		if c := w.instance(); c.State != lifecycle.Deleted || len(c.Leases) != 1 {
 			t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
 		}
 		created := refOf(w.must(provision), 1)

@@ -75,7 +75,7 @@ func TestAGrantThatIsTooLargeFailsTheBind(t *testing.T) {
 			if outcome, err := worker.New(o).Step(context.Background(), ref); err != nil || !outcome.Settled {
 				t.Fatalf("outcome %+v, error %v", outcome, err)
 			}
-			b, err := w.ledger().Binding(context.Background(), bindingKey, w.clock)
+			b, err := w.ledger().Record(context.Background(), bindingKey, w.clock)
 			if err != nil || b.State != lifecycle.CreateFailed || b.Grant != nil || len(b.Leases) != 0 {
 				t.Errorf("the binding is %q, with a grant: %v, leases: %v: %v", b.State, b.Grant != nil, b.Leases, err)
 			}
@@ -117,7 +117,7 @@ func (w *world) age(bytes int) {
 		target.Context = i.Attributes.Context
 		i.Operation.Target = &target
 	}
-	if err := w.ledger().Commit(context.Background(), ledger.PutInstance(i)); err != nil {
+	if err := w.ledger().Commit(context.Background(), ledger.Put(i)); err != nil {
 		w.Fatal(err)
 	}
 }

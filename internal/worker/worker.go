@@ -24,9 +24,8 @@ import (
 
 // Records is what the worker needs of the ledger, which documents it.
 type Records interface {
-	Instance(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Instance, error)
-	Binding(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Binding, error)
-	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Binding, passed string, err error)
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
@@ -89,15 +88,12 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	ctx = logs.Begin(ctx)
 	logs.AddSubject(ctx, ref.Token.Key.Platform, ref.Token.Key.Instance, ref.Token.Key.Binding)
 	logs.AddOperation(ctx, ref.Token)
-	if ref.Token.Key.IsBinding() {
-		return w.stepBinding(ctx, ref)
-	}
-	return w.stepInstance(ctx, ref)
+	return w.step(ctx, ref)
 }
 
 // call asks the provider, with a deadline of its own that ends before the
 // step's: there is always time left to record the result.
-func (w *Worker) call(ctx context.Context, name string, ask func(context.Context, provider.Provider) (provider.Status, error)) (provider.Status, error) {
+func (w *Worker) call(ctx context.Context, name string, ask question) (provider.Status, error) {
 	p, ok := w.Providers[name]
 	if !ok {
 		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
@@ -250,7 +246,7 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 // instanceFor is what the provider is told of an instance: for an update, what
 // it is to become. For a deletion nothing sealed is opened, here and below: it
 // must work when the key is lost, or the record damaged.
-func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Instance, op *lifecycle.Operation) (provider.Instance, error) {
+func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a := i.Attributes
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a = *op.Target
@@ -268,15 +264,15 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Instance, op *life
 }
 
 // bindingFor is what the provider is told of a binding.
-func (w *Worker) bindingFor(ctx context.Context, i lifecycle.Instance, b lifecycle.Binding, op *lifecycle.Operation) (provider.Binding, error) {
+func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
 	in, err := w.instanceFor(ctx, i, op)
 	if err != nil {
 		return provider.Binding{}, err
 	}
 	// The binding's own plan is the one it was made with: it may differ from
 	// the instance's since an update.
-	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.ServiceID, b.PlanID
-	in.Settings = w.settings(b.ServiceID, b.PlanID)
+	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
+	in.Settings = w.settings(in.ServiceID, in.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
 	out := provider.Binding{
 		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
@@ -284,7 +280,7 @@ func (w *Worker) bindingFor(ctx context.Context, i lifecycle.Instance, b lifecyc
 	if op.Kind.Deletes() {
 		return out, nil
 	}
-	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Parameters); err != nil {
+	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
 		return provider.Binding{}, err
 	}
 	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)

@@ -15,16 +15,10 @@ func forgetful(r broker.Records) broker.Records { return forgetfulRecords{r} }
 
 type forgetfulRecords struct{ broker.Records }
 
-func (f forgetfulRecords) Instance(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Instance, error) {
-	i, err := f.Records.Instance(ctx, key, at)
-	i.DeleteReceived = time.Time{}
-	return i, err
-}
-
-func (f forgetfulRecords) Binding(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Binding, error) {
-	b, err := f.Records.Binding(ctx, key, at)
-	b.DeleteReceived = time.Time{}
-	return b, err
+func (f forgetfulRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
+	r, err := f.Records.Record(ctx, key, at)
+	r.DeleteReceived = time.Time{}
+	return r, err
 }
 
 // overwriting takes the version that it meets for the one that it was told.

@@ -40,15 +40,15 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	l := over(s)
 	ctx := context.Background()
 	start := lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}
-	i, _, err := lifecycle.Instance{}.BeginProvision(start, instance, "demo", lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)})
+	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := lifecycle.Binding{}.BeginBind(start, binding, lifecycle.Binding{Provider: "demo"})
+	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutBinding(b)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
 		t.Fatal(err)
 	}
 	keys := map[string]store.Key{"Instance": {Partition: "I#p#i", Sort: "INSTANCE"}, "Binding": {Partition: "I#p#i", Sort: "BINDING#b"}}
@@ -59,16 +59,16 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	for _, key := range keys {
 		raw(t, s, key, newer)
 	}
-	if i, err = l.Instance(ctx, instance, epoch); err != nil {
+	if i, err = l.Record(ctx, instance, epoch); err != nil {
 		t.Fatal(err)
 	}
-	if b, err = l.Binding(ctx, binding, epoch); err != nil {
+	if b, err = l.Record(ctx, binding, epoch); err != nil {
 		t.Fatal(err)
 	}
 	// Through changes of its own, and through what it remembers of it.
 	for n := range 3 {
-		i.Course, b.Course = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
-		if err := l.Commit(ctx, ledger.PutInstance(i), ledger.PutBinding(b)); err != nil {
+		i, b = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
+		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
 			t.Fatal(err)
 		}
 		for name, key := range keys {
@@ -77,10 +77,10 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 				t.Errorf("%s, change %d: something was lost or changed: %s", name, n, body)
 			}
 		}
-		if i, err = l.Instance(ctx, instance, epoch); err != nil || i.Operation.Attempt != n+2 {
+		if i, err = l.Record(ctx, instance, epoch); err != nil || i.Operation.Attempt != n+2 {
 			t.Fatalf("%+v %v", i.Operation, err)
 		}
-		if b, err = l.Binding(ctx, binding, epoch); err != nil {
+		if b, err = l.Record(ctx, binding, epoch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,11 +88,11 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 		t.Errorf("a platform's object was changed: %s", i.Attributes.Context)
 	}
 	// What another operation replaces takes its own unknowns along.
-	next, _, err := i.BeginDeprovision(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
+	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Commit(ctx, ledger.PutInstance(next)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(next)); err != nil {
 		t.Fatal(err)
 	}
 	if body := string(raw(t, s, keys["Instance"], nil)); strings.Contains(body, "colour") || !strings.Contains(body, "shape") {
@@ -121,7 +121,7 @@ func TestDueOfAnUnknownKind(t *testing.T) {
 		t.Fatalf("%d found, %v", len(found), err)
 	}
 	for _, d := range found {
-		if d.Instance != nil || d.Binding != nil || d.Inventory != nil || !d.Expires.IsZero() && !d.Expires.Equal(expires) {
+		if d.Record != nil || d.Inventory != nil || !d.Expires.IsZero() && !d.Expires.Equal(expires) {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -150,25 +150,19 @@ func TestOldRecordsAreRead(t *testing.T) {
 			if err := s.Commit(ctx, store.Put(store.Record{Key: key, Schema: 1, Body: body})); err != nil {
 				t.Fatal(err)
 			}
+			of := instance
 			if strings.Contains(name, "binding") {
-				var b lifecycle.Binding
-				if b, err = l.Binding(ctx, binding, epoch); err == nil {
-					err = l.Commit(ctx, ledger.PutBinding(b))
-				}
-				if b.Unknown != nil || b.Operation.Unknown != nil {
-					t.Errorf("members that this program does not know any more: %v %v", b.Unknown, b.Operation.Unknown)
-				}
-			} else {
-				var i lifecycle.Instance
-				if i, err = l.Instance(ctx, instance, epoch); err == nil {
-					err = l.Commit(ctx, ledger.PutInstance(i))
-				}
-				if i.Unknown != nil || i.Operation.Unknown != nil {
-					t.Errorf("members that this program does not know any more: %v %v", i.Unknown, i.Operation.Unknown)
-				}
+				of = binding
+			}
+			r, err := l.Record(ctx, of, epoch)
+			if err == nil {
+				err = l.Commit(ctx, ledger.Put(r))
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if r.Unknown != nil || r.Operation.Unknown != nil {
+				t.Errorf("members that this program does not know any more: %v %v", r.Unknown, r.Operation.Unknown)
 			}
 			var want, got any
 			if err := json.Unmarshal(body, &want); err != nil {

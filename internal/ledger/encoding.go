@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/store"
+)
+
+// A bindingForm is how the record of a binding is stored: what was ordered stands
+// beside the other members, where that of an instance is a member of its own.
+type bindingForm struct {
+	lifecycle.Record
+	lifecycle.Attributes
+}
+
+// memberOperation is the member of a record that is an operation.
+const memberOperation = "operation"
+
+// decodeRecord reads the record of an instance or a binding.
+func decodeRecord(r store.Record) (lifecycle.Record, error) {
+	var out lifecycle.Record
+	var err error
+	if r.Sort == sortInstance {
+		err = decode(r, &out)
+	} else {
+		var form bindingForm
+		err = decode(r, &form)
+		out = form.Record
+		out.Attributes = form.Attributes
+	}
+	out.Version = r.Version
+	return out, err
+}
+
+func decode(r store.Record, into any) error {
+	if r.Schema > Schema {
+		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one", r.Partition, r.Sort, r.Schema, Schema)
+	}
+	if err := unmarshal(r.Body, into); err != nil {
+		return fmt.Errorf("decoding record %q %q: %w", r.Partition, r.Sort, err)
+	}
+	return nil
+}
+
+// encode gives what decode reads. Platforms' own objects stay as long as they
+// came, and one whose nesting only the whole record exceeds is refused: once
+// written, it could neither be read nor deleted.
+func encode(body any) ([]byte, error) {
+	record, isRecord := body.(lifecycle.Record)
+	if isRecord && record.IsBinding() {
+		form := bindingForm{Record: record, Attributes: record.Attributes}
+		form.Record.Attributes = lifecycle.Attributes{}
+		body = form
+	}
+	out, err := marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(out) {
+		return nil, errors.New("it is nested too deeply to be read again")
+	}
+	if !isRecord {
+		return out, nil
+	}
+	return withUnknown(out, record)
+}
+
+// recordIn is the record that is read into; nil for what is never changed, or can
+// be lost, and so keeps no members of a newer program.
+func recordIn(into any) *lifecycle.Record {
+	switch r := into.(type) {
+	case *lifecycle.Record:
+		return r
+	case *bindingForm:
+		return &r.Record
+	default:
+		return nil
+	}
+}
+
+// unmarshal reads a record, and keeps what it does not know.
+func unmarshal(body []byte, into any) error {
+	record := recordIn(into)
+	if record == nil {
+		return json.Unmarshal(body, into)
+	}
+	// Almost always there is nothing that it does not know.
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	if strict.Decode(into) == nil && len(bytes.TrimSpace(body[strict.InputOffset():])) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return err
+	}
+	if op := record.Operation; op != nil {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(members[memberOperation], &inner); err != nil {
+			return err
+		}
+		op.Unknown = unknown(inner, reflect.TypeOf(*op))
+	}
+	record.Unknown = unknown(members, reflect.TypeOf(into).Elem())
+	return nil
+}
+
+// unknown is what is left of the members without those that a type has.
+func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unknown {
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		delete(members, name)
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return members
+}
+
+// withUnknown puts what was not known back into an encoded record.
+func withUnknown(body []byte, record lifecycle.Record) ([]byte, error) {
+	op := record.Operation
+	if record.Unknown == nil && (op == nil || op.Unknown == nil) {
+		return body, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	maps.Copy(members, record.Unknown)
+	if op != nil && op.Unknown != nil {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(members[memberOperation], &inner); err != nil {
+			return nil, err
+		}
+		maps.Copy(inner, op.Unknown)
+		var err error
+		if members[memberOperation], err = marshal(inner); err != nil {
+			return nil, err
+		}
+	}
+	return marshal(members)
+}
+
+// marshal leaves platforms' own objects as they came.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}

@@ -1,0 +1,214 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/longshore/longshore/internal/limits"
+)
+
+// kept is a platform's context as a record holds it beside a new operation. One
+// that an earlier program let in although it is too large would leave no room for
+// that: it is dropped, since nothing but the comparison of requests reads it.
+func kept(context json.RawMessage) json.RawMessage {
+	if len(context) > limits.Context {
+		return nil
+	}
+	return context
+}
+
+// BeginCreate starts the creation of what fresh describes: its provider, its
+// attributes and what only a binding has; nothing else is taken of it. It also
+// gives the operation that the new one replaces in the record, to be remembered.
+func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
+	state, err := r.next(BeginCreate)
+	if err != nil {
+		return r, nil, err
+	}
+	r = r.clone()
+	r.State = state
+	past := r.begin(s, r.either(Provision, Bind))
+	r.Incarnation, r.Created = s.ID, r.Operation.Started
+	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
+	r.Grant = nil
+	return r, past, nil
+}
+
+// BeginUpdate starts a change towards the target.
+func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation, error) {
+	state, err := r.next(BeginUpdate)
+	if err != nil {
+		return r, nil, err
+	}
+	r = r.clone()
+	r.State = state
+	past := r.begin(s, Update)
+	r.Attributes.Context, target.Context = kept(r.Attributes.Context), kept(target.Context)
+	r.Operation.Target = &target
+	return r, past, nil
+}
+
+// BeginDelete starts the deletion, also of what is half made: it overtakes a
+// creation that is still running.
+func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
+	state, err := r.next(BeginDelete)
+	if err != nil {
+		return r, nil, err
+	}
+	r = r.clone()
+	r.State = state
+	r.Attributes.Context = kept(r.Attributes.Context)
+	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
+}
+
+// An Orphan is a thing that exists although no record knows of it.
+type Orphan struct {
+	Key         Key
+	Incarnation string
+	Provider    string // what made it
+	Created     time.Time
+}
+
+// BeginOrphanDeletion gives an orphan a record whose operation removes it.
+func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperation, error) {
+	state, err := r.next(BeginOrphanDeletion)
+	if err != nil {
+		return r, nil, err
+	}
+	r = r.clone()
+	r.State = state
+	r.Incarnation, r.Provider, r.Created = orphan.Incarnation, orphan.Provider, orphan.Created
+	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
+}
+
+// Unbound records that its deprovision has found no binding left up to this id.
+// None can begin there meanwhile, since the instance is not ready.
+func (r Record) Unbound(last string) Record {
+	r = r.clone()
+	r.Operation.Unbound = last
+	return r
+}
+
+// Entomb records that the deletion of what does not exist was asked for.
+func (r Record) Entomb(now, received time.Time) (Record, error) {
+	if _, err := r.next(Entomb); err != nil {
+		return r, err
+	}
+	r = r.clone()
+	r.Failed = nil
+	r.deleteReceived(received, now)
+	r.entomb(now)
+	return r.stripped(), nil
+}
+
+// stripped is a tombstone that keeps no secret and no user's data, but what it
+// takes to look again, and to recognise the request that failed.
+func (r Record) stripped() Record {
+	a, b := r.Attributes, r.BindingOnly
+	r.Unusable, r.Secret, r.Grant = false, nil, nil
+	if r.IsBinding() {
+		r.Attributes.Context = nil // takes no part in the comparison
+	}
+	if r.Failed == nil {
+		r.Attributes, r.BindingOnly = Attributes{ServiceID: a.ServiceID, PlanID: a.PlanID}, BindingOnly{InstanceIncarnation: b.InstanceIncarnation}
+	}
+	return r
+}
+
+// SetContext replaces the platform's context: no work, no operation (UPD-15).
+func (r Record) SetContext(context json.RawMessage, now time.Time) Record {
+	r.Attributes.Context, r.Updated = context, after(now, later(r.Updated, r.Created))
+	return r
+}
+
+// Succeed settles the current operation well; grant is what a bind gave.
+func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
+	state, err := r.settling(Succeed)
+	if err != nil {
+		return r, err
+	}
+	r = r.clone()
+	r.State = state
+	r.settle(now, Succeeded, "")
+	switch r.Operation.Kind {
+	case Update:
+		r.Attributes, r.Operation.Target = *r.Operation.Target, nil
+		r.Unusable, r.Updated = false, r.Operation.Settled
+	case Bind:
+		r.Grant = grant
+	case Deprovision, Unbind:
+		r = r.stripped()
+	}
+	return r, nil
+}
+
+// Fail settles the current operation badly. A failed update leaves the
+// attributes as they were (UPD-23).
+func (r Record) Fail(now time.Time, f Failure) (Record, error) {
+	state, err := r.settling(Fail)
+	if err != nil {
+		return r, err
+	}
+	r = r.clone()
+	r.State = state
+	r.settle(now, Failed, f.Message)
+	unusable := false
+	switch op := r.Operation; op.Kind {
+	case Provision, Bind:
+		if f.Reclaim {
+			r.Due = now
+		}
+	case Update:
+		op.Target = nil
+		op.InstanceUsable, op.UpdateRepeatable = f.InstanceUsable, f.UpdateRepeatable
+		switch {
+		case f.InstanceUsable != nil:
+			r.Unusable = !*f.InstanceUsable
+		case r.Unusable:
+			// A repair that failed without a word repaired nothing, and
+			// platforms take silence for usable (ERR-10).
+			op.InstanceUsable = &unusable
+		}
+	case Deprovision:
+		op.InstanceUsable = &unusable // part of it may be gone
+	}
+	return r, nil
+}
+
+// Remove ends a binding with its instance, whose deletion was asked for then:
+// what was made for it is gone. An operation that still ran ends with it, an
+// unbind well and a bind badly.
+func (r Record) Remove(now, asked time.Time) (Record, error) {
+	state, err := r.next(Remove)
+	if err != nil {
+		return r, err
+	}
+	r = r.clone()
+	r.State, r.Failed = state, nil
+	r.deleteReceived(asked, now)
+	if r.InProgress() {
+		phase, description := Succeeded, ""
+		if r.Operation.Kind == Bind {
+			phase, description = Failed, "The service instance was deleted."
+			r.Operation.Cancelled = true
+		}
+		r.settle(now, phase, description)
+	} else {
+		r.bury(now)
+	}
+	return r.stripped(), nil
+}
+
+func (r Record) settling(e Event) (State, error) {
+	if !r.InProgress() {
+		return r.State, &IllegalTransition{State: r.State, Event: e}
+	}
+	return r.next(e)
+}
+
+// A Pointer says which instance a binding id belongs to: binding ids are
+// unique on a platform (BIND-19).
+type Pointer struct {
+	Version int64 `json:"-"`
+	Key     Key   `json:"key"`
+}

@@ -1,0 +1,133 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/limits"
+)
+
+// A Life is what is known of the step that took a lease.
+type Life int
+
+// The lives.
+const (
+	MayLive Life = iota // until its lease runs out
+	Alive               // its lease counts, whatever the time
+	Dead                // its lease means nothing, whatever the time
+)
+
+// A Witness tells of a lease's holder whether it lives. A process that has its
+// records for itself knows that of its own steps, and that all others are dead;
+// nil is one that does not.
+type Witness func(holder string) Life
+
+func (w Witness) of(l Lease) Life {
+	if w == nil || l.Holder == nobody {
+		return MayLive
+	}
+	return w(l.Holder)
+}
+
+// runs reports whether the step may be calling the cloud.
+func (l Lease) runs(now time.Time, w Witness) bool {
+	life := w.of(l)
+	return life == Alive || life == MayLive && l.Until.After(now)
+}
+
+// lost reports whether the step has ended without giving its lease up.
+func (l Lease) lost(now time.Time, w Witness) bool {
+	return w.of(l) == MayLive && !l.Until.After(now)
+}
+
+// Busy gives the time until which a step of another operation than this one
+// may be calling the cloud, or zero. How long one goes on that lives although its
+// lease has run out, because the machine slept, is not known: look again soon.
+func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
+	var until time.Time
+	for _, l := range r.Leases {
+		switch {
+		case l.Operation == operation || !l.runs(now, w):
+		case l.Until.After(now):
+			until = later(until, l.Until)
+		default:
+			until = later(until, now.Add(time.Second))
+		}
+	}
+	return until
+}
+
+// Unsure reports whether a call of another operation than this one may have
+// been lost on its way: its lease ran out without being given up.
+func (r Record) Unsure(operation string, now time.Time, w Witness) bool {
+	return r.Wary || slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Operation != operation && l.lost(now, w) })
+}
+
+// Leased lets a step of the current operation call the cloud until the time.
+// Leases that no longer count are dropped, and what they leave unsure is kept:
+// a lost call of the operation itself, too, unless it deletes. Its own later
+// steps need not know, but a deletion that overtakes them must.
+func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
+	r = r.clone()
+	r.Wary = r.Unsure(r.Operation.ID, now, w) || !r.Operation.Kind.Deletes() && r.Unsure("", now, w)
+	r.Leases = slices.DeleteFunc(r.Leases, func(l Lease) bool { return !l.runs(now, w) })
+	r.Leases = merged(append(r.Leases, Lease{Holder: holder, Operation: r.Operation.ID, Taken: now, Until: until}))
+	if r.Due.Before(until) {
+		r.Due = until
+	}
+	return r
+}
+
+// nobody holds what is left of leases that were merged.
+const nobody = "nobody"
+
+// merged keeps as many leases as a record holds: the two oldest become one that
+// lasts as long as both, that no operation may take for its own unless both are
+// its own, and that nobody gives up, since one of the two calls may go on.
+func merged(leases []Lease) []Lease {
+	for len(leases) > limits.Leases {
+		a, b := leases[0], &leases[1]
+		b.Holder = nobody
+		if a.Operation != b.Operation {
+			b.Operation = ""
+		}
+		if a.Taken.After(b.Taken) {
+			b.Taken = a.Taken
+		}
+		if a.Until.After(b.Until) {
+			b.Until = a.Until
+		}
+		leases = leases[1:]
+	}
+	return leases
+}
+
+// Released gives a step's lease up: its call has been answered.
+func (r Record) Released(holder string) Record {
+	r = r.clone()
+	r.Leases = slices.DeleteFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
+	if len(r.Leases) == 0 {
+		r.Leases = nil
+	}
+	return r
+}
+
+// Holds reports whether the lease has not been given up or dropped.
+func (r Record) Holds(holder string) bool {
+	return slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
+}
+
+// AbsenceSeen records that a deletion saw nothing left, and reports whether
+// that proves it: at once, unless a call of an overtaken operation may still
+// land; then only a second look, some time after the first, does.
+func (r Record) AbsenceSeen(operation string, now time.Time, w Witness) (Record, bool) {
+	if !r.Unsure(operation, now, w) {
+		return r, true
+	}
+	r = r.clone()
+	r.Wary = true
+	if r.AbsentSince.IsZero() {
+		r.AbsentSince = now
+	}
+	return r, !now.Before(r.AbsentSince.Add(SecondLook))
+}

@@ -1,0 +1,347 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/limits"
+)
+
+// A Record is all that is kept of a service instance or of a service binding: what
+// was ordered, the operation that it is in, or was in last, and who may be touching
+// the cloud for it. Its key says which of the two it is.
+type Record struct {
+	// Version is the one that was read; 0 for what was never recorded.
+	Version int64 `json:"-"`
+	Key
+	State     State      `json:"state"`
+	Operation *Operation `json:"operation,omitempty"`
+	Leases    []Lease    `json:"leases,omitempty"`
+	// Failed is a creation that failed asynchronously, and that another operation
+	// has taken the place of which the broker began by itself: to the platform,
+	// what it asked for has failed, until it deletes it (PROV-30).
+	Failed *FailedOperation `json:"failed,omitempty"`
+	// Wary says that a call of an overtaken operation may have been on its
+	// way when its lease ran out: one look does not prove an absence.
+	Wary bool `json:"wary,omitempty"`
+	// AbsentSince is when a deletion that is wary first saw the absence.
+	AbsentSince time.Time `json:"absent_since,omitzero"`
+	// Due is when the reaper is to look at the record; zero never.
+	Due time.Time `json:"due,omitzero"`
+	// Expires is when a tombstone is forgotten.
+	Expires time.Time `json:"expires,omitzero"`
+	// LateLook is when a tombstone is to be looked at again; zero for never,
+	// or never more.
+	LateLook time.Time `json:"late_look,omitzero"`
+	// LateAttempt is that of the execution that looks.
+	LateAttempt int `json:"late_attempt,omitempty"`
+	// Unknown are members of the record that only a newer program knows.
+	Unknown Unknown `json:"-"`
+	// Rebuilt is when the record was derived again from what exists, or lost what
+	// is sealed in it; zero for one that never lost anything.
+	Rebuilt time.Time `json:"rebuilt,omitzero"`
+	// CreateReceived is when the request arrived that made this incarnation.
+	CreateReceived time.Time `json:"create_received,omitzero"`
+	// DeleteReceived is when the last request to delete what has this id
+	// arrived. On a record of what lives, that was an earlier life; zero if it
+	// lives for the first time, as far as is known.
+	DeleteReceived time.Time `json:"delete_received,omitzero"`
+	// Incarnation is the id of the operation that created it: an id that is
+	// used again after a deletion is another instance, or another binding.
+	Incarnation string `json:"incarnation,omitempty"`
+	// Provider names what makes it, so that it can be removed after its plan
+	// has left the catalog (CAT-28).
+	Provider   string     `json:"provider,omitempty"`
+	Attributes Attributes `json:"attributes,omitzero"`
+	Created    time.Time  `json:"created,omitzero"`
+	InstanceOnly
+	BindingOnly
+}
+
+// InstanceOnly is what only the record of an instance has.
+type InstanceOnly struct {
+	// Unusable says that a failed update left it so (UPD-24).
+	Unusable bool      `json:"unusable,omitempty"`
+	Updated  time.Time `json:"updated,omitzero"`
+}
+
+// BindingOnly is what only the record of a binding has.
+type BindingOnly struct {
+	// InstanceIncarnation is the instance's that it was made for: a binding
+	// never passes to another instance that uses the same id.
+	InstanceIncarnation string `json:"instance_incarnation,omitempty"`
+	AppGUID             string `json:"app_guid,omitempty"` // empty for a service key
+	Route               string `json:"route,omitempty"`
+	// Predecessor is the binding that this one was rotated from (ROT-01).
+	Predecessor string `json:"predecessor,omitempty"`
+	// Secret is random, chosen with the intent: generated passwords derive
+	// from it, so that a repeated step gives the same credentials.
+	Secret Sealed `json:"secret,omitempty"`
+	// Grant is what the application gets, once it is bound.
+	Grant Sealed `json:"grant,omitempty"`
+}
+
+// Attributes are what a platform asked an instance or a binding to be, and what
+// decides whether a repeated request is the same (PROV-09). A binding's plan is
+// the one it was made with: its instance's may have changed since.
+type Attributes struct {
+	ServiceID        string `json:"service_id,omitempty"`
+	PlanID           string `json:"plan_id,omitempty"`
+	OrganizationGUID string `json:"organization_guid,omitempty"`
+	SpaceGUID        string `json:"space_guid,omitempty"`
+	// Parameters is the user's JSON object, sealed; nil if there is none.
+	Parameters Sealed `json:"parameters,omitempty"`
+	// Context is the platform's context object as it came.
+	Context json.RawMessage `json:"context,omitempty"`
+	// MaintenanceVersion is the plan's when it was provisioned or maintained.
+	MaintenanceVersion string `json:"maintenance_version,omitempty"`
+	// DashboardURL is where the user manages the instance; empty for nowhere.
+	DashboardURL string `json:"dashboard_url,omitempty"`
+}
+
+// Sealed is something secret, sealed by the vault. It is safe to store and
+// means nothing without the vault.
+type Sealed []byte
+
+// String keeps even the sealed form out of logs.
+func (Sealed) String() string { return "[sealed]" }
+
+// GoString keeps even the sealed form out of %#v.
+func (Sealed) GoString() string { return "[sealed]" }
+
+// Unknown are members of a record that this program does not know, and writes
+// back as they were: while the functions of a broker are being replaced, old
+// ones change what new ones have written.
+type Unknown map[string]json.RawMessage
+
+// A Lease says that a step may be calling the cloud. A token alone cannot
+// fence a call that is already on its way; whoever overtakes waits for this.
+type Lease struct {
+	Holder    string    `json:"holder"` // one step, never two
+	Operation string    `json:"operation"`
+	Taken     time.Time `json:"taken"`
+	// Until is past any moment at which the step can still be running.
+	Until time.Time `json:"until"`
+}
+
+// InProgress reports whether an operation is running.
+func (r Record) InProgress() bool {
+	return r.Operation != nil && r.Operation.Phase == InProgress
+}
+
+// Token is the token of the current operation.
+func (r Record) Token() Token {
+	if r.Operation == nil {
+		return Token{}
+	}
+	return Token{Operation: r.Operation.ID, Key: r.Key}
+}
+
+// Current reports whether a step of this operation and attempt may act: the
+// fence against late workers (CONC-09).
+func (r Record) Current(operation string, attempt int) bool {
+	return r.InProgress() && r.Operation.ID == operation && r.Operation.Attempt == attempt
+}
+
+// Runs reports whether the token's operation is in progress here.
+func (r Record) Runs(t Token) bool { return r.InProgress() && r.Operation.ID == t.Operation }
+
+// Forgotten reports whether a tombstone's time is over. Stores may drop it
+// then, but nobody relies on that (NFR-08).
+func (r Record) Forgotten(now time.Time) bool {
+	return r.State == Deleted && !r.Expires.IsZero() && !now.Before(r.Expires)
+}
+
+// FailedCreation is the creation that failed and that the platform was told of
+// by its token: repeating it is answered with that token until the platform has
+// deleted what failed (PROV-30). Nil if there is none.
+func (r Record) FailedCreation() *Operation {
+	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
+		return op
+	}
+	return r.remembered().operation()
+}
+
+// remembered is Failed where it counts. Otherwise a program that does not know
+// it has let it stand, and begun something else.
+func (r Record) remembered() *FailedOperation {
+	if op := r.Operation; op == nil || !op.Own || !op.Kind.Deletes() {
+		return nil
+	}
+	return r.Failed
+}
+
+// Seen is the state as the platform sees it: what failed to be created stays so,
+// whatever the broker itself does about it.
+func (r Record) Seen() State {
+	if r.remembered() != nil {
+		return CreateFailed
+	}
+	return r.State
+}
+
+// Promised records that a request was answered with the token of a creation that
+// another one waits for: what fails then fails asynchronously. It reports whether
+// that changes anything.
+func (r Record) Promised() (Record, bool) {
+	if !r.InProgress() || !r.Operation.Kind.Creates() || r.Operation.Asynchronous() {
+		return r, false
+	}
+	r = r.clone()
+	r.Operation.Promised = true
+	return r, true
+}
+
+// clone copies what methods change, so that no method changes its receiver's
+// operation or leases.
+func (r Record) clone() Record {
+	if r.Operation != nil {
+		op := *r.Operation
+		r.Operation = &op
+	}
+	r.Leases = slices.Clone(r.Leases)
+	return r
+}
+
+// begin makes op the current operation and gives back the one it replaces.
+func (r *Record) begin(s Start, kind Kind) *PastOperation {
+	past, started := r.past(s.Now), after(s.Now, r.last())
+	r.Failed = r.failedBefore(s, kind)
+	r.Operation = s.operation(kind)
+	r.Operation.Started = started
+	r.AbsentSince = time.Time{}
+	r.Expires, r.LateLook, r.LateAttempt = time.Time{}, time.Time{}, 0
+	if kind.Creates() {
+		r.Rebuilt = time.Time{}
+	}
+	r.Due = s.Now.Add(Grace)
+	switch {
+	case kind.Deletes():
+		r.deleteReceived(s.Received, s.Now)
+	case kind != Update:
+		r.createReceived(s.Received, s.Now)
+	}
+	return past
+}
+
+// failedBefore is the failed creation that is to be remembered beside an
+// operation that begins: only one of the broker's own deletions leaves it so.
+func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
+	if !s.Own || !kind.Deletes() {
+		return nil
+	}
+	op := r.Operation
+	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.Asynchronous() {
+		return r.remembered()
+	}
+	return &FailedOperation{
+		ID: op.ID, Kind: op.Kind, Percent: op.Percent, Description: op.Description, Started: op.Started, Settled: op.Settled,
+	}
+}
+
+// past is the operation as it is remembered once another takes its place: one
+// that was still running has been cancelled (LOP-16).
+func (r *Record) past(now time.Time) *PastOperation {
+	if r.Operation == nil {
+		return nil
+	}
+	op := *r.Operation
+	if op.Phase == InProgress {
+		op.Phase, op.Settled, op.Cancelled = Failed, after(now, op.Started), true
+		op.Next, op.Faults = time.Time{}, 0
+		op.Description = "The operation was cancelled by a later deletion."
+	}
+	op.Target, op.Unbound = nil, ""
+	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention)}
+}
+
+// settle ends the current operation.
+func (r *Record) settle(now time.Time, phase Phase, description string) {
+	op := r.Operation
+	op.Phase, op.Settled, op.Next, op.Faults = phase, after(now, op.Started), time.Time{}, 0
+	op.Description = limits.Clip(description, limits.Description)
+	if phase == Succeeded {
+		op.Percent = 100
+	}
+	r.Due = time.Time{}
+	switch r.State {
+	case CreateFailed, DeleteFailed:
+		r.Due = now.Add(ReclaimAfter)
+	case Deleted:
+		r.bury(now)
+	}
+}
+
+// entomb gives a tombstone its time to live.
+func (r *Record) entomb(now time.Time) {
+	r.State = Deleted
+	r.Expires = now.Add(Retention)
+	r.Due = r.Expires
+	if !r.LateLook.IsZero() {
+		r.Due = r.LateLook
+	}
+	r.Wary, r.AbsentSince = false, time.Time{}
+}
+
+// bury makes a tombstone of what existed: it is looked at once more, by an
+// execution of its last operation, if it has one: of a record that was rebuilt,
+// the inventory finds what came late. Leases stay: another step of the deletion may still be calling the cloud, and would take
+// what is made next with this id for what it is to remove.
+func (r *Record) bury(now time.Time) {
+	if r.Operation != nil {
+		r.LateLook = now.Add(LateLook)
+	}
+	r.entomb(now)
+}
+
+// Looked records a good look at work that goes on. The due time is rewritten
+// only when it would pass before the next look, since that costs an index
+// write. What has settled stays as it is, here and below (LOP-19).
+func (r Record) Looked(now time.Time, l Look) Record {
+	if !r.InProgress() {
+		return r
+	}
+	r = r.clone()
+	op := r.Operation
+	op.Faults = 0
+	r.plan(now, l)
+	return r
+}
+
+// Faulted records a look that met a passing fault.
+func (r Record) Faulted(now time.Time, after time.Duration) Record {
+	if !r.InProgress() {
+		return r
+	}
+	r = r.clone()
+	r.Operation.Faults++
+	r.plan(now, Look{After: after})
+	return r
+}
+
+func (r *Record) plan(now time.Time, l Look) {
+	op := r.Operation
+	op.Next = now.Add(l.After)
+	if l.Percent > op.Percent {
+		op.Percent = min(l.Percent, 99)
+	}
+	if l.Description != "" {
+		op.Description = limits.Clip(l.Description, limits.Description)
+	}
+	if r.Due.Before(op.Next.Add(Grace)) {
+		r.Due = op.Next.Add(2 * Grace)
+	}
+}
+
+// Redriven is the next attempt of an operation whose execution is gone.
+func (r Record) Redriven(now time.Time) Record {
+	if !r.InProgress() {
+		return r
+	}
+	r = r.clone()
+	r.Operation.Attempt++
+	r.Operation.Next = now
+	r.Due = now.Add(Grace)
+	return r
+}
