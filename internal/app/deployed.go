@@ -208,7 +208,10 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 			return stepfunctions.Output{}, err
 		}
 		outcome, err := steps.Drive(ctx, ref, sleepUntil(in.Until))
-		return stepfunctions.OutputOf(outcome), err
+		if err != nil {
+			return stepfunctions.Output{}, err
+		}
+		return stepfunctions.Answer(in, outcome, now())
 	}, nil
 }
 

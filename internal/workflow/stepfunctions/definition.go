@@ -9,25 +9,32 @@ import (
 
 // The states of the state machine.
 const (
-	StateStep      = "Step"      // one call of the provisioner
-	StateChoice    = "Settled?"  // whether that was the last
-	StateWait      = "Wait"      // as long as the provisioner said
-	StateDone      = "Done"      // it was
+	StateStep      = "Step"      // one call of the provisioner, and the last if it throws nothing
+	StatePending   = "Pending"   // reads what it threw
+	StateWait      = "Wait"      // until the provisioner is to look again
 	StateAbandoned = "Abandoned" // the execution has failed, the operation has not
 )
 
-// EventsOfStep is how many events one round of Step, Settled? and Wait leaves
-// in an execution's history, which AWS ends at 25 000: five of the function,
-// two of each of the others.
+// EventsOfStep is how many events one round of Step, Pending and Wait leaves in
+// an execution's history, which AWS ends at 25 000: five of the function, two of
+// each of the others.
 const EventsOfStep = 9
+
+// AWS bills each state that is entered: those of a round, and that of the step
+// which settles.
+const (
+	TransitionsOfRound = 3
+	TransitionsOfLast  = 1
+)
 
 // Definition is the state machine in Amazon States Language. The provisioner
 // is a function's ARN. StepTimeout is longer than that function's own timeout;
 // limit ends an execution that outlives every operation.
 //
 // All judgement is the provisioner's. What is transient in calling it is
-// repeated; whatever else is thrown ends the execution, and only that: the
-// operation is still due, and the reaper drives it again, by another attempt.
+// repeated; whatever else is thrown, but Pending, ends the execution, and only
+// that: the operation is still due, and the reaper drives it again, by another
+// attempt.
 func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 	type object = map[string]any
 	definition := object{
@@ -38,8 +45,7 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 			StateStep: object{
 				"Type":           "Task",
 				"Resource":       provisioner,
-				"Parameters":     object{"token.$": "$.token", "attempt.$": "$.attempt"},
-				"ResultPath":     "$.outcome",
+				"Parameters":     object{"token.$": "$.token", "attempt.$": "$.attempt", "throws": true},
 				"TimeoutSeconds": seconds(stepTimeout),
 				"Retry": []object{{
 					"ErrorEquals": []string{
@@ -52,18 +58,18 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 					"MaxAttempts":     8,
 					"JitterStrategy":  "FULL",
 				}},
-				"Catch": []object{{
-					"ErrorEquals": []string{"States.ALL"}, "ResultPath": nil, "Next": StateAbandoned,
-				}},
-				"Next": StateChoice,
+				"Catch": []object{
+					{"ErrorEquals": []string{errorPending}, "ResultPath": "$.thrown", "Next": StatePending},
+					{"ErrorEquals": []string{"States.ALL"}, "ResultPath": nil, "Next": StateAbandoned},
+				},
+				"End": true,
 			},
-			StateChoice: object{
-				"Type":    "Choice",
-				"Choices": []object{{"Variable": "$.outcome.settled", "BooleanEquals": true, "Next": StateDone}},
-				"Default": StateWait,
+			StatePending: object{
+				"Type":       "Pass",
+				"Parameters": object{"token.$": "$.token", "attempt.$": "$.attempt", "thrown.$": "States.StringToJson($.thrown.Cause)"},
+				"Next":       StateWait,
 			},
-			StateWait: object{"Type": "Wait", "SecondsPath": "$.outcome.wait_seconds", "Next": StateStep},
-			StateDone: object{"Type": "Succeed"},
+			StateWait: object{"Type": "Wait", "TimestampPath": "$.thrown.errorMessage", "Next": StateStep},
 			StateAbandoned: object{
 				"Type":  "Fail",
 				"Error": "Longshore.Abandoned",

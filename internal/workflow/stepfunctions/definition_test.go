@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
 
@@ -26,18 +28,12 @@ type machine struct {
 }
 
 type state struct {
-	Type, Resource, ResultPath, SecondsPath, Next, Default, Error, Cause string
-	TimeoutSeconds                                                       int
-	Parameters                                                           map[string]string
-	Choices                                                              []choice
-	Retry                                                                []retrier
-	Catch                                                                []catcher
-}
-
-type choice struct {
-	Variable      string
-	BooleanEquals bool
-	Next          string
+	Type, Resource, TimestampPath, Next, Error, Cause string
+	End                                               bool
+	TimeoutSeconds                                    int
+	Parameters                                        map[string]any
+	Retry                                             []retrier
+	Catch                                             []catcher
 }
 
 type retrier struct {
@@ -72,13 +68,8 @@ func newMachine(t *testing.T) machine {
 // nexts are the states that may follow on one.
 func (s state) nexts() []string {
 	var next []string
-	for _, n := range []string{s.Next, s.Default} {
-		if n != "" {
-			next = append(next, n)
-		}
-	}
-	for _, c := range s.Choices {
-		next = append(next, c.Next)
+	if s.Next != "" {
+		next = append(next, s.Next)
 	}
 	for _, c := range s.Catch {
 		next = append(next, c.Next)
@@ -86,7 +77,7 @@ func (s state) nexts() []string {
 	return next
 }
 
-func (s state) ends() bool { return s.Type == "Succeed" || s.Type == "Fail" }
+func (s state) ends() bool { return s.End || s.Type == "Fail" }
 
 // Every state is reached, every path ends or comes round through a wait, and
 // nothing that is thrown is left without an answer.
@@ -111,7 +102,7 @@ func TestEveryState(t *testing.T) {
 		t.Errorf("states that are never reached: -all +reached:\n%s", d)
 	}
 	want := slices.Sorted(slices.Values([]string{
-		stepfunctions.StateStep, stepfunctions.StateChoice, stepfunctions.StateWait, stepfunctions.StateDone, stepfunctions.StateAbandoned,
+		stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait, stepfunctions.StateAbandoned,
 	}))
 	if d := cmp.Diff(want, all); d != "" {
 		t.Errorf("states: -want +got:\n%s", d)
@@ -127,7 +118,7 @@ func TestEveryState(t *testing.T) {
 		if !ends[name] {
 			t.Errorf("from state %q there is no end", name)
 		}
-		if s.ends() == (len(s.nexts()) > 0) {
+		if s.ends() == (s.Next != "") {
 			t.Errorf("state %q of type %s is followed by %q", name, s.Type, s.nexts())
 		}
 		if s.Type != "Wait" && m.returnsWithoutWait(name) {
@@ -138,7 +129,8 @@ func TestEveryState(t *testing.T) {
 			if s.TimeoutSeconds <= 0 || s.Resource != provisioner || len(s.Retry) == 0 {
 				t.Errorf("task %q is not whole: %+v", name, s)
 			}
-			if len(s.Catch) != 1 || !slices.Equal(s.Catch[0].ErrorEquals, []string{"States.ALL"}) || !m.States[s.Catch[0].Next].ends() {
+			// States.ALL stands alone and last.
+			if last := s.Catch[len(s.Catch)-1]; !slices.Equal(last.ErrorEquals, []string{"States.ALL"}) || m.States[last.Next].Type != "Fail" {
 				t.Errorf("task %q does not end with everything that is thrown: %+v", name, s.Catch)
 			}
 			for _, r := range s.Retry {
@@ -151,15 +143,11 @@ func TestEveryState(t *testing.T) {
 					}
 				}
 			}
-		case "Choice":
-			if s.Default == "" || len(s.Choices) == 0 {
-				t.Errorf("choice %q has no choice or no default", name)
-			}
 		case "Wait":
-			if s.SecondsPath == "" {
+			if s.TimestampPath == "" {
 				t.Errorf("wait %q does not wait for what the step says", name)
 			}
-		case "Succeed":
+		case "Pass":
 		case "Fail":
 			if s.Error == "" || s.Cause == "" {
 				t.Errorf("state %q fails without a reason", name)
@@ -203,24 +191,53 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// walked is when every step of a walk is made.
+var walked = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
 // A thrown is an error of the provisioner, by the name that AWS gives it.
 type thrown string
 
+// parameters gives what a state is given of the data: paths, texts of JSON that
+// are read, and what stands for itself.
+func parameters(t *testing.T, all map[string]any, data map[string]any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for name, value := range all {
+		name, computed := strings.CutSuffix(name, ".$")
+		if !computed {
+			out[name] = value
+			continue
+		}
+		path, isJSON := strings.CutPrefix(value.(string), "States.StringToJson(")
+		out[name] = pick(data, strings.TrimSuffix(path, ")"))
+		if isJSON {
+			var v any
+			if err := json.Unmarshal([]byte(out[name].(string)), &v); err != nil {
+				t.Fatal(err)
+			}
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// pick follows a path down into the data.
+func pick(data map[string]any, path string) any {
+	var v any = data
+	for _, name := range strings.Split(strings.TrimPrefix(path, "$."), ".") {
+		members, _ := v.(map[string]any)
+		v = members[name]
+	}
+	return v
+}
+
 // run interprets the machine, as far as ours goes. Each call of the
-// provisioner takes the next of the answers: a stepfunctions.Output or thrown.
+// provisioner takes the next of the answers: an Output, a Pending or thrown.
 func (m machine) run(t *testing.T, input string, answers ...any) (path []string, sent []map[string]any, waits []int) {
 	t.Helper()
 	var data map[string]any
 	if err := json.Unmarshal([]byte(input), &data); err != nil {
 		t.Fatal(err)
-	}
-	at := func(path string) any {
-		var v any = data
-		for _, name := range strings.Split(strings.TrimPrefix(path, "$."), ".") {
-			members, _ := v.(map[string]any)
-			v = members[name]
-		}
-		return v
 	}
 	for name := m.StartAt; ; {
 		s := m.States[name]
@@ -230,29 +247,20 @@ func (m machine) run(t *testing.T, input string, answers ...any) (path []string,
 		}
 		switch s.Type {
 		case "Task":
-			payload := map[string]any{}
-			for member, from := range s.Parameters {
-				payload[strings.TrimSuffix(member, ".$")] = at(from)
-			}
 			name = s.Next
 			for tries := 0; ; tries++ {
-				sent = append(sent, payload)
+				sent = append(sent, parameters(t, s.Parameters, data))
 				if len(answers) == 0 {
 					t.Fatal("more calls than answers")
 				}
 				answer := answers[0]
 				answers = answers[1:]
 				e, failed := answer.(thrown)
+				cause := ""
+				if pending, ok := answer.(stepfunctions.Pending); ok { // as Lambda tells of it
+					e, failed, cause = thrown(reflect.TypeOf(answer).Name()), true, fmt.Sprintf(`{"errorMessage":%q}`, pending.Error())
+				}
 				if !failed {
-					body, err := json.Marshal(answer)
-					if err != nil {
-						t.Fatal(err)
-					}
-					var v any
-					if err := json.Unmarshal(body, &v); err != nil {
-						t.Fatal(err)
-					}
-					data[strings.TrimPrefix(s.ResultPath, "$.")] = v
 					break
 				}
 				if slices.ContainsFunc(s.Retry, func(r retrier) bool {
@@ -260,22 +268,27 @@ func (m machine) run(t *testing.T, input string, answers ...any) (path []string,
 				}) {
 					continue
 				}
-				name = s.Catch[0].Next
+				at := slices.IndexFunc(s.Catch, func(c catcher) bool {
+					return slices.Contains(c.ErrorEquals, string(e)) || slices.Contains(c.ErrorEquals, "States.ALL")
+				})
+				if to := s.Catch[at].ResultPath; to != nil {
+					data[strings.TrimPrefix(*to, "$.")] = map[string]any{"Error": string(e), "Cause": cause}
+				}
+				name = s.Catch[at].Next
 				break
 			}
-		case "Choice":
-			name = s.Default
-			for _, c := range s.Choices {
-				if at(c.Variable) == c.BooleanEquals {
-					name = c.Next
-				}
+			if name == "" {
+				return path, sent, waits
 			}
+		case "Pass":
+			data = parameters(t, s.Parameters, data)
+			name = s.Next
 		case "Wait":
-			seconds, ok := at(s.SecondsPath).(float64)
-			if !ok || seconds < 1 || seconds != float64(int(seconds)) {
-				t.Fatalf("it is to wait %v s", at(s.SecondsPath))
+			until, err := time.Parse(time.RFC3339, fmt.Sprint(pick(data, s.TimestampPath)))
+			if err != nil {
+				t.Fatalf("it is to wait until %v", err)
 			}
-			waits = append(waits, int(seconds))
+			waits = append(waits, int(until.Sub(walked).Seconds()))
 			name = s.Next
 		default:
 			return path, sent, waits
@@ -285,10 +298,13 @@ func (m machine) run(t *testing.T, input string, answers ...any) (path []string,
 
 func TestWalk(t *testing.T) {
 	const (
-		step, choice, wait, done, abandoned = stepfunctions.StateStep, stepfunctions.StateChoice, stepfunctions.StateWait, stepfunctions.StateDone, stepfunctions.StateAbandoned
-		busy                                = thrown("Lambda.TooManyRequestsException")
+		step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
+		abandoned           = stepfunctions.StateAbandoned
+		busy                = thrown("Lambda.TooManyRequestsException")
 	)
-	settled, again := stepfunctions.Output{Settled: true}, func(seconds int) stepfunctions.Output { return stepfunctions.Output{WaitSeconds: seconds} }
+	settled, again := stepfunctions.Output{Settled: true}, func(seconds int) stepfunctions.Pending {
+		return stepfunctions.Pending{Until: walked.Add(time.Duration(seconds) * time.Second)}
+	}
 	tests := map[string]struct {
 		reason  string
 		answers []any
@@ -296,17 +312,16 @@ func TestWalk(t *testing.T) {
 		calls   int
 		waits   []int
 	}{
-		"AtOnce": {"what is settled ends", []any{settled}, []string{step, choice, done}, 1, nil},
+		"AtOnce": {"what is settled ends", []any{settled}, []string{step}, 1, nil},
 		"Rounds": {
 			"what is not goes on after the time that the step said", []any{again(10), again(300), settled},
-			[]string{step, choice, wait, step, choice, wait, step, choice, done}, 3, []int{10, 300},
+			[]string{step, pending, wait, step, pending, wait, step}, 3, []int{10, 300},
 		},
 		"Thrown":       {"what the step throws only ends the execution", []any{thrown("errorString")}, []string{step, abandoned}, 1, nil},
-		"ThrownLater":  {"also later", []any{again(1), thrown("Runtime.ExitError")}, []string{step, choice, wait, step, abandoned}, 2, []int{1}},
+		"ThrownLater":  {"also later", []any{again(1), thrown("Runtime.ExitError")}, []string{step, pending, wait, step, abandoned}, 2, []int{1}},
 		"TimedOut":     {"so does a step that does not answer", []any{thrown("States.Timeout")}, []string{step, abandoned}, 1, nil},
-		"Transient":    {"what is transient is tried again", []any{busy, busy, settled}, []string{step, choice, done}, 3, nil},
+		"Transient":    {"what is transient is tried again", []any{busy, busy, settled}, []string{step}, 3, nil},
 		"NotTransient": {"but not for ever", slices.Repeat([]any{busy}, 9), []string{step, abandoned}, 9, nil},
-		"Nonsense":     {"an answer that says nothing does not settle anything", []any{map[string]any{"wait_seconds": 5}, settled}, []string{step, choice, wait, step, choice, done}, 2, []int{5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +336,7 @@ func TestWalk(t *testing.T) {
 				t.Errorf("%s: %d calls, want %d", test.reason, len(sent), test.calls)
 			}
 			for _, payload := range sent {
-				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0}, payload); d != "" {
+				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0, "throws": true}, payload); d != "" {
 					t.Errorf("%s: the provisioner was given (-want +got):\n%s", test.reason, d)
 				}
 			}
@@ -329,10 +344,32 @@ func TestWalk(t *testing.T) {
 	}
 }
 
+// What is not settled is thrown to who asks for that, which state machines of
+// earlier versions do not: they go on by what they are answered.
+func TestAnswer(t *testing.T) {
+	pending, settled := workflow.Outcome{Wait: 1500 * time.Millisecond}, workflow.Outcome{Settled: true}
+	tests := map[string]struct {
+		throws  bool
+		outcome workflow.Outcome
+		want    stepfunctions.Output
+		thrown  error
+	}{
+		"Waits":   {true, pending, stepfunctions.Output{}, stepfunctions.Pending{Until: walked.Add(3 * time.Second)}},
+		"Ends":    {true, settled, stepfunctions.Output{Settled: true}, nil},
+		"Earlier": {false, pending, stepfunctions.Output{WaitSeconds: 2}, nil},
+	}
+	for name, test := range tests {
+		got, err := stepfunctions.Answer(stepfunctions.Input{Throws: test.throws}, test.outcome, walked.Add(time.Millisecond))
+		if got != test.want || err != test.thrown {
+			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, err, test.want, test.thrown)
+		}
+	}
+}
+
 // A week of waiting, as long as the worker waits, stays within what one
 // execution may record. AWS counts the events of a function as these.
 func TestHistory(t *testing.T) {
-	events := map[string]int{"Task": 5, "Choice": 2, "Wait": 2}
+	events := map[string]int{"Task": 5, "Pass": 2, "Wait": 2}
 	round := 0
 	m := newMachine(t)
 	for _, s := range m.States {

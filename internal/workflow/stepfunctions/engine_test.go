@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -77,13 +78,14 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 	config := emulator.Config(t)
 	d := &deployment{sfn: sfn.NewFromConfig(config), lambda: lambda.NewFromConfig(config)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out, err := provision(r, step)
+		out, err := provision(r, step, wait)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			kind, text := reflect.TypeOf(err).Name(), err.Error() // as Lambda tells of it
+			if kind == "" {
+				kind = "StepError"
+			}
+			http.Error(w, kind+" "+text, http.StatusInternalServerError)
 			return
-		}
-		if !out.Settled {
-			wait(out.Outcome().Wait)
 		}
 		if err := json.NewEncoder(w).Encode(out); err != nil {
 			t.Errorf("answering the relay: %v", err)
@@ -129,7 +131,7 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 }
 
 // provision is what a provisioner does with its input, but for one step only.
-func provision(r *http.Request, step workflow.Step) (out stepfunctions.Output, err error) {
+func provision(r *http.Request, step workflow.Step, wait func(time.Duration)) (out stepfunctions.Output, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the step panicked: %v", p)
@@ -144,7 +146,13 @@ func provision(r *http.Request, step workflow.Step) (out stepfunctions.Output, e
 		return out, err
 	}
 	outcome, err := step(r.Context(), ref)
-	return stepfunctions.OutputOf(outcome), err
+	if err != nil {
+		return out, err
+	}
+	if !outcome.Settled {
+		wait(stepfunctions.OutputOf(outcome).Outcome().Wait)
+	}
+	return stepfunctions.Answer(in, outcome, time.Now())
 }
 
 func (d *deployment) engine(o stepfunctions.Options) *stepfunctions.Engine {
@@ -214,14 +222,14 @@ func TestExecutions(t *testing.T) {
 		return workflow.Outcome{Settled: true}, nil
 	}, func(time.Duration) {})
 	e := d.engine(stepfunctions.Options{})
-	const step, choice, wait = stepfunctions.StateStep, stepfunctions.StateChoice, stepfunctions.StateWait
+	const step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
 	tests := map[int]struct {
 		reason string
 		status sfntypes.ExecutionStatus
 		states []string
 	}{
-		1: {"it steps until it is settled", sfntypes.ExecutionStatusSucceeded, []string{step, choice, wait, step, choice, wait, step, choice, stepfunctions.StateDone}},
-		2: {"what is thrown ends it", sfntypes.ExecutionStatusFailed, []string{step, choice, wait, step, stepfunctions.StateAbandoned}},
+		1: {"it steps until it is settled", sfntypes.ExecutionStatusSucceeded, []string{step, pending, wait, step, pending, wait, step}},
+		2: {"what is thrown ends it", sfntypes.ExecutionStatusFailed, []string{step, pending, wait, step, stepfunctions.StateAbandoned}},
 	}
 	for attempt, test := range tests {
 		if err := e.Start(t.Context(), ref(attempt)); err != nil {

@@ -16,7 +16,23 @@ type Input struct {
 	// Until is when whoever waits for the answer gives up; zero if nobody waits,
 	// as in the state machine.
 	Until time.Time `json:"until,omitzero"`
+	// Throws: what is not settled is thrown, as Pending. The state machine asks
+	// for that: to enter a state costs, and so an execution that is settled at
+	// its first step is one state and no more. State machines of earlier versions,
+	// and those who wait for the answer, do not.
+	Throws bool `json:"throws,omitempty"`
 }
+
+// Pending is what the provisioner throws where the execution is to go on at a
+// time. Lambda tells the name of the type and the text of the error, which is a
+// time since the state machine can read one out of a text, and no number.
+type Pending struct{ Until time.Time }
+
+// Error is the time, and nothing else.
+func (p Pending) Error() string { return p.Until.UTC().Format(time.RFC3339) }
+
+// errorPending is the name that Lambda gives to Pending.
+const errorPending = "Pending"
 
 // Output is what the provisioner answers.
 type Output struct {
@@ -51,6 +67,16 @@ func OutputOf(o workflow.Outcome) Output {
 		return Output{Settled: true}
 	}
 	return Output{WaitSeconds: max(1, seconds(o.Wait))}
+}
+
+// Answer is what the provisioner answers to its input at this time, or throws.
+func Answer(in Input, o workflow.Outcome, now time.Time) (Output, error) {
+	out := OutputOf(o)
+	if in.Throws && !out.Settled {
+		// A fraction of a second is rounded up here too.
+		return Output{}, Pending{Until: now.Add(out.Outcome().Wait + time.Second - 1).Truncate(time.Second)}
+	}
+	return out, nil
 }
 
 // Outcome is what the step told.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 )
 
 func main() {
@@ -35,7 +36,9 @@ func serve() error {
 		path := id + "/response"
 		if err != nil {
 			path = id + "/error"
-			body, err = json.Marshal(map[string]string{"errorType": "StepError", "errorMessage": err.Error()})
+			// What is thrown says so itself, by its type, a space and its text.
+			kind, text, _ := strings.Cut(strings.TrimSpace(err.Error()), " ")
+			body, err = json.Marshal(map[string]string{"errorType": kind, "errorMessage": text})
 			if err != nil {
 				return err
 			}
