@@ -112,7 +112,8 @@ func (h *history) ends(path, token, want string) {
 }
 
 // Killed with kill -9 at any moment of any operation, the broker ends it as it
-// was asked, with the token that it gave, and nothing is left behind. KILLS
+// was asked, with the token that it gave, and nothing is left behind (DEPR-15,
+// DEPR-18). KILLS
 // asks for more, SEED for the same again.
 func TestKilledAtAnyMoment(t *testing.T) {
 	kills := number(t, "KILLS", 80)

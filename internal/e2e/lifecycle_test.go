@@ -10,68 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
-
-// The lifecycle of the README, at every step as a platform sees it.
-//
-// DEPR-15, DEPR-18: a deletion needs no body, and leaves nothing.
-func TestLifecycle(t *testing.T) {
-	data := t.TempDir()
-	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=300ms")...)
-	must(t, p.url, "GET", "/v2/catalog", "", 200)
-	path := instancePath("i-1")
-	accepted := must(t, p.url, "PUT", path+"?accepts_incomplete=true", provisionBody(planAsync, `{"a":1}`), 202)
-	operation := accepted.text("operation")
-	if operation == "" || accepted.header.Get("Location") != "/operations/"+operation || accepted.header.Get("Retry-After") == "" {
-		t.Errorf("PROV-02, FAC-01: %s, headers %v", accepted.raw, accepted.header)
-	}
-	if a := must(t, p.url, "GET", path+"/last_operation?operation="+operation, "", 200); a.text("state") != "in progress" {
-		t.Errorf("LOP-01: %s", a.raw)
-	}
-	must(t, p.url, "GET", "/operations/"+operation, "", 202)
-	if a := must(t, p.url, "PUT", path+"?accepts_incomplete=true", provisionBody(planAsync, `{"a":1.0}`), 202); a.text("operation") != operation {
-		t.Errorf("PROV-10: another operation: %s", a.raw)
-	}
-	if state := settled(t, p.url, path); state != "succeeded" {
-		t.Fatalf("LOP-02: state %q", state)
-	}
-	if a := must(t, p.url, "GET", "/operations/"+operation, "", 302); a.header.Get("Location") != path {
-		t.Errorf("FAC-06: %v", a.header)
-	}
-	must(t, p.url, "GET", path, "", 200)
-
-	bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planAsync)
-	first := must(t, p.url, "PUT", path+"/service_bindings/b-1", bind, 201)
-	if first.body["credentials"] == nil {
-		t.Errorf("BIND-01: no credentials")
-	}
-	again := must(t, p.url, "PUT", path+"/service_bindings/b-1", bind, 200)
-	if fmt.Sprint(first.body) != fmt.Sprint(again.body) {
-		t.Errorf("BIND-02: the second answer differs")
-	}
-	if n := len(things(t, data)); n != 2 {
-		t.Errorf("%d things exist, want the instance's and the binding's", n)
-	}
-	must(t, p.url, "DELETE", path+"/service_bindings/b-1?"+hints(planAsync), "", 200)
-	must(t, p.url, "DELETE", path+"/service_bindings/b-1?"+hints(planAsync), "", 410)
-
-	deleted := must(t, p.url, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation")
-	if state := settled(t, p.url, path); state != "succeeded" {
-		t.Fatalf("LOP-10: state %q", state)
-	}
-	must(t, p.url, "GET", path+"/last_operation?operation="+deleted, "", 410)
-	must(t, p.url, "GET", "/operations/"+deleted, "", 200)
-	must(t, p.url, "GET", path, "", 404)
-	must(t, p.url, "DELETE", path+"?"+hints(planAsync), "", 410)
-	if a := must(t, p.url, "GET", path+"/last_operation?operation="+operation, "", 200); a.text("state") != "succeeded" {
-		t.Errorf("LOP-06, LOP-13: the first operation now reads %s", a.raw)
-	}
-	if left := things(t, data); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
 
 // Stopped in the middle of an operation, started again: it goes on.
 func TestStoppedOperationsGoOn(t *testing.T) {
@@ -96,104 +36,6 @@ func TestStoppedOperationsGoOn(t *testing.T) {
 	}
 }
 
-// Sixteen identical requests at once are one effect (IDEM-03, PROV-31).
-func TestIdenticalRequestsAtOnce(t *testing.T) {
-	data := t.TempDir()
-	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=1s")...)
-	cases := map[string]struct {
-		plan, query string
-		once        int // how often 201 comes
-		rest        int
-	}{
-		"Synchronous":  {planSync, "", 1, 200},
-		"Asynchronous": {planAsync, "?accepts_incomplete=true", 0, 202},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			answers := make([]answer, 16)
-			var all sync.WaitGroup
-			for n := range answers {
-				all.Go(func() {
-					a, err := send(p.url, "PUT", instancePath(name)+tc.query, provisionBody(tc.plan, `{"a":1}`))
-					if err != nil {
-						t.Errorf("no answer: %v", err)
-					}
-					answers[n] = a
-				})
-			}
-			all.Wait()
-			created, tokens := 0, map[string]bool{}
-			for _, a := range answers {
-				switch a.status {
-				case http.StatusCreated:
-					created++
-				case tc.rest:
-				default:
-					t.Errorf("status %d: %s", a.status, a.raw)
-				}
-				if token := a.text("operation"); token != "" {
-					tokens[token] = true
-				}
-			}
-			if created != tc.once || len(tokens) != 1-tc.once {
-				t.Errorf("created %d times with %d tokens", created, len(tokens))
-			}
-		})
-	}
-	for name := range cases {
-		if state := settled(t, p.url, instancePath(name)); state != "succeeded" {
-			t.Errorf("%s ended %q", name, state)
-		}
-	}
-	if n := len(things(t, data)); n != 2 {
-		t.Errorf("%d things exist for two instances", n)
-	}
-}
-
-// Two different updates at once: one wins, the other is told so (CONC-07).
-func TestDifferentUpdatesAtOnce(t *testing.T) {
-	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=1s")...)
-	must(t, p.url, "PUT", instancePath("i"), provisionBody(planAsync, `{}`), 201)
-	var all sync.WaitGroup
-	answers := make([]answer, 2)
-	for n := range answers {
-		all.Go(func() {
-			answers[n], _ = send(p.url, "PATCH", instancePath("i")+"?accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"parameters":{"a":%d}}`, service, n))
-		})
-	}
-	all.Wait()
-	loser := answers[0]
-	if answers[0].status == 202 {
-		loser = answers[1]
-	}
-	if answers[0].status+answers[1].status != 202+422 || loser.text("error") != "ConcurrencyError" {
-		t.Errorf("answers %d %s and %d %s", answers[0].status, answers[0].raw, answers[1].status, answers[1].raw)
-	}
-	if state := settled(t, p.url, instancePath("i")); state != "succeeded" {
-		t.Errorf("state %q", state)
-	}
-}
-
-// A DELETE sent while a provision runs ends with nothing left (DEPR-08).
-func TestDeleteDuringProvision(t *testing.T) {
-	data := t.TempDir()
-	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=2s")...)
-	path := instancePath("i")
-	provision := must(t, p.url, "PUT", path+"?accepts_incomplete=true", provisionBody(planAsync, `{}`), 202).text("operation")
-	waitFor(t, settleLimit, "the thing to be half made", func() bool { return len(things(t, data)) == 1 })
-	must(t, p.url, "DELETE", path+"?accepts_incomplete=true&"+hints(planAsync), "", 202)
-	if state := settled(t, p.url, path); state != "succeeded" {
-		t.Errorf("the deletion ended %q", state)
-	}
-	if a := must(t, p.url, "GET", path+"/last_operation?operation="+provision, "", 200); a.text("state") != "failed" {
-		t.Errorf("LOP-16: the provision now reads %s", a.raw)
-	}
-	must(t, p.url, "GET", path, "", 404)
-	if left := things(t, data); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
 // A DELETE that overtakes its PUT: the PUT's headers arrive, then the whole
 // DELETE, then the rest of the PUT. It must begin nothing (ORB-03).
 func TestDeleteOvertakesProvision(t *testing.T) {
@@ -211,7 +53,8 @@ func TestDeleteOvertakesProvision(t *testing.T) {
 	}
 	request.SetBasicAuth(username, password)
 	// The server says 100 when it has taken the headers and waits for the body.
-	_, err = fmt.Fprintf(slow, "PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nX-Broker-API-Version: 2.17\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+	_, err = fmt.Fprintf(slow,
+		"PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nX-Broker-API-Version: 2.17\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
 		instancePath("i"), request.Header.Get("Authorization"), len(body))
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +99,8 @@ func TestNoSecretLeaks(t *testing.T) {
 		must(t, p.url, "PATCH", path+"?accepts_incomplete=true", `{"service_id":"`+service+`","parameters":{"token":"`+canary+`"}}`, 200, 202)
 		settled(t, p.url, path)
 		must(t, p.url, "PATCH", path, `{"service_id":"`+service+`","parameters":{"delay_seconds":"`+canary+`"}}`, 400)
-		bound := must(t, p.url, "PUT", path+"/service_bindings/b-"+plan, fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"p":%q}}`, service, plan, canary), 201)
+		bound := must(t, p.url, "PUT", path+"/service_bindings/b-"+plan,
+			fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"p":%q}}`, service, plan, canary), 201)
 		issued, _ := bound.body["credentials"].(map[string]any)["password"].(string)
 		if issued == "" {
 			t.Fatalf("no password was issued: the test proves nothing")

@@ -1,35 +1,27 @@
 package e2e_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
-func awsServiceBroker() []defect {
-	kubernetes := base64.StdEncoding.EncodeToString([]byte(`{"username":"u","uid":"1","groups":[],"extra":{}}`))
-	const originating = "X-Broker-API-Originating-Identity"
+func awsServiceBroker() []defect { return slices.Concat(awsRequests(), awsOperations(), awsRest()) }
+
+func awsRequests() []defect {
 	strict := func(parameters string) string {
 		return `{"service_id":"$demo","plan_id":"$schema",` + place + `,"parameters":` + parameters + `}`
 	}
 	return []defect{
 		{
 			id: "A1", rules: "HDR-04, HDR-06, HDR-07", wrong: "a request with no version, a junk one or 3.0 is served",
-			right: "412", cases: []string{"HDR-09  GET /v2/catalog", "HDR-09 abc GET /v2/catalog", "HDR-09 3.0 GET /v2/catalog"},
+			right: "412", kit: []string{"HDR-06", "HDR-07/abc", "HDR-04/3.0"},
 		},
 		{
 			id: "A2", rules: "RID-01, ERR-01", wrong: "the request's identity never comes back, and 401 is plain text",
 			right: "it comes back with every status, in JSON",
-			show: asks(
-				httpCase{rule: "RID-01", method: "PUT", path: "I", body: sync1, status: 201}.as(identityHeader, anIdentity),
-				httpCase{rule: "RID-01", method: "PUT", path: "I" + async, body: long1, status: 202}.as(identityHeader, anIdentity),
-				httpCase{rule: "RID-01", method: "DELETE", path: "I?" + ids, status: 410}.as(identityHeader, anIdentity),
-				refused("PUT", "I", "{", 400, "BadRequest").as(identityHeader, anIdentity),
-				refused("GET", "/v2/catalog", "", 401, "Unauthorized").as(identityHeader, anIdentity, "Authorization", ""),
-				refused("GET", "I", "", 404, "NotFound").as(identityHeader, anIdentity),
-				refused("PUT", "I", long1, 422, asyncReq).as(identityHeader, anIdentity),
-			),
+			kit:   []string{"RID-01"},
 		},
 		{
 			id: "A3", rules: "AUTH-04", wrong: "metrics are open to anybody, and so is all unless a flag asks for passwords",
@@ -44,69 +36,76 @@ func awsServiceBroker() []defect {
 			},
 		},
 		{
-			id: "A4", rules: "AUTH-02", wrong: "each request computes a slow hash, a tenth of a second long: a few requests are enough to keep it busy",
+			id: "A4", rules: "AUTH-02",
+			wrong: "each request computes a slow hash, a tenth of a second long: a few requests are enough to keep it busy",
 			right: "two fast hashes are compared in constant time", tests: []string{"internal/platforms TestLoginsAreCheapAndConstant"},
 		},
 		{
 			id: "A5", rules: "INP-01, BIND-39", wrong: "malformed JSON is 500 on a bind and on a PATCH", right: "400, and nothing changes",
-			cases: []string{`BIND-39 "{"`, `INP-01 INP-02 INP-15 INP-17 PATCH "{"`, `INP-01 INP-02 INP-15 INP-17 PUT "{"`},
+			kit: []string{"INP-01/bind-brace", "INP-01/update-brace", "INP-01/provision-brace"},
 		},
 		{
-			id: "A6", rules: "PROV-13", wrong: "a PUT without service_id is 500 with the text of the database's error", right: "400, in the words of the API",
+			id: "A6", rules: "PROV-13", wrong: "a PUT without service_id is 500 with the text of the database's error",
+			right: "400, in the words of the API",
+			kit:   []string{"PROV-13/service_id", "PROV-13/plan_id"},
+		},
+		{
+			id: "A7", rules: "PROV-15, PROV-16", wrong: "a context of Cloud Foundry without an organization is a panic",
+			right: "400; where the version asks for a context alone, or the organization stands beside it, it is taken",
 			show: asks(
-				refused("PUT", "I", `{"plan_id":"$sync",`+place+`}`, 400, "BadRequest").leaves(noInstance),
-				refused("PUT", "I", strings.Replace(sync1, `"$demo"`, `""`, 1), 400, "BadRequest").leaves(noInstance),
-				refused("PUT", "I", strings.Replace(sync1, `"$demo"`, `null`, 1), 400, "BadRequest").leaves(noInstance),
+				refused("PUT", "I", `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, 400,
+					"BadRequest").leaves(noInstance),
+				httpCase{rule: "PROV-16", method: "PUT", path: "I",
+					body: `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, status: 201}.as("X-Broker-API-Version", "2.9"),
+				httpCase{rule: "PROV-15", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1),
+					status: 201},
 			),
 		},
 		{
-			id: "A7", rules: "PROV-15, PROV-16", wrong: "a context of Cloud Foundry without an organization is a panic", right: "400; where the version asks for a context alone, or the organization stands beside it, it is taken",
-			show: asks(
-				refused("PUT", "I", `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, 400, "BadRequest").leaves(noInstance),
-				httpCase{rule: "PROV-16", method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, status: 201}.as("X-Broker-API-Version", "2.9"),
-				httpCase{rule: "PROV-15", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1), status: 201},
-			),
-		},
-		{
-			id: "A8", rules: "PROV-19", wrong: "parameters that the plan does not take are sent on, nested ones as Go prints them", right: "400 by the plan's schema; what is taken stays as it was sent",
+			id: "A8", rules: "PROV-19", wrong: "parameters that the plan does not take are sent on, nested ones as Go prints them",
+			right: "400 by the plan's schema; what is taken stays as it was sent",
 			show: asks(
 				refused("PUT", "I", strict(`{"parameter1":"banana"}`), 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strict(`{"parameter1":{"a":[1,2]}}`), 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strict(`{"size":"huge"}`), 400, "BadRequest").leaves(noInstance),
-				httpCase{rule: "GETI-01", method: "PUT", path: "I", body: strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1), status: 201,
-					then: &then{path: "I", status: 200, has: []string{`parameters={"a":{"b":[1,{"c":null}]}}`}}},
+				httpCase{rule: "GETI-01", method: "PUT", path: "I", body: strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1),
+					status: 201,
+					then:   &then{path: "I", status: 200, has: []string{`parameters={"a":{"b":[1,{"c":null}]}}`}}},
 			),
 		},
 		{
 			id: "A9", rules: "PROV-07, PROV-08", wrong: "the same PUT again is always 409", right: "200 `{}`; 409 only if something differs",
-			cases: []string{"PROV-07", "PROV-09 order and numbers", "PROV-08 parameters", "PROV-08 plan", "PROV-08 place"},
+			kit: []string{"PROV-07", "PROV-09/numbers", "PROV-08/parameters", "PROV-08/plan", "PROV-08/organization"},
 		},
 		{
-			id: "A10", rules: "PROV-10, PROV-11", wrong: "the same PUT while it runs is 409", right: "202 with the same operation", cases: []string{"PROV-10", "PROV-11"},
+			id: "A10", rules: "PROV-10, PROV-11", wrong: "the same PUT while it runs is 409", right: "202 with the same operation",
+			kit: []string{"PROV-10/operation", "PROV-11/space"},
 		},
 		{
-			id: "A11", rules: "BIND-17", wrong: "a bind while the instance is being made is 201 without credentials, and is kept so", right: "422 `ConcurrencyError`; nothing is kept, and the binding can be made later",
-			show: func(r *runOf) {
-				r.prove(httpCase{method: "PUT", path: "I" + async, body: strings.Replace(sync1, "$sync", "$async", 1), status: 202})
-				r.prove(refused("PUT", bindings, strings.Replace(bind1, "$sync", "$async", 1), 422, "ConcurrencyError"))
-				r.prove(refused("GET", bindings, "", 404, "NotFound"))
-				r.prove(refused("GET", bindings+"/last_operation", "", 404, "NotFound"))
-				settled(r, r.base, r.path("I"))
-				r.prove(httpCase{rule: "BIND-01", method: "PUT", path: bindings, body: strings.Replace(bind1, "$sync", "$async", 1), status: 201, has: []string{"credentials"}, only: true})
-			},
+			id: "A11", rules: "BIND-17", wrong: "a bind while the instance is being made is 201 without credentials, and is kept so",
+			right: "422 `ConcurrencyError`; nothing is kept, and the binding can be made later",
+			kit:   []string{"BIND-17/provisioning"},
 		},
 		{
-			id: "A12", rules: "BIND-02", wrong: "the same bind again is 200 without credentials", right: "200 with the same ones", cases: []string{"BIND-02", "IDEM-08"},
+			id: "A12", rules: "BIND-02", wrong: "the same bind again is 200 without credentials", right: "200 with the same ones",
+			kit: []string{"BIND-02/credentials", "IDEM-08"},
 		},
+	}
+}
+
+func awsOperations() []defect {
+	return []defect{
 		{
 			id: "A13", rules: "PROV-34", wrong: "every answer has a member `async` of its own", right: "nothing but what the API names",
 			show: asks(
 				httpCase{method: "PUT", path: "I", body: sync1, status: 201, only: true},
 				httpCase{method: "PUT", path: "I" + async, body: long1, status: 202, only: true, has: []string{"operation"}},
 				httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 200, only: true},
-				httpCase{given: readyAsync, method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202, only: true, has: []string{"operation"}},
+				httpCase{given: readyAsync, method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202,
+					only: true, has: []string{"operation"}},
 				httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, only: true, has: []string{"credentials"}},
-				httpCase{given: asyncBindable, method: "PUT", path: bindings + async, body: bindSlow, status: 202, only: true, has: []string{"operation"}},
+				httpCase{given: asyncBindable, method: "PUT", path: bindings + async, body: bindSlow, status: 202, only: true,
+					has: []string{"operation"}},
 				httpCase{given: bound, method: "DELETE", path: bindings + "?" + ids, status: 200, only: true},
 				httpCase{given: boundAsync, method: "DELETE", path: bindings + async + "&" + ids, status: 202, only: true, has: []string{"operation"}},
 				httpCase{given: ready, method: "DELETE", path: "I?" + ids, status: 200, only: true},
@@ -114,82 +113,81 @@ func awsServiceBroker() []defect {
 			),
 		},
 		{
-			id: "A14", rules: "GETI-01, GETI-02", wrong: "an instance cannot be read: 405 with no body", right: "200 with what it is; 404 in JSON for an unknown one", cases: []string{"GETI-01", "GETI-02"},
+			id: "A14", rules: "GETI-01, GETI-02", wrong: "an instance cannot be read: 405 with no body",
+			right: "200 with what it is; 404 in JSON for an unknown one", kit: []string{"GETI-01", "GETI-02"},
 		},
 		{
-			id: "A15", rules: "GETB-01, GETB-02", wrong: "reading a binding is a panic", right: "200 with the credentials, or 404", cases: []string{"GETB-01", "GETB-02"},
+			id: "A15", rules: "GETB-01, GETB-02", wrong: "reading a binding is a panic", right: "200 with the credentials, or 404",
+			kit: []string{"GETB-01", "GETB-02/unknown"},
 		},
 		{
-			id: "A16", rules: "LOB-02, LOB-06, OID-04", wrong: "polling a binding needs the originating identity, which is optional, and is a panic with it", right: "404 or the state, with it or without",
-			show: asks(
-				refused("GET", bindings+"/last_operation", "", 404, "NotFound").in(ready),
-				refused("GET", bindings+"/last_operation", "", 404, "NotFound").in(ready).as(originating, "kubernetes "+kubernetes),
-				httpCase{rule: "LOB-01", given: binding, method: "GET", path: bindings + "/last_operation", status: 200, has: []string{`state="in progress"`, "description"}, only: true}.as(originating, "kubernetes "+kubernetes),
-				httpCase{rule: "LOB-06", given: bound, method: "GET", path: bindings + "/last_operation", status: 200, has: []string{`state="succeeded"`}, only: true},
-				httpCase{rule: "LOB-06", given: bound, method: "GET", path: bindings + "/last_operation", status: 200, has: []string{`state="succeeded"`}, only: true}.as(originating, "kubernetes "+kubernetes),
-			),
+			id: "A16", rules: "LOB-02, LOB-06, OID-04",
+			wrong: "polling a binding needs the originating identity, which is optional, and is a panic with it",
+			right: "404 or the state, with it or without",
+			kit:   []string{"LOB-02", "LOB-06", "OID-04"},
 		},
 		{
-			id: "A17", rules: "BIND-05, BIND-07, UNB-02", wrong: "a bind in the name of another service and plan gives the real password; an unbind by an instance that never was deletes the binding",
+			id: "A17", rules: "BIND-05, BIND-07, UNB-02",
+			wrong: "a bind in the name of another service and plan gives the real password; an unbind by an instance that never was deletes the " +
+				"binding",
 			right: "400; 410, and the binding stays",
-			show: asks(
-				refused("PUT", bindings, `{"service_id":"$demo-other","plan_id":"nope"}`, 400, "BadRequest").in(ready).leaves(noBinding),
-				refused("PUT", bindings, `{"service_id":"$demo-other","plan_id":"$demo-other/default"}`, 400, "BadRequest").in(ready).leaves(noBinding),
-				httpCase{rule: "UNB-02", given: bound, method: "DELETE", path: "/v2/service_instances/never-was/service_bindings/$B?" + ids, status: 410, only: true, then: &then{path: bindings, status: 200, has: []string{"credentials=$credentials"}}},
-			),
+			kit:   []string{"BIND-07/plan", "BIND-07/service", "UNB-02/elsewhere"},
 		},
 		{
-			id: "A18", rules: "UPD-23, UPD-25", wrong: "an update that failed is taken for applied: the same PATCH again is 200, and nothing happens", right: "the instance is as it was, and the same PATCH runs again",
-			show: func(r *runOf) {
-				r.bring(updatedBad)
-				first := r.values["operation"]
-				was := httpCase{rule: "UPD-23", method: "GET", path: "I", status: 200, has: []string{`parameters={"a":1}`}}
-				r.prove(was)
-				again := r.prove(httpCase{rule: "UPD-25", method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202, has: []string{"operation"}, only: true})
-				if again.text("operation") == first {
-					r.Error("the repetition is the operation that failed")
-				}
-				if state := settled(r, r.base, r.path("I")); state != "failed" {
-					r.Errorf("it ended %q", state)
-				}
-				r.prove(was)
-			},
+			id: "A18", rules: "UPD-23, UPD-25",
+			wrong: "an update that failed is taken for applied: the same PATCH again is 200, and nothing happens",
+			right: "the instance is as it was, and the same PATCH runs again",
+			kit:   []string{"UPD-23", "UPD-25"},
 		},
 		{
-			id: "A19", rules: "UPD-21", wrong: "the same PATCH while it runs is 200", right: "202 with the same operation", cases: []string{"UPD-21"},
+			id: "A19", rules: "UPD-21", wrong: "the same PATCH while it runs is 200", right: "202 with the same operation", kit: []string{"UPD-21"},
 		},
 		{
-			id: "A20", rules: "IDEM-03, PROV-31", wrong: "of identical PUTs at once, all but one are 500, upon which the platform deletes the good instance", right: "all are 202 with one operation",
-			tests: []string{"internal/e2e TestIdenticalRequestsAtOnce", "internal/broker TestOneTokenForIdenticalRequests"},
+			id: "A20", rules: "IDEM-03, PROV-31",
+			wrong: "of identical PUTs at once, all but one are 500, upon which the platform deletes the good instance",
+			right: "all are 202 with one operation",
+			kit:   []string{"IDEM-03/parallel", "PROV-31"}, tests: []string{"internal/broker TestOneTokenForIdenticalRequests"},
 		},
 		{
-			id: "A21", rules: "ORB-01, DEPR-08, NFR-02", wrong: "a broker that dies between making a thing and recording it answers 410 to the deletion, and the thing stays", right: "what is to be made is recorded first: the deletion finds it, and nothing is left",
-			show: diesWhileMaking, tests: []string{"internal/worker TestDyingAtEveryEffect", "internal/e2e TestKilledAtAnyMoment"},
+			id: "A21", rules: "ORB-01, DEPR-08, NFR-02",
+			wrong: "a broker that dies between making a thing and recording it answers 410 to the deletion, and the thing stays",
+			right: "what is to be made is recorded first: the deletion finds it, and nothing is left",
+			show:  diesWhileMaking, tests: []string{"internal/worker TestDyingAtEveryEffect", "internal/e2e TestKilledAtAnyMoment"},
 		},
 		{
-			id: "A22", rules: "LOP-01, LOP-03", wrong: "a rollback that still runs is failed, and the next request meets it", right: "in progress until the provider says that it is over: only its permanent answer fails an operation",
-			tests: []string{"internal/worker TestStepAnswersOfAProvider/InProgress", "internal/worker TestStepAnswersOfAProvider/Failure", "internal/worker TestStepAnswersOfAProvider/Fault"},
+			id: "A22", rules: "LOP-01, LOP-03", wrong: "a rollback that still runs is failed, and the next request meets it",
+			right: "in progress until the provider says that it is over: only its permanent answer fails an operation",
+			tests: []string{"internal/worker TestStepAnswersOfAProvider/InProgress", "internal/worker TestStepAnswersOfAProvider/Failure",
+				"internal/worker TestStepAnswersOfAProvider/Fault"},
 			never: "no provider rolls back yet",
 		},
 		{
-			id: "A23", rules: "LOP-03", wrong: "a failed operation is polled with 400 where the identity is of Kubernetes", right: "200 with the state `failed`, whoever asks",
-			show: asks(
-				httpCase{rule: "LOP-03", given: provisionedBad, method: "GET", path: "I/last_operation?operation=$operation", status: 200, has: []string{`state="failed"`, "description"}, only: true}.as(originating, "kubernetes "+kubernetes),
-				httpCase{rule: "LOP-03", given: updatedBad, method: "GET", path: "I/last_operation?operation=$operation", status: 200, has: []string{`state="failed"`, "description"}}.as(originating, "kubernetes "+kubernetes),
-			),
+			id: "A23", rules: "LOP-03", wrong: "a failed operation is polled with 400 where the identity is of Kubernetes",
+			right: "200 with the state `failed`, whoever asks",
+			kit:   []string{"LOP-03", "LOP-03/update"},
 		},
 		{
-			id: "A24", rules: "LOP-09, LOB-02", wrong: "polling what never was is 410, which means that a deletion has ended", right: "404", cases: []string{"LOP-09", "LOB-02"},
+			id: "A24", rules: "LOP-09, LOB-02", wrong: "polling what never was is 410, which means that a deletion has ended", right: "404",
+			kit: []string{"LOP-09", "LOB-02"},
 		},
+	}
+}
+
+func awsRest() []defect {
+	return []defect{
 		{
-			id: "A25", rules: "UPD-09, UPD-11", wrong: "an update that the plan does not support is 400", right: "422 that says not to repeat it; 400 only for parameters that the plan's schema refuses",
+			id: "A25", rules: "UPD-09, UPD-11", wrong: "an update that the plan does not support is 400",
+			right: "422 that says not to repeat it; 400 only for parameters that the plan's schema refuses",
 			cases: []string{"UPD-09, UPD-11"},
 		},
 		{
-			id: "A26", rules: "DEPR-05", wrong: "an instance is deleted although the ids are missing", right: "400, and it stays", cases: []string{"DEPR-05"},
+			id: "A26", rules: "DEPR-05", wrong: "an instance is deleted although the ids are missing", right: "400, and it stays",
+			kit: []string{"DEPR-05/both"},
 		},
 		{
-			id: "A27", rules: "LOP-10, LOP-13, UNB-02", wrong: "how a deletion ended is forgotten, and what bindings are left can never be removed", right: "the end can be asked for again; bindings go with their instance, and are 410",
+			id: "A27", rules: "LOP-10, LOP-13, UNB-02",
+			wrong: "how a deletion ended is forgotten, and what bindings are left can never be removed",
+			right: "the end can be asked for again; bindings go with their instance, and are 410",
 			show: func(r *runOf) {
 				r.prove(httpCase{given: bound, method: "DELETE", path: "I?" + ids, status: 200, only: true})
 				for range 2 {
@@ -197,7 +195,8 @@ func awsServiceBroker() []defect {
 					r.prove(httpCase{rule: "UNB-02", method: "DELETE", path: bindings + "?" + ids, status: 410, only: true})
 				}
 				late := r.another()
-				token := late.prove(httpCase{given: readyAsync, method: "DELETE", path: "I" + async + "&" + idsLong, status: 202, has: []string{"operation"}}).text("operation")
+				token := late.prove(httpCase{given: readyAsync, method: "DELETE", path: "I" + async + "&" + idsLong, status: 202,
+					has: []string{"operation"}}).text("operation")
 				settled(late, late.base, late.path("I"))
 				for range 2 {
 					late.prove(httpCase{rule: "LOP-10", method: "GET", path: "I/last_operation?operation=" + token, status: 410, only: true})
@@ -206,14 +205,16 @@ func awsServiceBroker() []defect {
 			},
 		},
 		{
-			id: "A28", rules: "CAT-01", wrong: "when the catalog cannot be read again after an hour, it is a panic, or `null`", right: "it is read once, before the first request; what is read again, the platforms' passwords, stays valid when that fails",
+			id: "A28", rules: "CAT-01", wrong: "when the catalog cannot be read again after an hour, it is a panic, or `null`",
+			right: "it is read once, before the first request; what is read again, the platforms' passwords, stays valid when that fails",
 			tests: []string{"internal/platforms TestKeptOutlivesItsSource/Failing", "internal/osb TestPlatformsSeeTheirPartOfTheCatalog"},
 		},
 		{
 			id: "A29", wrong: "a user's parameter wins over what the operator has fixed", right: "what a plan fixes is final",
 			tests: []string{"internal/provider/demo TestDelays/PlanOverParameter"},
 			show: func(r *runOf) {
-				r.prove(httpCase{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"fail":false,"delay_seconds":0}}`, status: 202})
+				r.prove(httpCase{method: "PUT", path: "I" + async,
+					body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"fail":false,"delay_seconds":0}}`, status: 202})
 				if state := settled(r, r.base, r.path("I")); state != "failed" {
 					r.Errorf("the plan's setting was overridden: %q", state)
 				}
@@ -231,7 +232,8 @@ func awsServiceBroker() []defect {
 			},
 		},
 		{
-			id: "A31", wrong: "a password with `+;/@` breaks the URL that it is put into, and TLS is switched off in it", right: "the URL in the demo's credentials is made of escaped parts, and says the same as the members beside it",
+			id: "A31", wrong: "a password with `+;/@` breaks the URL that it is put into, and TLS is switched off in it",
+			right: "the URL in the demo's credentials is made of escaped parts, and says the same as the members beside it",
 			never: "no service whose credentials have a password of somebody else's making, or a JDBC URL, is offered",
 			show: func(r *runOf) {
 				a := r.prove(httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, has: []string{"credentials"}, only: true})
@@ -247,15 +249,19 @@ func awsServiceBroker() []defect {
 			},
 		},
 		{
-			id: "A32", wrong: "a developer names, by a parameter, the role that the broker takes on or adds policies to", right: "no parameter names anything of AWS, and no function of the broker may touch IAM or take on a role",
+			id: "A32", wrong: "a developer names, by a parameter, the role that the broker takes on or adds policies to",
+			right: "no parameter names anything of AWS, and no function of the broker may touch IAM or take on a role",
 			never: "no provider knows of roles", tests: []string{"infra TestRolesMayNeverDoThis/IAM"},
 		},
 		{
-			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails", right: "listings are read page by page to their end; a batch is never larger than AWS takes, and what it leaves out is read again",
-			tests: []string{"internal/provider/demo/parameters TestList", "internal/store/bolt TestPages", "internal/store/dynamo TestUnprocessedKeys"},
+			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails",
+			right: "listings are read page by page to their end; a batch is never larger than AWS takes, and what it leaves out is read again",
+			tests: []string{"internal/provider/demo/parameters TestList", "internal/store/bolt TestPages",
+				"internal/store/dynamo TestUnprocessedKeys"},
 		},
 		{
-			id: "A34", rules: "CAT-30", wrong: "the order of plans changes with each reading", right: "the catalog is the same, byte by byte, from process to process",
+			id: "A34", rules: "CAT-30", wrong: "the order of plans changes with each reading",
+			right: "the catalog is the same, byte by byte, from process to process",
 			show: func(r *runOf) {
 				first := r.prove(httpCase{method: "GET", path: "/v2/catalog", status: 200})
 				other := newRun(r.T, start(r, r.TempDir(), credentials()...).url, r.values)

@@ -9,55 +9,52 @@ import (
 )
 
 func cloudServiceBroker() []defect {
-	strict := func(method, parameters string) httpCase {
-		return refused(method, "I", `{"service_id":"$demo","plan_id":"$schema",`+place+`,"parameters":`+parameters+`}`, 400, "BadRequest")
-	}
 	return []defect{
 		{
-			id: "C1", rules: "PROV-19, UPD-12", wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up", right: "400, and nothing changes",
-			show: asks(
-				strict("PUT", `{"unknown":1}`).leaves(noInstance), strict("PUT", `{"parameter1":"x"}`).leaves(noInstance),
-				strict("PATCH", `{"unknown":1}`).in(ready).leaves(stillReady), strict("PATCH", `{"parameter1":"x"}`).in(ready).leaves(stillReady),
-			),
+			id: "C1", rules: "PROV-19, UPD-12", wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up",
+			right: "400, and nothing changes",
+			kit:   []string{"PROV-19", "UPD-12"},
 		},
 		{
 			id: "C2", rules: "UPD-06", wrong: "an update to an unknown plan is 500", right: "400, and nothing changes",
-			show: asks(refused("PATCH", "I", `{"service_id":"$demo","plan_id":"nope"}`, 400, "BadRequest").in(ready).leaves(stillReady)),
+			kit: []string{"UPD-06/unknown"},
 		},
 		{
-			id: "C3", rules: "GETI-04, ERR-04", wrong: "reading an instance that is being updated is 422 with the code in the place of the sentence", right: "422 with the code `ConcurrencyError` and a sentence",
-			show: asks(refused("GET", "I", "", 422, "ConcurrencyError").in(updating)),
+			id: "C3", rules: "GETI-04, ERR-04",
+			wrong: "reading an instance that is being updated is 422 with the code in the place of the sentence",
+			right: "422 with the code `ConcurrencyError` and a sentence",
+			kit:   []string{"GETI-04", "ERR-04/sentence"},
 		},
 		{
-			id: "C4", rules: "PROV-20", wrong: "a PUT with a maintenance version of yesterday is taken", right: "422 `MaintenanceInfoConflict`, and nothing is made",
-			show: asks(refused("PUT", "I", `{"service_id":"$demo","plan_id":"$maintenance",`+place+`,"maintenance_info":{"version":"1.0.0"}}`, 422, "MaintenanceInfoConflict").leaves(noInstance)),
+			id: "C4", rules: "PROV-20", wrong: "a PUT with a maintenance version of yesterday is taken",
+			right: "422 `MaintenanceInfoConflict`, and nothing is made",
+			kit:   []string{"PROV-20/other"},
 		},
 		{
-			id: "C5", rules: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`", cases: []string{"PROV-07"},
+			id: "C5", rules: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`", kit: []string{"PROV-07"},
 		},
 		{
-			id: "C6", rules: "BIND-02", wrong: "the same bind again is 409", right: "200 with the same credentials", cases: []string{"BIND-02"},
+			id: "C6", rules: "BIND-02", wrong: "the same bind again is 409", right: "200 with the same credentials",
+			kit: []string{"BIND-02/credentials"},
 		},
 		{
-			id: "C7", rules: "LOB-02, LOB-06", wrong: "polling a binding is 422 `AsyncRequired`", right: "404 for an unknown one, and the state of a known one, however it was made", cases: []string{"LOB-02", "LOB-06 LOB-07", "LOB-01"},
+			id: "C7", rules: "LOB-02, LOB-06", wrong: "polling a binding is 422 `AsyncRequired`",
+			right: "404 for an unknown one, and the state of a known one, however it was made", kit: []string{"LOB-02", "LOB-06", "LOB-01"},
 		},
 		{
-			id: "C8", rules: "GETB-01", wrong: "a binding can be read, and its credentials are not there", right: "what the bind said, for whoever lost that answer",
-			show: func(r *runOf) {
-				r.bring(ready)
-				made := r.prove(httpCase{method: "PUT", path: bindings, body: bind1, status: 201, has: []string{"credentials"}, only: true})
-				read := r.prove(httpCase{rule: "GETB-01", method: "GET", path: bindings, status: 200, has: []string{"credentials"}, only: true})
-				if fmt.Sprint(made.body) != fmt.Sprint(read.body) {
-					r.Error("the binding reads otherwise than it was made")
-				}
-			},
+			id: "C8", rules: "GETB-01", wrong: "a binding can be read, and its credentials are not there",
+			right: "what the bind said, for whoever lost that answer",
+			kit:   []string{"GETB-01"},
 		},
 		{
-			id: "C9", rules: "UPD-22, CONC-07", wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins", right: "422 `ConcurrencyError`, also if both come at once",
-			cases: []string{"UPD-22"}, tests: []string{"internal/e2e TestDifferentUpdatesAtOnce"},
+			id: "C9", rules: "UPD-22, CONC-07", wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins",
+			right: "422 `ConcurrencyError`, also if both come at once",
+			kit:   []string{"UPD-22", "CONC-07"},
 		},
 		{
-			id: "C10", rules: "UNB-08, ORB-01", wrong: "a platform that gave up on a bind sends an unbind, which is 410 while the bind goes on and makes a key for nobody", right: "the bind was recorded before anything was made: the unbind ends it and removes what it made, even if the broker died meanwhile",
+			id: "C10", rules: "UNB-08, ORB-01",
+			wrong: "a platform that gave up on a bind sends an unbind, which is 410 while the bind goes on and makes a key for nobody",
+			right: "the bind was recorded before anything was made: the unbind ends it and removes what it made, even if the broker died meanwhile",
 			show: func(r *runOf) {
 				r.Run("Alive", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, false) })
 				r.Run("Killed", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, true) })
@@ -69,11 +66,14 @@ func cloudServiceBroker() []defect {
 			show: func(r *runOf) {
 				const canary = "canary-c11"
 				log := printed(r, func(r *runOf) {
-					r.prove(httpCase{method: "PUT", path: "I", body: strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1), status: 201})
+					r.prove(httpCase{method: "PUT", path: "I", body: strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1),
+						status: 201})
 					r.prove(httpCase{method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"c":"` + canary + `"}}`, status: 200})
-					r.prove(httpCase{method: "PUT", path: bindings, body: strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1), status: 201})
+					r.prove(httpCase{method: "PUT", path: bindings, body: strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1),
+						status: 201})
 					late := r.another()
-					late.prove(httpCase{method: "PUT", path: "I" + async, body: strings.Replace(strings.Replace(sync1, "$sync", "$async", 1), `"x"`, `"`+canary+`"`, 1), status: 202})
+					late.prove(httpCase{method: "PUT", path: "I" + async,
+						body: strings.Replace(strings.Replace(sync1, "$sync", "$async", 1), `"x"`, `"`+canary+`"`, 1), status: 202})
 					settled(late, late.base, late.path("I"))
 				})
 				if strings.Contains(log, canary) || !strings.Contains(log, "result=succeeded") {
@@ -82,7 +82,8 @@ func cloudServiceBroker() []defect {
 			},
 		},
 		{
-			id: "C12", rules: "NFR-02", wrong: "killed while it makes something, it has forgotten what that is", right: "the operation goes on after the next start, and a deletion leaves nothing",
+			id: "C12", rules: "NFR-02", wrong: "killed while it makes something, it has forgotten what that is",
+			right: "the operation goes on after the next start, and a deletion leaves nothing",
 			show: func(r *runOf) {
 				data := r.TempDir()
 				p := start(r, data, credentials("LONGSHORE_DEMO_DELAY=300ms")...)
@@ -106,8 +107,10 @@ func cloudServiceBroker() []defect {
 			tests: []string{"internal/e2e TestKilledAtAnyMoment"},
 		},
 		{
-			id: "C13", wrong: "with certificates of one's own, the database's is not verified unless a setting says so", right: "nothing in the program can leave verification out",
-			never: "there is no TLS but that of the AWS SDK and of `longshore check`, both by Go's defaults", tests: []string{"internal TestNothingSkipsVerification"},
+			id: "C13", wrong: "with certificates of one's own, the database's is not verified unless a setting says so",
+			right: "nothing in the program can leave verification out",
+			never: "there is no TLS but that of the AWS SDK and of `longshore check`, both by Go's defaults",
+			tests: []string{"internal TestNothingSkipsVerification"},
 		},
 	}
 }
@@ -115,20 +118,13 @@ func cloudServiceBroker() []defect {
 func elsewhere() []defect {
 	return []defect{
 		{
-			id: "G1", rules: "UPD-04, BIND-04, BIND-05, LOP-12, LOB-05", wrong: "an unknown or missing service_id is a panic, also on a poll, where it is optional", right: "400 where it is required; a poll does without",
-			show: asks(
-				refused("PATCH", "I", `{"parameters":{"a":2}}`, 400, "BadRequest").in(ready).leaves(stillReady),
-				refused("PATCH", "I", `{"service_id":"nope"}`, 400, "BadRequest").in(ready).leaves(stillReady),
-				refused("PUT", bindings, `{"plan_id":"$sync"}`, 400, "BadRequest").in(ready).leaves(noBinding),
-				refused("PUT", bindings, `{"service_id":"nope","plan_id":"$sync"}`, 400, "BadRequest").in(ready).leaves(noBinding),
-				httpCase{rule: "LOP-12", given: ready, method: "GET", path: "I/last_operation", status: 200, has: []string{`state="succeeded"`}, only: true},
-				httpCase{rule: "LOP-12", given: ready, method: "GET", path: "I/last_operation?service_id=nope&plan_id=nope", status: 200, has: []string{`state="succeeded"`}, only: true},
-				httpCase{rule: "LOB-05", given: bound, method: "GET", path: bindings + "/last_operation", status: 200, has: []string{`state="succeeded"`}, only: true},
-				httpCase{rule: "LOB-05", given: bound, method: "GET", path: bindings + "/last_operation?service_id=nope", status: 200, has: []string{`state="succeeded"`}, only: true},
-			),
+			id: "G1", rules: "UPD-04, BIND-04, BIND-05, LOP-12, LOB-05",
+			wrong: "an unknown or missing service_id is a panic, also on a poll, where it is optional",
+			right: "400 where it is required; a poll does without",
+			kit:   []string{"UPD-04/missing", "UPD-04/unknown", "BIND-04/service_id", "BIND-05/service", "LOP-12/mismatch", "LOB-05"},
 		},
 		{
-			id: "G2", rules: "UNB-02", wrong: "an unbind of what never was is 200", right: "410 `{}`", cases: []string{"UNB-02", "UNB-03"},
+			id: "G2", rules: "UNB-02", wrong: "an unbind of what never was is 200", right: "410 `{}`", kit: []string{"UNB-02/unknown", "UNB-03"},
 		},
 	}
 }

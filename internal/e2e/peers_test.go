@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // Other brokers were asked, or read, for what they get wrong. Each of their
@@ -26,7 +28,7 @@ var update = flag.Bool("update", false, "write docs/peers.md")
 const peersPage = "../../docs/peers.md"
 
 // A defect is one row: what another broker gets wrong, and who shows that we
-// do not. At least one of show, cases and tests says so.
+// do not. At least one of show, kit, cases and tests says so.
 type defect struct {
 	id    string
 	rules string // of the requirement list; empty where it has none
@@ -34,6 +36,8 @@ type defect struct {
 	right string // here
 	// show sends the requests to the broker that runs, and checks its answers.
 	show func(r *runOf)
+	// kit are cases of the conformance kit that show it.
+	kit []string
 	// cases are rules by which TestHTTPCases knows cases that show precisely
 	// this.
 	cases []string
@@ -52,9 +56,12 @@ type peer struct {
 
 func peers() []peer {
 	return []peer{
-		{"brokerapi v13", "The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of what it gets wrong, a broker on it gets wrong.", brokerapi()},
+		{"brokerapi v13", "The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of " +
+			"what it gets wrong, a broker on it gets wrong.", brokerapi()},
 		{"AWS Service Broker", "The archived [AWS Service Broker](https://github.com/awslabs/aws-servicebroker).", awsServiceBroker()},
-		{"Cloud Service Broker", "The [Cloud Service Broker](https://github.com/cloudfoundry/cloud-service-broker), which has OpenTofu make things.", cloudServiceBroker()},
+		{"Cloud Service Broker",
+			"The [Cloud Service Broker](https://github.com/cloudfoundry/cloud-service-broker), which has OpenTofu make things.",
+			cloudServiceBroker()},
 		{"Read elsewhere", "Read in the code of another broker, not run.", elsewhere()},
 	}
 }
@@ -97,13 +104,22 @@ func TestPeersAreAnswered(t *testing.T) {
 	for _, c := range httpCases() {
 		rules[c.rule] = true
 	}
+	ofKit := map[string]bool{}
+	for _, c := range conformance.Cases() {
+		ofKit[c.ID] = true
+	}
 	exists := finder(t)
 	var ids []string
 	for _, of := range peers() {
 		for _, d := range of.rows {
 			ids = append(ids, d.id)
-			if d.wrong == "" || d.right == "" || d.show == nil && d.cases == nil && d.tests == nil {
+			if d.wrong == "" || d.right == "" || d.show == nil && d.kit == nil && d.cases == nil && d.tests == nil {
 				t.Errorf("%s is not complete", d.id)
+			}
+			for _, id := range d.kit {
+				if !ofKit[id] {
+					t.Errorf("%s: the kit has no case %q", d.id, id)
+				}
 			}
 			for _, rule := range d.cases {
 				if !rules[rule] {
@@ -120,7 +136,8 @@ func TestPeersAreAnswered(t *testing.T) {
 	if !slices.Equal(ids, known) {
 		t.Errorf("the rows are\n%v, want each once and in this order:\n%v", ids, known)
 	}
-	for _, name := range []string{"internal/e2e TestNothing", "internal/osb TestVersionHeader/Nothing", "internal/nowhere TestPeers", "internal/osb"} {
+	for _, name := range []string{"internal/e2e TestNothing", "internal/osb TestVersionHeader/Nothing", "internal/nowhere TestPeers",
+		"internal/osb"} {
 		if exists(name) {
 			t.Errorf("%q was found: the test proves nothing", name)
 		}
@@ -177,6 +194,9 @@ func (d defect) shownBy() string {
 	if d.show != nil {
 		by = append(by, "internal/e2e TestPeers/Rows/"+d.id)
 	}
+	if d.kit != nil {
+		by = append(by, "kit/conformance ("+strings.Join(d.kit, "; ")+")")
+	}
 	if d.cases != nil {
 		by = append(by, "internal/e2e TestHTTPCases ("+strings.Join(d.cases, "; ")+")")
 	}
@@ -190,7 +210,8 @@ func TestPeersPage(t *testing.T) {
 
 Other brokers were run, or read, against the specification. Each row is a defect that was found in one of them, what this broker
 does in its place, and the test that shows it. Some of them may have been mended since. IDs in brackets name rules of the project's
-requirement list, as in [conformance.md](conformance.md). This page is made by ` + "`go test ./internal/e2e -run TestPeersPage -update`" + `,
+requirement list, as in [conformance.md](conformance.md). This page is made by ` + "`go test ./internal/e2e -run TestPeersPage -update`" +
+		`,
 and a test keeps it true.
 `)
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
@@ -204,7 +225,8 @@ and a test keeps it true.
 			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", d.id, cell.Replace(d.wrong), cell.Replace(right), cell.Replace(d.shownBy()))
 		}
 	}
-	page.WriteString("\n## What cannot occur yet\n\nOf these rows, a part or all is about what this broker does not have.\n\n| row | why |\n| --- | --- |\n")
+	page.WriteString("\n## What cannot occur yet\n\nOf these rows, a part or all is about what this broker does not have.\n\n| row | why " +
+		"|\n| --- | --- |\n")
 	for _, of := range peers() {
 		for _, d := range of.rows {
 			if d.never != "" {
@@ -240,7 +262,8 @@ func (r *runOf) another() *runOf { return newRun(r.T, r.base, r.values) }
 // refused is a request whose answer is an error with this code, and nothing
 // beside it.
 func refused(method, path, body string, status int, code string) httpCase {
-	return httpCase{rule: "the refusal", method: method, path: path, body: body, status: status, has: []string{`error="` + code + `"`, "description"}, only: true}
+	return httpCase{rule: "the refusal", method: method, path: path, body: body, status: status,
+		has: []string{`error="` + code + `"`, "description"}, only: true}
 }
 
 // given is the case in a state.
@@ -259,7 +282,8 @@ func (c httpCase) as(headers ...string) httpCase {
 func (c httpCase) leaves(back *then) httpCase { c.then = back; return c }
 
 // internals are words that only programmers write.
-var internals = regexp.MustCompile(`(?i)json:|unmarshal|\bstruct\b|\bgo value\b|panic|goroutine|\.go:|exception|request id|\bnil\b|\bEOF\b|dynamodb|bolt`)
+var internals = regexp.MustCompile(`(?i)json:|unmarshal|\bstruct\b|\bgo value\b|panic|goroutine|` +
+	`\.go:|exception|request id|\bnil\b|\bEOF\b|dynamodb|bolt`)
 
 func plain(t testing.TB, a answer) {
 	t.Helper()

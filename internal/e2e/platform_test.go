@@ -136,7 +136,8 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 	}
 	p.kill()
 	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0", "--data", data)
-	if code != 1 || !strings.Contains(out, "LONGSHORE_PASSWORD is not the password") || !strings.Contains(out, "unset both") || strings.Contains(out, "never-valid") {
+	if code != 1 || !strings.Contains(out, "LONGSHORE_PASSWORD is not the password") || !strings.Contains(out, "unset both") ||
+		strings.Contains(out, "never-valid") {
 		t.Errorf("with another one set: exit status %d:\n%s", code, out)
 	}
 	p = start(t, data)

@@ -49,21 +49,24 @@ func TestCommandLine(t *testing.T) {
 		code int
 		want []string // in what is printed
 	}{
-		"Version":        {nil, []string{"version"}, 0, []string{"longshore"}},
-		"Help":           {nil, []string{"help"}, 0, []string{"longshore serve"}},
-		"ServeHelp":      {nil, []string{"serve", "--help"}, 0, []string{"--data DIR"}},
-		"Nothing":        {nil, nil, 2, []string{"longshore serve"}},
-		"Unknown":        {nil, []string{"frobnicate"}, 2, []string{`"frobnicate"`, "longshore --help"}},
-		"UnknownFlag":    {nil, []string{"serve", "--frobnicate"}, 2, []string{"frobnicate", "longshore serve --help"}},
-		"Argument":       {nil, []string{"serve", "now"}, 2, []string{`"now"`}},
-		"Listen":         {nil, []string{"serve", "--listen", "x", "--data", data}, 1, []string{"--listen", "127.0.0.1:8080"}},
-		"PortInUse":      {nil, []string{"serve", "--listen", taken.Addr().String(), "--data", data}, 1, []string{"--listen", "in use"}},
-		"OnlyUser":       {[]string{"LONGSHORE_USERNAME=u"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_PASSWORD", "set both"}},
-		"OnlyPassword":   {[]string{"LONGSHORE_PASSWORD=p"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_USERNAME", "set both"}},
-		"ColonInUser":    {[]string{"LONGSHORE_USERNAME=a:b", "LONGSHORE_PASSWORD=p"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_USERNAME", "colon"}},
-		"Delay":          {[]string{"LONGSHORE_DEMO_DELAY=soon"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_DEMO_DELAY", `"soon"`, "3s"}},
-		"NoDataName":     {nil, []string{"serve", "--data", ""}, 1, []string{"--data"}},
-		"NoOfferings":    {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1, []string{"--offerings", "/nonexistent"}},
+		"Version":      {nil, []string{"version"}, 0, []string{"longshore"}},
+		"Help":         {nil, []string{"help"}, 0, []string{"longshore serve"}},
+		"ServeHelp":    {nil, []string{"serve", "--help"}, 0, []string{"--data DIR"}},
+		"Nothing":      {nil, nil, 2, []string{"longshore serve"}},
+		"Unknown":      {nil, []string{"frobnicate"}, 2, []string{`"frobnicate"`, "longshore --help"}},
+		"UnknownFlag":  {nil, []string{"serve", "--frobnicate"}, 2, []string{"frobnicate", "longshore serve --help"}},
+		"Argument":     {nil, []string{"serve", "now"}, 2, []string{`"now"`}},
+		"Listen":       {nil, []string{"serve", "--listen", "x", "--data", data}, 1, []string{"--listen", "127.0.0.1:8080"}},
+		"PortInUse":    {nil, []string{"serve", "--listen", taken.Addr().String(), "--data", data}, 1, []string{"--listen", "in use"}},
+		"OnlyUser":     {[]string{"LONGSHORE_USERNAME=u"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_PASSWORD", "set both"}},
+		"OnlyPassword": {[]string{"LONGSHORE_PASSWORD=p"}, []string{"serve", "--data", data}, 1, []string{"LONGSHORE_USERNAME", "set both"}},
+		"ColonInUser": {[]string{"LONGSHORE_USERNAME=a:b", "LONGSHORE_PASSWORD=p"}, []string{"serve", "--data", data}, 1,
+			[]string{"LONGSHORE_USERNAME", "colon"}},
+		"Delay": {[]string{"LONGSHORE_DEMO_DELAY=soon"}, []string{"serve", "--data", data}, 1,
+			[]string{"LONGSHORE_DEMO_DELAY", `"soon"`, "3s"}},
+		"NoDataName": {nil, []string{"serve", "--data", ""}, 1, []string{"--data"}},
+		"NoOfferings": {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1,
+			[]string{"--offerings", "/nonexistent"}},
 		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 12 plans", "valid"}},
 		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"offering.yaml:3", "planz", "plans"}},
 		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"validate"}},
@@ -151,7 +154,8 @@ func TestDamagedDataFolder(t *testing.T) {
 			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(records(dir)))
 		},
 		"MarkerAndKeyDeleted": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(filepath.Join(dir, "vault.key")), os.RemoveAll(filepath.Join(dir, "demo")))
+			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(filepath.Join(dir, "vault.key")),
+				os.RemoveAll(filepath.Join(dir, "demo")))
 		},
 	}
 	for name, damage := range cases {

@@ -1,91 +1,122 @@
 package races_test
 
 import (
-	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/memory"
 )
 
 // crowd is how many identical requests meet.
 const crowd = 64
 
-// tallied counts commits.
-type tallied struct {
-	store.Store
-	tried, done *atomic.Int64
+// together sends requests at the same moment, each to the next broker.
+func (a *arena) together(n int, q func() request, about names) []raw {
+	out := make([]raw, n)
+	var ready, all sync.WaitGroup
+	ready.Add(n)
+	for k := range out {
+		all.Go(func() {
+			ready.Done()
+			ready.Wait()
+			out[k] = a.ask(k, q(), about, "")
+		})
+	}
+	all.Wait()
+	return out
 }
 
-func (s tallied) Commit(ctx context.Context, changes ...store.Change) error {
-	s.tried.Add(1)
-	err := s.Store.Commit(ctx, changes...)
-	if err == nil {
-		s.done.Add(1)
-	}
-	return err
+func (r raw) is(reason lifecycle.Reason) bool {
+	got, ok := r.reason()
+	return ok && got == reason
 }
 
 // CONC-01, IDEM-03, DEPR-07: of many identical requests at once none is refused,
-// and all of them are one operation: who repeats what runs has next to nothing to
-// write.
+// and all of them are one operation, which makes or removes one thing.
 func TestManyIdenticalRequests(t *testing.T) {
-	verbs := map[string]struct {
-		verb   verb
-		before []verb // what exists
+	t.Parallel()
+	const usual, other = 1, 2
+	tests := map[string]struct {
+		verb       verb
+		before     []verb // what exists
+		parameters int8
+		made       int // in the end, so far
 	}{
-		"Provision":   {provision, nil},
-		"Update":      {update, []verb{provision}},
-		"Bind":        {bind, []verb{provision}},
-		"Unbind":      {unbind, []verb{provision, bind}},
-		"Deprovision": {deprovision, []verb{provision, bind}},
+		"Provision":       {provision, nil, usual, 1},
+		"Update":          {update, []verb{provision}, other, 1},
+		"Bind":            {bind, []verb{provision}, usual, 2},
+		"Unbind":          {unbind, []verb{provision, bind}, usual, 2},
+		"Deprovision":     {deprovision, []verb{provision, bind}, usual, 2},
+		"DeleteOfNothing": {deprovision, nil, usual, 0},
 	}
-	for name, open := range map[string]func(*testing.T) store.Store{
-		"Bolt": newBolt, "Memory": func(*testing.T) store.Store { return unsteady{memory.New()} },
-	} {
-		for what, tc := range verbs {
+	on := names{"i", "b"}
+	for name, open := range stores {
+		for what, tc := range tests {
 			for _, permitted := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s%sPermitted%v", name, what, permitted), func(t *testing.T) {
-					counted := tallied{open(t), new(atomic.Int64), new(atomic.Int64)}
-					r := ring{newArena(t, counted, fault{})}
-					on := names{"i", "b"}
+					a := newArena(t, open(t), fault{})
+					q := func(v verb, parameters int8, permitted bool) request {
+						return request{verb: v, parameters: parameters, permitted: permitted, sent: now().UnixNano()}
+					}
 					for _, v := range tc.before {
-						r.must(v, 1, on, broker.Created)
-					}
-					v := int8(1)
-					if tc.verb == update {
-						v = 2
-					}
-					r.cloud.hold(permitted) // a token is one while its operation runs
-					tried, done := counted.tried.Load(), counted.done.Load()
-					all := together(crowd, func(n int) raw { return r.ask(n, r.now(tc.verb, v, permitted), on, "") })
-					t.Logf("%d commits, %d of them landed", counted.tried.Load()-tried, counted.done.Load()-done)
-					r.cloud.hold(false)
-					if permitted {
-						r.oneOperation(all)
-						return
-					}
-					for _, out := range all {
-						if gone := out.is(lifecycle.Gone) && (tc.verb == unbind || tc.verb == deprovision); out.err != nil && !gone {
-							t.Errorf("%+v %v", out.Result, out.err)
+						if r := a.ask(0, q(v, usual, false), on, ""); r.err != nil || r.Effect != broker.Created {
+							t.Fatalf("%s: %+v %v", verbs[v], r.Result, r.err)
 						}
+					}
+					a.cloud.hold(permitted) // a token is one while its operation runs
+					all := a.together(crowd, func() request { return q(tc.verb, tc.parameters, permitted) }, on)
+					a.cloud.hold(false)
+					a.one(all, permitted && what != "DeleteOfNothing")
+					a.rests(on)
+					if a.cloud.made != tc.made {
+						t.Errorf("%d things were made, want %d", a.cloud.made, tc.made)
 					}
 				})
 			}
 		}
-		t.Run(name+"DeleteOfNothing", func(t *testing.T) {
-			counted := tallied{open(t), new(atomic.Int64), new(atomic.Int64)}
-			r := ring{newArena(t, counted, fault{})}
-			for _, out := range together(crowd, func(n int) raw { return r.ask(n, r.now(deprovision, 0, true), names{instance: "i"}, "") }) {
-				if !out.is(lifecycle.Gone) {
-					t.Errorf("%+v %v", out.Result, out.err)
-				}
-			}
-			t.Logf("%d commits, %d of them landed", counted.tried.Load(), counted.done.Load())
-		})
+	}
+}
+
+// one requires that the answers are of one operation; a token is told of where
+// the client permits it.
+func (a *arena) one(all []raw, permitted bool) {
+	a.Helper()
+	created := 0
+	for _, out := range all {
+		switch {
+		case permitted && (out.err != nil || out.Effect != broker.Accepted || out.Token != all[0].Token):
+			a.Errorf("%+v %v, the first was given %+v", out.Result, out.err, all[0].Token)
+		case out.err != nil && !out.is(lifecycle.Gone):
+			a.Errorf("%+v %v", out.Result, out.err)
+		case out.credentials() != all[0].credentials():
+			a.Errorf("credentials of %q and %q", out.credentials(), all[0].credentials())
+		}
+		if out.Effect == broker.Created {
+			created++
+		}
+	}
+	if created > 1 {
+		a.Errorf("created %d times", created)
+	}
+}
+
+// rests waits until no operation of the instance or the binding runs.
+func (a *arena) rests(on names) {
+	a.Helper()
+	for end := time.Now().Add(a.patience); ; time.Sleep(time.Millisecond) {
+		runs := false
+		for _, v := range []verb{pollInstance, pollBinding} {
+			out := a.ask(0, request{verb: v}, on, "")
+			runs = runs || out.poll != nil && out.poll.Operation.Phase == lifecycle.InProgress
+		}
+		if !runs {
+			return
+		}
+		if time.Now().After(end) {
+			a.Fatalf("%v never settles", on)
+		}
 	}
 }
