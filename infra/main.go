@@ -11,8 +11,6 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
-
-	"github.com/longshore/longshore/internal/app"
 )
 
 func main() {
@@ -29,11 +27,10 @@ func synth() error {
 	if err != nil {
 		return err
 	}
-	// A broken offering would be found by the functions, once they run.
-	if _, err := app.LoadCatalog(""); err != nil {
+	if err := CheckCode(settings.Code, settings.Architecture); err != nil {
 		return err
 	}
-	if err := CheckCode(settings.Code, settings.Architecture); err != nil {
+	if err := WriteCatalog(settings); err != nil {
 		return err
 	}
 	NewStack(root, settings)

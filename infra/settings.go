@@ -19,6 +19,7 @@ import (
 const (
 	ContextStack          = "stack"
 	ContextArchitecture   = "architecture"
+	ContextOfferings      = "offerings"
 	ContextDemoDelay      = "demo-delay"
 	ContextMinRetryAfter  = "min-retry-after"
 	ContextMaxRetryAfter  = "max-retry-after"
@@ -70,6 +71,9 @@ type Settings struct {
 	// Stack names the stack, and with it all that it holds.
 	Stack        string
 	Architecture string
+	// Offerings is a folder of the operator's own offerings, relative to the
+	// repository; empty for none.
+	Offerings string
 	// DemoDelay is how long the demo's asynchronous steps take; empty leaves
 	// it to the demo.
 	DemoDelay string
@@ -161,6 +165,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	s := Settings{
 		Stack:          r.text(ContextStack, "Longshore"),
 		Architecture:   r.text(ContextArchitecture, ARM64),
+		Offerings:      r.text(ContextOfferings, ""),
 		DemoDelay:      r.text(ContextDemoDelay, ""),
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),

@@ -27,6 +27,7 @@ var order = []string{
 	"kit/conformance/report",
 	"kit/conformance",
 	"kit/cloudcontroller",
+	"internal/offered",
 	"internal/app",
 	"internal/logins",
 	"infra/outputs",
@@ -52,8 +53,10 @@ var order = []string{
 	"internal/provider/demo/parameters",
 	"internal/provider/remote",
 	"internal/provider/demo",
+	"internal/catalog/compile",
 	"internal/provider",
 	"internal/catalog",
+	"internal/schema",
 	"internal/spelling",
 	"internal/metrics",
 	"internal/logs",
@@ -195,6 +198,36 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 			if strings.HasPrefix(imported, "github.com/aws") && !slices.Contains(adapters, r.path) {
 				t.Errorf("room %q imports %q: put what it needs of AWS into an adapter", r.path, imported)
 			}
+		}
+	}
+}
+
+// What starts cold imports no compiler of catalogs: a function reads what was
+// compiled when it was deployed. The library for JSON Schema compiles those of
+// all drafts before main.
+func TestFunctionsImportNoCompiler(t *testing.T) {
+	imports := map[string][]string{}
+	for _, r := range rooms(t) {
+		imports[r.path] = r.imports
+	}
+	for _, function := range []string{"functions/api", "functions/provisioner", "functions/reaper"} {
+		reached, next := map[string]bool{function: true}, []string{function}
+		for len(next) > 0 {
+			var room string
+			room, next = next[0], next[1:]
+			for _, imported := range imports[room] {
+				if banned := []string{"go.yaml.in/", "github.com/santhosh-tekuri/", "internal/catalog/compile"}; slices.ContainsFunc(banned, func(b string) bool {
+					return strings.HasPrefix(imported, b)
+				}) {
+					t.Errorf("function %q reaches %q, which %q imports", function, imported, room)
+				}
+				if !reached[imported] {
+					reached[imported], next = true, append(next, imported)
+				}
+			}
+		}
+		if !reached["internal/catalog"] && function != "functions/reaper" || len(reached) < 20 {
+			t.Errorf("function %q reaches only %d packages: the test proves nothing", function, len(reached))
 		}
 	}
 }

@@ -32,8 +32,6 @@ var long = []string{
 	"internal/app/folder.go openFolder",
 	"internal/broker/binding.go beginBind",
 	"internal/broker/binding.go Unbind",
-	"internal/catalog/load_test.go TestLoadRefuses",
-	"internal/catalog/violation.go violations",
 	"internal/lifecycle/answers_test.go TestInstanceAnswers",
 	"internal/lifecycle/story_test.go TestInstanceStories",
 	"internal/store/bolt/open_test.go TestOpenErrors",

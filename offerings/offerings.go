@@ -9,3 +9,9 @@ import "embed"
 //
 //go:embed */*
 var FS embed.FS
+
+// Schema is the JSON Schema of offering.yaml, for editors and for whoever loads
+// one. A member's description says what to write.
+//
+//go:embed offering.schema.json
+var Schema []byte

@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/offerings"
 )
 
 func shipped(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	c, err := compile.Load(compile.Known("demo"), compile.Source{Name: "offerings", FS: offerings.FS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestShippedOfferings(t *testing.T) {
 				p.Settings = map[string]any{"fail": []any{"update"}}
 			}),
 			"async-bind":     of("78a2bf5c-1e99-4839-9b45-9d0c55eba196", allowed, func(p *plan) { p.AsynchronousBinding = required }),
-			"rotatable":      of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) { p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30} }),
+			"rotatable":      of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) { p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0} }),
 			"requires-app":   of("5ce0af4c-9e45-4c7b-85dd-5979c976002b", never, func(p *plan) { p.NeedsApp = true }),
 			"maintenance":    of("5cec44f8-42a5-473b-8f75-3b1ea12f0ea7", never, func(p *plan) { p.Maintenance = "2.0.0" }),
 			"not-updateable": of("8c4a73ac-60e3-4844-9f0a-81f3cc62d010", never, func(p *plan) { p.Updateable = false }),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
@@ -25,7 +25,7 @@ import (
 
 // New makes the handler.
 func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
-	offered, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "offerings", FS: offerings.FS})
+	offered, err := compile.Load(compile.Known("demo"), compile.Source{Name: "offerings", FS: offerings.FS})
 	if err != nil {
 		return nil, fmt.Errorf("loading the catalog: %w", err)
 	}
@@ -46,8 +46,8 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 		return nil, fmt.Errorf("making the platforms: %w", err)
 	}
 	return osb.New(osb.Options{
-		Broker: b, Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: id, Log: log,
-	})
+		Broker: b, Platforms: known, Offerings: offered.Offerings, Now: now, NewID: id, Log: log,
+	}), nil
 }
 
 // idle is a workflow.Engine that never takes a step.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/testkit"
 )
 
 const (
@@ -30,7 +31,7 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword}, slog.New(slog.DiscardHandler))
+	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword}, testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +80,8 @@ func TestCheckExitStatus(t *testing.T) {
 		"BadExpression":  {[]string{good, "--only", "("}, 2, "regular expression"},
 		"BadParameters":  {[]string{good, "--parameters", "[1]"}, 2, "--parameters"},
 		"NoCases":        {[]string{good, "--only", "no such case"}, 2, "no case"},
-		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, `its catalog has no plan "nope": it has demo-other/default, demo-route/default,`},
-		"UnknownService": {[]string{good, "--service", "nope"}, 2, `its catalog has no service "nope": it has demo-other/default,`},
+		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, `its catalog has no plan "nope": it has demo/sync, demo/async,`},
+		"UnknownService": {[]string{good, "--service", "nope"}, 2, `its catalog has no service "nope": it has demo/sync,`},
 		"PlanOfAnother":  {[]string{good, "--service", "demo-other", "--plan", "async"}, 2, `no plan "async" of a service "demo-other": it has`},
 		"Dead":           {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
 		"WrongPassword":  {[]string{good, "--password", "wrong"}, 2, "401"},

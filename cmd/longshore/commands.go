@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/offered"
 )
 
 // version is set when a release is built.
@@ -40,15 +41,41 @@ func versionText() string {
 }
 
 func newCatalog() *cobra.Command {
-	catalog := &cobra.Command{Use: "catalog", Short: "Check offering files"}
+	folder := func(_ *cobra.Command, args []string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	catalog := &cobra.Command{Use: "catalog", Short: "Write and check offerings"}
 	catalog.AddCommand(&cobra.Command{
-		Use: "validate [DIR]", Short: "Check the shipped offering files and those in DIR", Args: takes(0, 1, ""),
-		Long: "Check the shipped offering files and those in DIR. All that is wrong is said at once, each with its file, line and remedy.",
+		Use: "new NAME [DIR]", Short: "Write a first offering, DIR/NAME/offering.yaml", Args: takes(1, 2, "the NAME of the offering"),
+		Long: `Write a first offering, DIR/NAME/offering.yaml, which works as it is, and beside
+NAME the schema that helps editors; DIR is the folder you are in unless given.
+Nothing that exists is changed.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 1 {
+				dir = args[1]
+			}
+			path, err := offered.New(dir, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
+			return err
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return folder(c, args)
+		},
+	}, &cobra.Command{
+		Use: "validate [DIR]", Short: "Check the shipped offerings and those in DIR", Args: takes(0, 1, ""),
+		Long: "Check the shipped offerings and those in DIR. All that is wrong is said at once, each with its file, line and remedy.",
 		RunE: func(c *cobra.Command, args []string) error {
 			return validate(strings.Join(args, ""), c.OutOrStdout())
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return folder(c, args)
 		},
 	})
 	return catalog
@@ -57,11 +84,11 @@ func newCatalog() *cobra.Command {
 // validate checks the shipped offering files and those of a folder, if one is
 // given.
 func validate(dir string, out io.Writer) error {
-	offered, err := app.LoadCatalog(dir)
+	all, err := offered.Load(dir)
 	if err != nil {
 		return err
 	}
-	for _, o := range offered.Offerings() {
+	for _, o := range all.Offerings() {
 		if _, err := fmt.Fprintf(out, "%s: %d plans\n", o.Name, len(o.Plans)); err != nil {
 			return err
 		}
@@ -72,6 +99,7 @@ func validate(dir string, out io.Writer) error {
 
 func newServe(getenv func(string) string) *cobra.Command {
 	var s app.Settings
+	var own string
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the broker in this process, with no cloud account", Args: takes(0, 0, ""),
 		Long: `Run the broker in this process, with no cloud account. Everything that it keeps
@@ -90,19 +118,24 @@ Settings from the environment:
   LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
       bounds of Retry-After; 1s and 1m unless set`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), s, getenv, c.OutOrStdout(), c.ErrOrStderr())
+			return serve(c.Context(), s, own, getenv, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, the demo's things")
-	c.Flags().StringVar(&s.Offerings, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
+	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
 	return c
 }
 
-// serve runs the embedded broker until the context ends.
-func serve(ctx context.Context, settings app.Settings, getenv func(string) string, out, diagnostics io.Writer) error {
+// serve runs the embedded broker until the context ends. Own is a folder of the
+// operator's own offerings, or empty.
+func serve(ctx context.Context, settings app.Settings, own string, getenv func(string) string, out, diagnostics io.Writer) error {
 	settings, err := settings.Complete(getenv)
+	if err != nil {
+		return err
+	}
+	all, err := offered.Load(own)
 	if err != nil {
 		return err
 	}
@@ -111,7 +144,7 @@ func serve(ctx context.Context, settings app.Settings, getenv func(string) strin
 	if err != nil {
 		return fmt.Errorf("listening: %w: choose another address with --listen", err)
 	}
-	embedded, err := app.OpenEmbedded(settings, log)
+	embedded, err := app.OpenEmbedded(settings, all, log)
 	if err != nil {
 		_ = listener.Close()
 		return err

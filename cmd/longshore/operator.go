@@ -13,14 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/operator"
 )
 
 // A place is where the broker is that an operator's command is about.
 type place struct {
 	data, stack string
-	offerings   string // for a folder that no broker runs on
+	offerings   string // the operator's own, as for serve or at deploy
 	// anew has records begin anew that a folder has lost.
 	anew bool
 }
@@ -31,16 +33,20 @@ const dataFolder = ".longshore"
 func (p *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
 	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
-	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offering files, with --data")
+	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
 	folders(c, "data", "offerings")
 }
 
 func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 	if p.stack != "" {
-		c, err := app.StackConsole(ctx, p.stack)
+		all, err := offered.Load(p.offerings)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := app.StackConsole(ctx, p.stack, all)
 		return c, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, p.offerings, p.anew)
+	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.anew)
 }
 
 // A format is how a command prints: a table or JSON.

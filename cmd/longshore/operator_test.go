@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/testkit"
 )
 
 // A bench is an embedded broker over a folder, which can be stopped and started.
@@ -54,7 +55,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.Helper()
 	var err error
-	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, DemoDelay: 10 * time.Millisecond}, slog.New(slog.DiscardHandler))
+	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, DemoDelay: 10 * time.Millisecond}, testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

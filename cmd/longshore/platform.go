@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/platforms"
 )
 
@@ -84,7 +85,7 @@ operator's commands, such as instances, name it for each record.`,
 	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, under which its records are; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil, "`NAME[/PLAN]` that it may see, given once for each; everything unless given")
-	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offering files, which --offering may name")
+	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		p.Name = args[0]
@@ -167,11 +168,11 @@ func checkOfferings(dir string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	offered, err := app.LoadCatalog(dir)
+	all, err := offered.Load(dir)
 	if err != nil {
 		return err
 	}
-	_, err = catalog.NewView(offered.Offerings(), names)
+	_, err = catalog.NewView(all.Offerings(), names)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/testkit"
 )
 
 // A started is an embedded broker that was started over a folder, and what it
@@ -30,7 +31,7 @@ func startIn(t *testing.T, dir, username, password string) (*started, error) {
 	t.Helper()
 	s := &started{t, nil, &strings.Builder{}}
 	var err error
-	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, slog.New(slog.NewTextHandler(s.log, nil)))
+	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(), slog.New(slog.NewTextHandler(s.log, nil)))
 	if err == nil {
 		t.Cleanup(s.stop)
 	}

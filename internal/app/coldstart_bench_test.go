@@ -30,10 +30,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
 
@@ -119,7 +121,9 @@ func (w *watchedAWS) count() (calls int, waited float64) {
 // A coldFunction is a program, and what it is started with and asked.
 type coldFunction struct {
 	name, binary string
-	size         int64 // bytes
+	source       string // of what it is built
+	offerings    int    // in its catalog, of three plans each
+	size         int64  // bytes
 	environment  map[string]string
 	event        any
 	check        func(answer []byte) error
@@ -134,11 +138,11 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 	absent := lifecycle.Token{Operation: strings.Repeat("a", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
 	functions := []coldFunction{
 		{
-			name: "empty", event: struct{}{},
+			name: "empty", source: "./testdata/empty", event: struct{}{},
 			check: func(answer []byte) error { return expect(answer, "null") },
 		},
 		{
-			name: "api",
+			name: "api", source: "../../functions/api", offerings: 1,
 			environment: map[string]string{
 				app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvSecret: cloud.secret,
 				app.EnvStateMachine: machine, app.EnvProvisioner: provisioner,
@@ -154,7 +158,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 			check: checkCatalog,
 		},
 		{
-			name:        "provisioner",
+			name: "provisioner", source: "../../functions/provisioner", offerings: 1,
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvDemoPrefix: "/longshore/bench/demo"},
 			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1},
 			check: func(answer []byte) error {
@@ -166,7 +170,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 			},
 		},
 		{
-			name:        "reaper",
+			name: "reaper", source: "../../functions/reaper",
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench", app.EnvBroker: "identity-of-bench", app.EnvDemoPrefix: "/longshore/bench/demo"},
 			event:       events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
 			check: func(answer []byte) error {
@@ -178,27 +182,59 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 			},
 		},
 	}
-	dir := b.TempDir()
+	many := functions[1] // the API again
+	many.name, many.offerings = manyName, 40
+	functions = slices.Insert(functions, 2, many)
 	for i := range functions {
-		f := &functions[i]
-		source := "../../functions/" + f.name
-		if f.name == "empty" {
-			source = "./testdata/empty"
-		}
-		f.binary = filepath.Join(dir, f.name)
-		// As `make functions` does, for this machine.
-		build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", f.binary, source)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			b.Fatalf("building %s: %v\n%s", f.name, err, out)
-		}
-		info, err := os.Stat(f.binary)
-		if err != nil {
-			b.Fatalf("looking at %s: %v", f.name, err)
-		}
-		f.size = info.Size()
+		functions[i].build(b)
 	}
 	return functions
+}
+
+// manyName is the API with many offerings.
+const manyName = "api-40"
+
+// build builds a function as `make functions` does, for this machine, and lays
+// its catalog beside it as infra does.
+func (f *coldFunction) build(b *testing.B) {
+	b.Helper()
+	dir := b.TempDir()
+	f.binary = filepath.Join(dir, "bootstrap")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", f.binary, f.source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building %s: %v\n%s", f.name, err, out)
+	}
+	info, err := os.Stat(f.binary)
+	if err != nil {
+		b.Fatalf("looking at %s: %v", f.name, err)
+	}
+	f.size = info.Size()
+	if err := os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// manyOfferings is a compiled catalog of so many offerings, each with three of
+// the demo's plans and their schemas.
+func manyOfferings(b *testing.B, count int) []byte {
+	b.Helper()
+	demo := testkit.Demo().Offerings()[0]
+	var all []catalog.Offering
+	for i := range count {
+		o := demo
+		o.ID, o.Name, o.Plans = fmt.Sprintf("%s-%d", o.ID, i), fmt.Sprintf("%s-%d", o.Name, i), nil
+		for _, p := range demo.Plans[:3] {
+			p.ID = fmt.Sprintf("%s-%d", p.ID, i)
+			o.Plans = append(o.Plans, p)
+		}
+		all = append(all, o)
+	}
+	compiled, err := catalog.Encode(all)
+	if err != nil {
+		b.Fatalf("compiling a catalog: %v", err)
+	}
+	return compiled
 }
 
 func expect(answer []byte, want string) error {
@@ -448,5 +484,7 @@ func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
 			middle(starts, func(s start) float64 { return s.event }), middle(starts, func(s start) float64 { return float64(s.eventCalls) }),
 			middle(starts, rss), middle(starts, func(s start) float64 { return s.peak }), middle(starts, rss)/leastRSS)
 	}
-	_, _ = fmt.Fprintln(w)
+	one, many := middle(taken["api"], ready), middle(taken[manyName], ready)
+	_, _ = fmt.Fprintf(w, "\nThe API is ready within ×%.2f of an empty function; with 40 offerings of three plans within ×%.2f of that, and within ×%.2f of what it needs with one.\n\n",
+		one/leastReady, many/leastReady, many/one)
 }

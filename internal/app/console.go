@@ -66,7 +66,7 @@ func holdings(things demo.Things) map[string]provider.Inventory {
 // StackConsole is for the broker that a stack is, by the caller's own rights:
 // to describe the stack, to read, scan and write its table and use its key, to
 // start executions, and to see what providers hold.
-func StackConsole(ctx context.Context, stack string) (Console, error) {
+func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (Console, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
@@ -88,10 +88,6 @@ func StackConsole(ctx context.Context, stack string) (Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	offered, err := LoadCatalog("")
-	if err != nil {
-		return nil, err
-	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
 	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, inventories(wired), now, engine.Start), nil
 }
@@ -105,8 +101,10 @@ const maxSocketPath = 100
 // FolderConsole is for the embedded broker over a data folder: the one that runs
 // is asked; if none does, the folder is opened. Close it in the end. With anew,
 // records and a key that were lost are no error: what is left of them is set
-// aside, and new ones are begun. Offerings is the operator's own folder, as for serve.
-func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Console, closing func(), _ error) {
+// aside, and new ones are begun. What is offered is loaded if no broker runs.
+func FolderConsole(
+	ctx context.Context, dir string, load func() (*catalog.Catalog, error), anew bool,
+) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, notAFolder(dir, err)
 	}
@@ -114,7 +112,7 @@ func FolderConsole(ctx context.Context, dir, offerings string, anew bool) (_ Con
 	if remote.answers(ctx) {
 		return remote, func() {}, nil
 	}
-	offered, err := LoadCatalog(offerings)
+	offered, err := load()
 	if err != nil {
 		return nil, nil, err
 	}

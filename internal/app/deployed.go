@@ -60,6 +60,8 @@ type Deployed struct {
 	Log    *slog.Logger
 	// Metrics are written to the function's log; nil for none.
 	Metrics *metrics.Metrics
+	// Offered gives what is offered.
+	Offered func() (*catalog.Catalog, error)
 	// Starter and Invoker reach Step Functions and the provisioner.
 	Starter stepfunctions.Starter
 	Invoker stepfunctions.Invoker
@@ -72,7 +74,10 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
 	counts := metrics.New(cmp.Or(getenv(EnvStack), "longshore"), os.Stdout, now)
-	return Deployed{Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg)}, nil
+	return Deployed{
+		Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Offered: openCatalog,
+		Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg),
+	}, nil
 }
 
 // ColdStart makes a function's handler, or ends the process, saying why: a
@@ -116,7 +121,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	offered, err := LoadCatalog("")
+	offered, err := d.Offered()
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +138,10 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
 	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
-	server, err := osb.New(osb.Options{
+	server := osb.New(osb.Options{
 		Broker:    newBroker(d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
-		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
+		Platforms: known, Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return gateway.New(server, d.Log), nil
 }
 
@@ -192,8 +194,8 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	for name, w := range wired {
 		providers[name] = w.Provider
 	}
-	var offered *catalog.Catalog
-	if offered, err = LoadCatalog(""); err != nil {
+	offered, err := d.Offered()
+	if err != nil {
 		return nil, err
 	}
 	steps := worker.New(worker.Options{

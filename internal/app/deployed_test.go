@@ -25,12 +25,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
 
@@ -111,7 +113,7 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 		maps.Copy(set, more)
 	}
 	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here,
-		Metrics: metrics.New("test", &f.counts, time.Now)}
+		Offered: demoOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
 	if set[app.EnvInVPC] != "" {
 		// It is told nothing of records, keys or secrets.
 		told := app.Deployed{Log: quiet(), Getenv: func(name string) string {
@@ -343,7 +345,7 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := starts[tc.function](app.Deployed{Log: quiet(), Getenv: func(n string) string {
+			err := starts[tc.function](app.Deployed{Log: quiet(), Offered: demoOffered, Getenv: func(n string) string {
 				if n == tc.name {
 					return tc.value
 				}
@@ -355,3 +357,6 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		})
 	}
 }
+
+// demoOffered is in the place of what is deployed beside a function.
+func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -24,27 +23,14 @@ import (
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
-	"github.com/longshore/longshore/offerings"
 )
 
 // ProviderDemo is the name of the demo in offering files.
 const ProviderDemo = "demo"
 
-// Providers are the names that offering files may use.
-func Providers() []string { return []string{ProviderDemo} }
-
-// LoadCatalog loads the shipped offerings, and the operator's own folder
-// beside them unless it is empty. Errors are catalog.Problems.
-func LoadCatalog(dir string) (*catalog.Catalog, error) {
-	sources := []catalog.Source{{Name: "offerings", FS: offerings.FS}}
-	if dir != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, &SettingError{"--offerings", fmt.Sprintf("%q is not a folder that can be read", dir), "name the folder that holds your offering files"}
-		}
-		sources = append(sources, catalog.Source{Name: dir, FS: os.DirFS(dir)})
-	}
-	return catalog.Load(Providers(), sources...)
-}
+// Checks are what checks the plans of offering files, by the providers that they
+// may name; nil for nothing.
+func Checks() map[string]provider.Check { return map[string]provider.Check{ProviderDemo: nil} }
 
 // Limits of the embedded broker.
 const (
@@ -79,11 +65,7 @@ type Embedded struct {
 
 // OpenEmbedded opens the data folder, resumes every operation that was running
 // when it was last closed, however that happened, and starts the reaper.
-func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
-	offered, err := LoadCatalog(s.Offerings)
-	if err != nil {
-		return nil, err
-	}
+func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Embedded, err error) {
 	e := &Embedded{offered: offered, log: log, swept: make(chan struct{})}
 	if e.folder, err = openFolder(s.Data, false); err != nil {
 		return nil, err
@@ -126,13 +108,10 @@ func OpenEmbedded(s Settings, log *slog.Logger) (_ *Embedded, err error) {
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
 		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, holds),
 	})
-	e.Handler, err = osb.New(osb.Options{
+	e.Handler = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
-		Platforms: known, Offerings: offered.Offerings(), Now: now, NewID: newID, Log: log,
+		Platforms: known, Offerings: offered.Offerings, Now: now, NewID: newID, Log: log,
 	})
-	if err != nil {
-		return nil, err
-	}
 	if err := e.resume(); err != nil {
 		return nil, err
 	}

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -157,7 +159,7 @@ func contents(t *testing.T, dir string) string {
 // rebuilt rebuilds the folder.
 func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	t.Helper()
-	console, closing, err := FolderConsole(t.Context(), dir, "", true)
+	console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +258,7 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir)
-	if _, _, err := FolderConsole(t.Context(), dir, "", true); err == nil {
+	if _, _, err := FolderConsole(t.Context(), dir, demoCatalog, true); err == nil {
 		t.Error("a rebuild goes on without the key")
 	}
 	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
@@ -325,7 +327,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.path(fileKey)))
 		}),
 		"Opened": func(t *testing.T, dir string) {
-			_, closing, err := FolderConsole(t.Context(), dir, "", true)
+			_, closing, err := FolderConsole(t.Context(), dir, demoCatalog, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +336,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
-			console, closing, err := FolderConsole(t.Context(), dir, "", true)
+			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -431,3 +433,6 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 		t.Errorf("the damaged records are not set aside: %v", aside)
 	}
 }
+
+// demoCatalog is what is offered if no broker runs.
+func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }

@@ -48,8 +48,6 @@ type Settings struct {
 	Listen string
 	// Data is the folder that holds everything the broker keeps.
 	Data string
-	// Offerings is a folder of the operator's own offering files, or empty.
-	Offerings string
 	// Username and Password are the platform's credentials; both empty lets
 	// the broker generate and keep them.
 	Username, Password string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/testkit"
 )
 
 // Ids that were never used before, a clock that is set back by five seconds, and
@@ -19,7 +20,7 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 	settings := Settings{Data: t.TempDir(), Username: user, Password: password}
 	open := func() *Embedded {
 		t.Helper()
-		e, err := OpenEmbedded(settings, slog.New(slog.DiscardHandler))
+		e, err := OpenEmbedded(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	f.close()
 	open := func() *Embedded {
 		t.Helper()
-		e, err := OpenEmbedded(settings, slog.New(slog.DiscardHandler))
+		e, err := OpenEmbedded(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,31 +1,21 @@
-// Package catalog owns what is offered: it loads offering files, refuses
-// broken ones with file, line and remedy, looks up offerings and plans, and
-// checks users' parameters against a plan's schemas.
+// Package catalog is what a broker offers: it looks up offerings and plans in a
+// compiled catalog, and checks users' parameters against a plan's schemas.
 //
-// It needs folders to read and the names of the providers. It knows nothing
-// else of the broker: whether a request may name a plan, and what is answered
-// when it may not, are the callers' decisions. The rules are section 4 of the
-// specification checklist (CAT-*).
+// It reads no offering files: catalog/compile makes a compiled catalog of them.
+// A function that starts cold waits for its catalog, so that opening one costs
+// the same for one offering as for a hundred: an offering is decoded, and a
+// schema compiled, when it is first asked for. Whether a request may name a plan, and
+// what is answered when it may not, are the callers' decisions. The rules are
+// section 4 of the specification checklist (CAT-*).
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
 )
-
-// A Catalog is what a broker offers. It never changes once loaded.
-type Catalog struct {
-	offerings []Offering
-	services  map[string]int    // index of the offering, by its id
-	plans     map[string]planAt // by plan id
-}
-
-type planAt struct {
-	offering, plan int
-	checks         planChecks
-}
 
 // An Offering is a service offering. Its JSON form is the one of the catalog
 // endpoint (checklist section 4); members tagged "-" are the broker's own.
@@ -39,7 +29,7 @@ type Offering struct {
 	InstancesRetrievable bool             `json:"instances_retrievable,omitempty"`
 	BindingsRetrievable  bool             `json:"bindings_retrievable,omitempty"`
 	AllowContextUpdates  bool             `json:"allow_context_updates,omitempty"`
-	Metadata             map[string]any   `json:"metadata,omitempty"`
+	Metadata             json.RawMessage  `json:"metadata,omitempty"`
 	DashboardClient      *DashboardClient `json:"dashboard_client,omitempty"`
 	PlanUpdateable       bool             `json:"plan_updateable,omitempty"`
 	Plans                []Plan           `json:"plans"`
@@ -80,7 +70,7 @@ type Plan struct {
 	ID                     string           `json:"id"`
 	Name                   string           `json:"name"`
 	Description            string           `json:"description"`
-	Metadata               map[string]any   `json:"metadata,omitempty"`
+	Metadata               json.RawMessage  `json:"metadata,omitempty"`
 	Free                   *bool            `json:"free,omitempty"`
 	Bindable               *bool            `json:"bindable,omitempty"`
 	PlanUpdateable         *bool            `json:"plan_updateable,omitempty"`
@@ -99,8 +89,11 @@ type Plan struct {
 	// RequiresApp refuses service keys (BIND-10).
 	RequiresApp bool `json:"-"`
 	// Settings is what the operator fixes; users can never override it. Its
-	// members belong to the provider.
+	// members belong to the provider, and are as encoding/json decodes them.
 	Settings map[string]any `json:"-"`
+	// Snapshot is what the plan means to its provider, for an instance to
+	// record; nil for nothing.
+	Snapshot json.RawMessage `json:"-"`
 }
 
 // A Mode says whether work is answered asynchronously.
@@ -138,5 +131,5 @@ type BindingSchemas struct {
 
 // A ParametersSchema wraps one schema.
 type ParametersSchema struct {
-	Parameters map[string]any `json:"parameters"`
+	Parameters json.RawMessage `json:"parameters"`
 }

@@ -1,11 +1,15 @@
 package catalog
 
-import "slices"
-
-// Offerings are all offerings, in the order in which they were loaded. The
-// slice is the caller's; what its members point to is the catalog's and must
-// not be changed.
-func (c *Catalog) Offerings() []Offering { return slices.Clone(c.offerings) }
+// Offerings are all offerings, in the order in which they were compiled. It
+// decodes each of them. The slice is the caller's; what its members point to is
+// the catalog's and must not be changed.
+func (c *Catalog) Offerings() []Offering {
+	all := make([]Offering, len(c.decode))
+	for i, decode := range c.decode {
+		all[i] = decode()
+	}
+	return all
+}
 
 // Offering finds an offering by its id. As with Offerings, what it points to
 // must not be changed.
@@ -14,40 +18,34 @@ func (c *Catalog) Offering(id string) (Offering, bool) {
 	if !ok {
 		return Offering{}, false
 	}
-	return c.offerings[i], true
+	return c.decode[i](), true
 }
 
 // ServiceOf finds the offering that a plan is of: ids of plans are unique in a
 // catalog.
 func (c *Catalog) ServiceOf(planID string) (serviceID string, found bool) {
-	for _, o := range c.offerings {
-		for _, p := range o.Plans {
-			if p.ID == planID {
-				return o.ID, true
-			}
-		}
+	i, ok := c.plans[planID]
+	if !ok {
+		return "", false
 	}
-	return "", false
+	return c.entries[i].ID, true
 }
 
 // Plan finds a plan of an offering. A plan of another offering is not found:
 // the two ids of a request must belong together (PROV-14). As with Offerings,
 // what the results point to must not be changed.
 func (c *Catalog) Plan(serviceID, planID string) (Offering, Plan, bool) {
-	at, ok := c.plan(serviceID, planID)
-	if !ok {
+	i, ok := c.plans[planID]
+	if !ok || c.entries[i].ID != serviceID {
 		return Offering{}, Plan{}, false
 	}
-	o := c.offerings[at.offering]
-	return o, o.Plans[at.plan], true
-}
-
-func (c *Catalog) plan(serviceID, planID string) (planAt, bool) {
-	at, ok := c.plans[planID]
-	if !ok || c.offerings[at.offering].ID != serviceID {
-		return planAt{}, false
+	o := c.decode[i]()
+	for _, p := range o.Plans {
+		if p.ID == planID {
+			return o, p, true
+		}
 	}
-	return at, true
+	return Offering{}, Plan{}, false
 }
 
 // PlanBindable reports whether instances of the plan can be bound: the plan's

@@ -15,7 +15,10 @@ import (
 )
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
-	rep := c.shown.catalogs[c.version.knows(rotatable)]
+	rep, err := c.shown.as(c.version.knows(rotatable))
+	if err != nil {
+		return response{}, err
+	}
 	// What was kept may be used again once its tag has been asked about: no-store
 	// would have clients throw away what the tag is of (CAT-30).
 	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}, "Cache-Control": {"no-cache"}}

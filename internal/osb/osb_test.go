@@ -116,14 +116,11 @@ func offered() []catalog.Offering {
 
 func newServer(t testing.TB, b osb.Broker, log io.Writer) *osb.Server {
 	t.Helper()
-	s, err := osb.New(osb.Options{
-		Broker: b, Platforms: onePassword{}, Offerings: offered(),
+	s := osb.New(osb.Options{
+		Broker: b, Platforms: onePassword{}, Offerings: offered,
 		Now: func() time.Time { return epoch }, NewID: func() string { return "error-id-1" },
 		Log: slog.New(logs.Handler{Handler: slog.NewJSONHandler(log, nil)}),
 	})
-	if err != nil {
-		t.Fatalf("making the server: %v", err)
-	}
 	return s
 }
 
@@ -604,13 +601,12 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	yes, no := true, false
 	s := newServer(t, &stub{}, io.Discard)
-	s, err := osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log, Offerings: []catalog.Offering{
-		{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
-		{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+	s = osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log, Offerings: func() []catalog.Offering {
+		return []catalog.Offering{
+			{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
+			{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := map[string]any{"silent": true, "off": false, "not": false, "on": true}
 	for _, version := range []string{"2.9", "2.17"} {
 		got := map[string]any{}

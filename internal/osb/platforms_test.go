@@ -26,7 +26,7 @@ func (s several) Authenticate(user, password string) (platforms.Identity, bool) 
 
 func severalPlatforms(t *testing.T, b osb.Broker) *osb.Server {
 	t.Helper()
-	s, err := osb.New(osb.Options{
+	s := osb.New(osb.Options{
 		Broker: b,
 		Platforms: several{
 			"root":   {ID: "p-root"},
@@ -34,16 +34,15 @@ func severalPlatforms(t *testing.T, b osb.Broker) *osb.Server {
 			"narrow": {ID: "p-narrow", Offerings: []string{"first/a", "third", "gone"}},
 			"blind":  {ID: "p-blind", Offerings: []string{"gone"}},
 		},
-		Offerings: []catalog.Offering{
-			{ID: "1", Name: "first", Plans: []catalog.Plan{{ID: "1a", Name: "a"}, {ID: "1b", Name: "b"}}},
-			{ID: "2", Name: "second", Plans: []catalog.Plan{{ID: "2a", Name: "a"}}},
-			{ID: "3", Name: "third", Plans: []catalog.Plan{{ID: "3a", Name: "a"}, {ID: "3b", Name: "b"}}},
+		Offerings: func() []catalog.Offering {
+			return []catalog.Offering{
+				{ID: "1", Name: "first", Plans: []catalog.Plan{{ID: "1a", Name: "a"}, {ID: "1b", Name: "b"}}},
+				{ID: "2", Name: "second", Plans: []catalog.Plan{{ID: "2a", Name: "a"}}},
+				{ID: "3", Name: "third", Plans: []catalog.Plan{{ID: "3a", Name: "a"}, {ID: "3b", Name: "b"}}},
+			}
 		},
 		Now: func() time.Time { return epoch }, NewID: func() string { return "id" }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 

@@ -69,7 +69,9 @@ type Authenticator interface {
 type Options struct {
 	Broker    Broker
 	Platforms Authenticator
-	Offerings []catalog.Offering
+	// Offerings are what is offered, the same each time; asked for with the
+	// first request that shows the catalog.
+	Offerings func() []catalog.Offering
 	Now       func() time.Time
 	NewID     func() string // names an internal error in the answer and the log
 	Log       *slog.Logger
@@ -79,14 +81,15 @@ type Options struct {
 // A Server is the http.Handler of the broker.
 type Server struct {
 	Options
-	whole shown    // for platforms that may see everything
-	parts sync.Map // of shown, by the names of what may be seen
+	parts sync.Map // of *shown, by the names of what may be seen
 }
 
 // A shown catalog is what a platform may see of it.
 type shown struct {
-	view     *catalog.View
-	catalogs map[bool]representation // by whether the client knows binding_rotatable
+	view *catalog.View
+	// catalog encodes it, once for clients that know binding_rotatable and once
+	// for others.
+	catalog [2]func() (representation, error)
 }
 
 // A representation is an encoded catalog: it is encoded once, not for each
@@ -96,46 +99,47 @@ type representation struct {
 	etag string
 }
 
-// New makes a server. It fails only if the catalog cannot be encoded.
-func New(o Options) (*Server, error) {
-	s := &Server{Options: o}
-	var err error
-	s.whole, err = show(o.Offerings, nil)
-	return s, err
+// New makes a server.
+func New(o Options) *Server { return &Server{Options: o} }
+
+// as is the catalog for a client.
+func (s *shown) as(rotation bool) (representation, error) {
+	if rotation {
+		return s.catalog[1]()
+	}
+	return s.catalog[0]()
 }
 
-func show(offerings []catalog.Offering, view *catalog.View) (shown, error) {
-	out := shown{view: view, catalogs: map[bool]representation{}}
-	for _, known := range []bool{false, true} {
-		body, err := json.Marshal(map[string]any{"services": emitted(view.Of(offerings), known)})
-		if err != nil {
-			return shown{}, fmt.Errorf("encoding the catalog: %w", err)
-		}
-		sum := sha256.Sum256(body)
-		out.catalogs[known] = representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+func (s *Server) show(view *catalog.View) *shown {
+	encode := func(rotation bool) func() (representation, error) {
+		return sync.OnceValues(func() (representation, error) {
+			body, err := json.Marshal(map[string]any{"services": emitted(view.Of(s.Offerings()), rotation)})
+			if err != nil {
+				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
+			}
+			sum := sha256.Sum256(body)
+			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+		})
 	}
-	return out, nil
+	return &shown{view: view, catalog: [2]func() (representation, error){encode(false), encode(true)}}
 }
 
 // shownTo is what a platform may see of the catalog, worked out once. A name
 // that is of nothing any more shows nothing.
-func (s *Server) shownTo(p platforms.Identity) (shown, error) {
-	if len(p.Offerings) == 0 {
-		return s.whole, nil
-	}
-	key := strings.Join(p.Offerings, "\n")
+func (s *Server) shownTo(p platforms.Identity) *shown {
+	key := strings.Join(p.Offerings, "\n") // empty for everything
 	if found, ok := s.parts.Load(key); ok {
-		return found.(shown), nil
+		return found.(*shown)
 	}
-	view, err := catalog.NewView(s.Offerings, p.Offerings)
-	if err != nil {
-		s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
+	var view *catalog.View
+	if len(p.Offerings) > 0 {
+		var err error
+		if view, err = catalog.NewView(s.Offerings(), p.Offerings); err != nil {
+			s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
+		}
 	}
-	out, err := show(s.Offerings, view)
-	if err == nil {
-		s.parts.Store(key, out)
-	}
-	return out, err
+	found, _ := s.parts.LoadOrStore(key, s.show(view))
+	return found.(*shown)
 }
 
 // emitted is the catalog: only binding_rotatable depends on the version (CAT-25,
@@ -184,7 +188,7 @@ type call struct {
 	*http.Request
 	broker.Caller
 	version  version  // of the API that the client speaks
-	shown    shown    // to the platform
+	shown    *shown   // to the platform
 	segments []string // of the path, each decoded once (INP-11)
 	query    url.Values
 	body     object // of PUT and PATCH
@@ -291,10 +295,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest}
-	if c.shown, err = s.shownTo(platform); err != nil {
-		return response{}, err
-	}
+	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest, shown: s.shownTo(platform)}
 	c.View = c.shown.view
 	if underV2(r) {
 		if c.version, err = apiVersion(r.Header); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
@@ -151,11 +152,7 @@ func (k *Kit) Console(whose ledger.Identity) *operator.Console {
 // Handler is the wire over decisions. The platforms are known by their user
 // names; all have Password.
 func (k *Kit) Handler(b osb.Broker, known Platforms) *osb.Server {
-	s, err := osb.New(osb.Options{Broker: b, Platforms: known, Offerings: k.Catalog.Offerings(), Now: k.Now, NewID: k.NewID, Log: k.Log})
-	if err != nil {
-		panic(err)
-	}
-	return s
+	return osb.New(osb.Options{Broker: b, Platforms: known, Offerings: k.Catalog.Offerings, Now: k.Now, NewID: k.NewID, Log: k.Log})
 }
 
 // Password is that of all platforms of tests.
@@ -186,32 +183,32 @@ func Key() vault.Vault {
 }
 
 // Demo is the catalog of the demo that ships.
-var Demo = sync.OnceValue(func() *catalog.Catalog { return load(catalog.Source{Name: "offerings", FS: offerings.FS}) })
+var Demo = sync.OnceValue(func() *catalog.Catalog { return load(compile.Source{Name: "offerings", FS: offerings.FS}) })
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
 func DemoAnd(files map[string]string) *catalog.Catalog {
-	return load(catalog.Source{Name: "offerings", FS: offerings.FS}, source(files))
+	return load(compile.Source{Name: "offerings", FS: offerings.FS}, source(files))
 }
 
 // Offering is a catalog of one offering file, whose provider is given.
 func Offering(provider, file string) *catalog.Catalog {
-	c, err := catalog.Load([]string{provider}, source(map[string]string{"offering/offering.yaml": file}))
+	c, err := compile.Load(compile.Known(provider), source(map[string]string{"offering/offering.yaml": file}))
 	if err != nil {
 		panic(err)
 	}
 	return c
 }
 
-func source(files map[string]string) catalog.Source {
+func source(files map[string]string) compile.Source {
 	fs := fstest.MapFS{}
 	for name, text := range files {
 		fs[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return catalog.Source{Name: "test", FS: fs}
+	return compile.Source{Name: "test", FS: fs}
 }
 
-func load(sources ...catalog.Source) *catalog.Catalog {
-	c, err := catalog.Load([]string{"demo"}, sources...)
+func load(sources ...compile.Source) *catalog.Catalog {
+	c, err := compile.Load(compile.Known("demo"), sources...)
 	if err != nil {
 		panic(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -26,7 +27,7 @@ const (
 func open(t *testing.T) *app.Embedded {
 	t.Helper()
 	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, DemoDelay: demoDelay},
-		slog.New(slog.DiscardHandler))
+		testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("opening the broker: %v", err)
 	}

@@ -1,4 +1,4 @@
-package catalog_test
+package compile_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package catalog_test
+package compile_test
 
 import (
 	"errors"
@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
-// providers are the ones that the tests know.
-var providers = []string{"demo", "cloudformation"}
+// known are the providers that the tests know.
+var known = compile.Known("demo", "cloudformation")
 
 // sound is an offering without a problem; tests spoil single lines of it.
 const sound = `id: offering-1
@@ -54,7 +55,7 @@ func folder(files map[string]string) fs.FS {
 }
 
 func load(files map[string]string) (*catalog.Catalog, error) {
-	return catalog.Load(providers, catalog.Source{Name: "offerings", FS: folder(files)})
+	return compile.Load(known, compile.Source{Name: "offerings", FS: folder(files)})
 }
 
 // A found is a problem as tests compare it: its place, and a fragment of what
@@ -72,7 +73,7 @@ func problemsOf(t *testing.T, reason string, err error, want []found) []found {
 	if err == nil {
 		return nil
 	}
-	var problems catalog.Problems
+	var problems compile.Problems
 	if !errors.As(err, &problems) {
 		t.Fatalf("%s\nLoad(...): want Problems, got %T: %v", reason, err, err)
 	}
@@ -93,19 +94,41 @@ func problemsOf(t *testing.T, reason string, err error, want []found) []found {
 	return got
 }
 
-func TestLoadRefuses(t *testing.T) {
-	in := func(line int, about string) found { return found{"offerings/a/offering.yaml", line, about} }
-	schema := func(lines ...string) string {
-		return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n          " +
-			strings.Join(lines, "\n          ")})
-	}
-	const draft = `$schema: "http://json-schema.org/draft-04/schema#"`
+// A refusal is a file with a fault, and what is said of it.
+type refusal struct {
+	reason string
+	text   string
+	want   []found
+}
 
-	cases := map[string]struct {
-		reason string
-		text   string
-		want   []found
-	}{
+func in(line int, about string) found { return found{"offerings/a/offering.yaml", line, about} }
+
+// withSchema is sound with a schema for provision, which begins on line 15.
+func withSchema(lines ...string) string {
+	return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n          " +
+		strings.Join(lines, "\n          ")})
+}
+
+const draft = `$schema: "http://json-schema.org/draft-04/schema#"`
+
+func TestLoadRefuses(t *testing.T) {
+	for _, cases := range []func() map[string]refusal{refusedFiles, refusedMembers, refusedPlans, refusedSchemas} {
+		for name, tc := range cases() {
+			t.Run(name, func(t *testing.T) {
+				c, err := load(map[string]string{"a/offering.yaml": tc.text})
+				if c != nil {
+					t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
+				}
+				if diff := cmp.Diff(tc.want, problemsOf(t, tc.reason, err, tc.want)); diff != "" {
+					t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+func refusedFiles() map[string]refusal {
+	return map[string]refusal{
 		"Empty": {
 			reason: "An empty file was perhaps meant to become an offering.",
 			text:   "",
@@ -129,7 +152,7 @@ func TestLoadRefuses(t *testing.T) {
 		"NotAMapping": {
 			reason: "A list of offerings in one file is not the form.",
 			text:   "- id: a\n",
-			want:   []found{in(1, "mapping")},
+			want:   []found{in(1, "must be an object")},
 		},
 		"SeveralDocuments": {
 			reason: "Each offering has a file of its own.",
@@ -154,7 +177,7 @@ func TestLoadRefuses(t *testing.T) {
 		"UnknownMemberFarOff": {
 			reason: "CAT-10: legacy and invented members are refused with what is known.",
 			text:   spoil(map[int]string{5: "bindable: true\nmax_db_per_node: 5"}),
-			want:   []found{in(6, "known here: id, name")},
+			want:   []found{in(6, "known here: allow_context_updates, bindable")},
 		},
 		"UnknownPlanMember": {
 			reason: "Plans are checked like offerings; camel case is recognised.",
@@ -169,8 +192,8 @@ func TestLoadRefuses(t *testing.T) {
 		"EverythingMissing": {
 			reason: "CAT-02: all problems are told at once.",
 			text:   "{}\n",
-			want: []found{in(1, "bindable is missing"), in(1, "description is missing"), in(1, "id is missing"),
-				in(1, "name is missing"), in(1, "plans is missing"), in(1, "provider is missing")},
+			want: []found{in(1, "bindable is required"), in(1, "description is required"), in(1, "id is required"),
+				in(1, "name is required"), in(1, "plans is required"), in(1, "provider is required")},
 		},
 		"PlanMembersMissing": {
 			reason: "CAT-03: a plan needs id, name and description.",
@@ -180,17 +203,17 @@ func TestLoadRefuses(t *testing.T) {
 		"NoPlans": {
 			reason: "CAT-02: an offering without a plan cannot be used.",
 			text:   spoil(map[int]string{7: "plans: []", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}),
-			want:   []found{in(7, "no plan")},
+			want:   []found{in(7, "at least one plan")},
 		},
 		"PlansNoList": {
 			reason: "Plans are a list.",
 			text:   spoil(map[int]string{7: "plans: none", 8: "", 9: "", 10: "", 11: "", 12: "", 13: ""}),
-			want:   []found{in(7, "not a list")},
+			want:   []found{in(7, "must be an array")},
 		},
 		"PlanNoMapping": {
 			reason: "A plan is a mapping.",
 			text:   spoil(map[int]string{8: "- small", 9: "", 10: ""}),
-			want:   []found{in(8, "plans[0] is not a mapping")},
+			want:   []found{in(8, "plans[0] must be an object")},
 		},
 		"TextIsNumber": {
 			reason: "A number where text belongs wants quotes.",
@@ -200,8 +223,13 @@ func TestLoadRefuses(t *testing.T) {
 		"TextIsEmpty": {
 			reason: "CAT-02: required strings are not empty, nor blank.",
 			text:   spoil(map[int]string{1: `id: ""`, 3: `description: "  "`}),
-			want:   []found{in(1, "id is empty"), in(3, "description is empty")},
+			want:   []found{in(1, "id must match"), in(3, "description must match")},
 		},
+	}
+}
+
+func refusedMembers() map[string]refusal {
+	return map[string]refusal{
 		"IDWithBlanks": {
 			reason: "Ids are typed and put into URLs.",
 			text:   spoil(map[int]string{8: "- id: plan 1"}),
@@ -210,12 +238,12 @@ func TestLoadRefuses(t *testing.T) {
 		"FlagIsText": {
 			reason: "yes is text in YAML 1.2.",
 			text:   spoil(map[int]string{5: "bindable: yes"}),
-			want:   []found{in(5, "not a boolean")},
+			want:   []found{in(5, "must be a boolean")},
 		},
 		"UnfriendlyName": {
 			reason: "CAT-05: names are typed at command lines.",
 			text:   spoil(map[int]string{2: "name: My Service", 9: "  name: Small"}),
-			want:   []found{in(2, "My Service"), in(9, "Small")},
+			want:   []found{in(2, "name must match"), in(9, "plans[0].name must match")},
 		},
 		"TooLong": {
 			reason: "CAT-26: names end at 255 characters, descriptions at 10 000.",
@@ -241,7 +269,7 @@ func TestLoadRefuses(t *testing.T) {
 		"PermissionTwice": {
 			reason: "CAT-09: once is enough.",
 			text:   spoil(map[int]string{5: "bindable: true\nrequires: [volume_mount, volume_mount]"}),
-			want:   []found{in(6, "twice")},
+			want:   []found{in(6, "the same item twice")},
 		},
 		"UnknownProvider": {
 			reason: "An offering that nothing can make is refused.",
@@ -251,12 +279,12 @@ func TestLoadRefuses(t *testing.T) {
 		"DashboardClientInPart": {
 			reason: "CAT-12: all three members or none.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_client:\n  id: client\n  secret: s3cret"}),
-			want:   []found{in(7, "dashboard_client.redirect_uri is missing")},
+			want:   []found{in(6, "dashboard_client.redirect_uri is required")},
 		},
 		"DashboardOfAll": {
 			reason: "PROV-24: an instance's dashboard is its own.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/all"}),
-			want:   []found{in(6, "dashboard_url is the same for all instances")},
+			want:   []found{in(6, "dashboard_url must match")},
 		},
 		"DashboardTooLong": {
 			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
@@ -271,12 +299,12 @@ func TestLoadRefuses(t *testing.T) {
 		"DashboardNoAddress": {
 			reason: "PROV-24: a user follows it.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: http://example.com/{instance_id}"}),
-			want:   []found{in(6, "dashboard_url is not an https address")},
+			want:   []found{in(6, "dashboard_url must match")},
 		},
 		"DashboardOtherPlaceholder": {
 			reason: "PROV-24: nothing else is put in.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/{plan}"}),
-			want:   []found{in(6, "dashboard_url is not an https address")},
+			want:   []found{in(6, "dashboard_url must match")},
 		},
 		"MetadataNull": {
 			reason: "CAT-27: null is not emitted inside metadata either.",
@@ -287,7 +315,7 @@ func TestLoadRefuses(t *testing.T) {
 			reason: "CAT-11: platforms read the conventional members without looking.",
 			text: spoil(map[int]string{10: "  description: The small one\n  metadata:\n    displayName: 5\n    bullets:\n    - content: old form\n" +
 				"    costs: [{amount: 5, unit: MONTHLY}]\n    shareable: \"true\""}),
-			want: []found{in(12, "displayName"), in(13, "bullets"), in(15, "costs"), in(16, "shareable")},
+			want: []found{in(12, "displayName"), in(14, "bullets"), in(15, "costs"), in(16, "shareable")},
 		},
 		"MetadataNoJSON": {
 			reason: "Infinity has no form in JSON.",
@@ -297,23 +325,28 @@ func TestLoadRefuses(t *testing.T) {
 		"UnknownMode": {
 			reason: "There are three modes.",
 			text:   spoil(map[int]string{10: "  description: The small one\n  asynchronous: alowed\n  asynchronous_binding: false"}),
-			want:   []found{in(11, `did you mean "allowed"?`), in(12, "never, allowed, required")},
+			want:   []found{in(11, `did you mean "allowed"?`), in(12, `"never", "allowed", "required"`)},
 		},
+	}
+}
+
+func refusedPlans() map[string]refusal {
+	return map[string]refusal{
 		"PollingDuration": {
 			reason: "CAT-23: whole seconds above zero.",
 			text:   spoil(map[int]string{10: "  description: d\n  maximum_polling_duration: 0", 13: "  description: d\n  maximum_polling_duration: 1.5"}),
-			want:   []found{in(11, "between 1"), in(15, "not an integer")},
+			want:   []found{in(11, "at least 1"), in(15, "must be an integer")},
 		},
 		"TypicalDuration": {
 			reason: "Whole seconds, not beyond the deadline.",
 			text:   spoil(map[int]string{10: "  description: d\n  typical_duration: soon", 13: "  description: d\n  maximum_polling_duration: 60\n  typical_duration: 61"}),
-			want:   []found{in(11, "not an integer"), in(16, "longer than maximum_polling_duration")},
+			want:   []found{in(11, "must be an integer"), in(16, "longer than maximum_polling_duration")},
 		},
 		"MaintenanceVersion": {
 			reason: "CAT-24: Semantic Versioning 2.0.",
 			text: spoil(map[int]string{10: "  description: d\n  maintenance_info: {version: \"1.02.0\"}",
 				13: "  description: d\n  maintenance_info:\n    version: 1.0"}),
-			want: []found{in(11, "semantic version"), in(16, "quotes")},
+			want: []found{in(11, "semver"), in(16, "quotes")},
 		},
 		"MaintenanceTooLong": {
 			reason: "CAT-24: 2000 characters of JSON.",
@@ -339,66 +372,71 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"SchemaWithoutDraft": {
 			reason: "CAT-21: $schema is present.",
-			text:   schema("type: object"),
-			want:   []found{in(14, "no $schema")},
+			text:   withSchema("type: object"),
+			want:   []found{in(14, "parameters.$schema is required")},
 		},
 		"SchemaOfAnotherKind": {
 			reason: "CAT-21: a meta-schema from elsewhere would have to be fetched.",
-			text:   schema("type: object", "$schema: https://example.com/mine"),
+			text:   withSchema("type: object", "$schema: https://example.com/mine"),
 			want:   []found{in(16, "published draft")},
 		},
 		"SchemaWithoutType": {
 			reason: "CAT-21: Cloud Controller refuses a schema whose root is not of type object.",
-			text:   schema(draft, "properties: {}"),
-			want:   []found{in(14, "type: object")},
+			text:   withSchema(draft, "properties: {}"),
+			want:   []found{in(14, "parameters.type is required")},
 		},
 		"SchemaRefersToFile": {
 			reason: "CAT-21: no external reference, above all to no file of this machine.",
-			text:   schema(draft, "type: object", "properties:", "  a:", "    $ref: file:///etc/hostname"),
+			text:   withSchema(draft, "type: object", "properties:", "  a:", "    $ref: file:///etc/hostname"),
 			want:   []found{in(19, "another document")},
 		},
 		"SchemaRefersToMetaSchema": {
 			reason: "CAT-21: the library knows the meta-schemas; platforms do not.",
-			text:   schema(draft, "type: object", "not:", "- {}", "- $ref: http://json-schema.org/draft-04/schema#"),
+			text:   withSchema(draft, "type: object", "not:", "- {}", "- $ref: http://json-schema.org/draft-04/schema#"),
 			want:   []found{in(19, "another document")},
 		},
 		"SchemaRefersToNothing": {
 			reason: "A reference within the schema has a target.",
-			text:   schema(draft, "type: object", "properties: {a: {$ref: \"#/definitions/a\"}}"),
+			text:   withSchema(draft, "type: object", "properties: {a: {$ref: \"#/definitions/a\"}}"),
 			want:   []found{in(14, "does not compile")},
 		},
 		"SchemaBroken": {
 			reason: "CAT-21: the schema follows its draft; the line is that of the fault.",
-			text:   schema(draft, "type: object", "properties:", "  a:", "    type: strng"),
-			want:   []found{in(19, "properties/a/type")},
+			text:   withSchema(draft, "type: object", "properties:", "  a:", "    type: strng"),
+			want:   []found{in(19, "properties.a.type")},
 		},
 		"SchemaPattern": {
 			reason: "A pattern that Go cannot compile would refuse every request.",
-			text:   schema(draft, "type: object", "properties:", "  a:", "    pattern: (?=x)"),
+			text:   withSchema(draft, "type: object", "properties:", "  a:", "    pattern: (?=x)"),
 			want:   []found{in(19, "RE2")},
 		},
 		"SchemaTooLarge": {
 			reason: "CAT-21: 64 kB of JSON.",
-			text:   schema(draft, "type: object", "description: "+strings.Repeat("d", 64<<10)),
+			text:   withSchema(draft, "type: object", "description: "+strings.Repeat("d", 64<<10)),
 			want:   []found{in(14, "65536")},
 		},
 		"SchemaNumberExtreme": {
 			reason: "The library would drop a limit that it cannot represent.",
-			text:   schema(draft, "type: object", "minProperties: 1e999999"),
+			text:   withSchema(draft, "type: object", "minProperties: 1e999999"),
 			want:   []found{in(17, "JSON")},
 		},
 		"SchemasEmpty": {
 			reason: "Empty objects around a schema are refused by platforms.",
 			text:   spoil(map[int]string{10: "  description: d\n  schemas: {service_instance: {create: {}}, service_binding: {update: {}}}"}),
-			want:   []found{in(11, "service_binding has an unknown member"), in(11, "create is empty")},
+			want:   []found{in(11, "service_binding.update is an unknown member"), in(11, "create.parameters is required")},
 		},
 		"SchemaSharedAndBroken": {
 			reason: "A schema that aliases share is told of once.",
 			text: spoil(map[int]string{
 				10: "  description: d\n  schemas: &s {service_instance: {create: {parameters: {" + draft + "}}}}",
 				13: "  description: d\n  schemas: *s"}),
-			want: []found{in(11, "type: object")},
+			want: []found{in(11, "parameters.type is required")},
 		},
+	}
+}
+
+func refusedSchemas() map[string]refusal {
+	return map[string]refusal{
 		"PlanNamesNotUnique": {
 			reason: "CAT-04: plan names are unique within their offering.",
 			text:   spoil(map[int]string{12: "  name: small"}),
@@ -425,17 +463,5 @@ func TestLoadRefuses(t *testing.T) {
 				strings.Repeat("*a,", 99) + "]\n  c: [" + strings.Repeat("*b,", 99) + "]"}),
 			want: []found{in(7, "expands to more than")},
 		},
-	}
-
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c, err := load(map[string]string{"a/offering.yaml": tc.text})
-			if c != nil {
-				t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
-			}
-			if diff := cmp.Diff(tc.want, problemsOf(t, tc.reason, err, tc.want)); diff != "" {
-				t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package catalog_test
+package compile_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
 func TestLoadSources(t *testing.T) {
@@ -15,7 +15,7 @@ func TestLoadSources(t *testing.T) {
 
 	cases := map[string]struct {
 		reason  string
-		sources []catalog.Source
+		sources []compile.Source
 		want    []found
 	}{
 		"None": {
@@ -24,7 +24,7 @@ func TestLoadSources(t *testing.T) {
 		},
 		"EmptyFolder": {
 			reason: "An operator who names a folder means it to hold something; each is judged by itself.",
-			sources: []catalog.Source{
+			sources: []compile.Source{
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
 				{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
 			},
@@ -32,17 +32,17 @@ func TestLoadSources(t *testing.T) {
 		},
 		"Misplaced": {
 			reason:  "What looks like an offering and would not be read is told of, and where it belongs.",
-			sources: []catalog.Source{{Name: "mine", FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
+			sources: []compile.Source{{Name: "mine", FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
 			want:    []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml"}},
 		},
 		"TooLargeFile": {
 			reason:  "A file beyond any real one is not read into memory.",
-			sources: []catalog.Source{{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
+			sources: []compile.Source{{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
 			want:    []found{{"mine/a/offering.yaml", 1, "larger"}},
 		},
 		"UniqueAcrossSources": {
 			reason: "CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.",
-			sources: []catalog.Source{
+			sources: []compile.Source{
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
 				{Name: "mine", FS: folder(map[string]string{
 					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
@@ -56,16 +56,16 @@ func TestLoadSources(t *testing.T) {
 		},
 		"OrderOfSources": {
 			reason: "Problems come in the order of the sources, then of files, then of lines.",
-			sources: []catalog.Source{
+			sources: []compile.Source{
 				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}), "a/offering.yaml": "{"})},
 				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 			},
-			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}, {"a/a/offering.yaml", 1, "mapping"}},
+			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}, {"a/a/offering.yaml", 1, "must be an object"}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalog.Load(providers, tc.sources...)
+			_, err := compile.Load(known, tc.sources...)
 			if diff := cmp.Diff(tc.want, problemsOf(t, tc.reason, err, tc.want)); diff != "" {
 				t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
 			}

@@ -1,4 +1,4 @@
-package catalog_test
+package compile_test
 
 import (
 	"os"
@@ -6,12 +6,12 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
 // The example in the documentation is a file that loads.
 func TestDocumentedFile(t *testing.T) {
-	text, err := os.ReadFile("../../docs/offerings.md")
+	text, err := os.ReadFile("../../../docs/offerings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestDocumentedFile(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	c, err := catalog.Load([]string{"demo"}, catalog.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
+	c, err := compile.Load(compile.Known("demo"), compile.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,215 @@
+// Package compile makes a compiled catalog of offering folders: it reads
+// offering.yaml, refuses what is broken with file, line and remedy, and has
+// each plan checked by its provider. A program that is deployed holds what it
+// made; nothing that starts cold imports it.
+//
+// What an offering file may hold stands in the JSON Schema that is published
+// with the shipped offerings. Here stands only what a schema cannot say. The
+// rules are section 4 of the specification checklist (CAT-*).
+package compile
+
+import (
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/offerings"
+)
+
+// OfferingFile is the file of an offering, in the offering's own folder. What
+// else stands there is the provider's to read.
+const OfferingFile = "offering.yaml"
+
+// A Source is a folder of offerings, each of which is a folder with an
+// OfferingFile in it; or it is the one folder of an offering itself. Names that
+// begin with a dot are left alone.
+type Source struct {
+	// Name is the folder as problems show it.
+	Name string
+	FS   fs.FS
+	// Shipped leaves out offerings of a provider that is off; those of another
+	// source are refused.
+	Shipped bool
+}
+
+// Options say what offerings may be of.
+type Options struct {
+	// Providers are those that an offering may name, with what checks their
+	// plans; nil for nothing.
+	Providers map[string]provider.Check
+	// Off are those of them that are not offered, with what offers them.
+	Off map[string]string
+}
+
+// Known are options with providers that check nothing.
+func Known(providers ...string) Options {
+	o := Options{Providers: map[string]provider.Check{}}
+	for _, name := range providers {
+		o.Providers[name] = nil
+	}
+	return o
+}
+
+// Load compiles the offerings of all sources and opens the result.
+func Load(o Options, sources ...Source) (*catalog.Catalog, error) {
+	compiled, err := Compile(o, sources...)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.Open(compiled)
+}
+
+// Compile reads the offerings of all sources, a later one adding to the
+// earlier, checks them, and gives the compiled catalog.
+//
+// What is wrong with the files is Problems: everything at once, and nothing is
+// compiled then. A broken offering is refused as a whole catalog because ids
+// must be unique across it (CAT-04), and because half a catalog would take
+// plans away from instances that use them.
+func Compile(o Options, sources ...Source) ([]byte, error) {
+	c := compiler{Options: o}
+	for _, source := range sources {
+		c.source(source)
+	}
+	if len(sources) == 0 {
+		c.problems = append(c.problems, Problem{File: "offerings",
+			What: "there is no folder of offerings", Remedy: "name at least one"})
+	}
+	c.problems = append(c.problems, duplicates(c.drafts)...)
+	if len(c.problems) > 0 {
+		return nil, sorted(c.problems, c.files)
+	}
+	all := make([]catalog.Offering, len(c.drafts))
+	for i, d := range c.drafts {
+		all[i] = d.offering
+	}
+	return catalog.Encode(all)
+}
+
+// A compiler collects what it reads.
+type compiler struct {
+	Options
+	files    []string // in the order of reading
+	problems []Problem
+	drafts   []draft
+}
+
+// source reads one folder.
+func (c *compiler) source(source Source) {
+	c.files = append(c.files, source.Name)
+	names, misplaced, err := offeringFiles(source)
+	switch {
+	case err != nil:
+		misplaced = append(misplaced, Problem{File: source.Name,
+			What: "the folder cannot be read: " + err.Error(), Remedy: "check that it exists and may be read"})
+	case len(names)+len(misplaced) == 0:
+		misplaced = append(misplaced, Problem{File: source.Name, What: "the folder holds no offering",
+			Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
+	}
+	for _, p := range misplaced {
+		c.files = append(c.files, p.File)
+	}
+	c.problems = append(c.problems, misplaced...)
+	for _, name := range names {
+		d, problems := c.file(source, name)
+		if _, off := c.Off[d.offering.Provider]; off && source.Shipped {
+			continue
+		}
+		c.files = append(c.files, path.Join(source.Name, name))
+		for _, p := range problems {
+			c.files = append(c.files, p.File) // perhaps one beside it
+		}
+		c.problems = append(c.problems, problems...)
+		if d.file != "" {
+			c.drafts = append(c.drafts, d)
+		}
+	}
+}
+
+// ofOfferings is the schema that an offering file has.
+var ofOfferings = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.New(offerings.Schema)
+	if err != nil {
+		panic("the schema of offering files does not compile: " + err.Error())
+	}
+	return s
+})
+
+// file reads one offering; the draft has no file where it cannot be read at all.
+func (c *compiler) file(source Source, name string) (draft, []Problem) {
+	r := newReader(path.Join(source.Name, name))
+	root, ok := r.parse(source.FS, name)
+	if !ok {
+		return draft{}, r.problems
+	}
+	r.places[""] = place{root.Line, root}
+	v := r.value(root, "")
+	if r.nodes > maxNodes {
+		return draft{}, r.problems
+	}
+	for _, broken := range ofOfferings().Explain(v) {
+		if !r.bad[broken.Member] {
+			r.about(broken.Member, broken.Rule, broken.Remedy)
+		}
+	}
+	d := r.draft(v)
+	c.provider(r, d.offering.Provider)
+	d.offering.Plans = slices.Clone(d.offering.Plans)
+	folder, err := fs.Sub(source.FS, path.Dir(name))
+	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
+		for i := range d.offering.Plans {
+			r.check(check, d.offering, i, folder)
+		}
+	}
+	return d, r.problems
+}
+
+// provider checks that what is to make the instances is known, and offered.
+func (c *compiler) provider(r *reader, name string) {
+	known := slices.Sorted(maps.Keys(c.Providers))
+	switch remedy, off := c.Off[name]; {
+	case name == "": // which is noted already
+	case off:
+		r.about("/provider", "is not offered by this broker", remedy)
+	case !slices.Contains(known, name):
+		r.about("/provider", "names an unknown provider", choose(name, known))
+	}
+}
+
+// offeringFiles names the offering files of a folder, sorted, and what looks
+// like one in a place where none is read.
+func offeringFiles(source Source) (names []string, misplaced []Problem, err error) {
+	if isFile(source.FS, OfferingFile) {
+		return []string{OfferingFile}, nil, nil
+	}
+	entries, err := fs.ReadDir(source.FS, ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name, extension := e.Name(), path.Ext(e.Name())
+		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
+		case strings.HasPrefix(name, "."):
+		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
+			names = append(names, path.Join(name, OfferingFile))
+		case err == nil && info.IsDir():
+			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
+				Remedy: "add one, or move the folder elsewhere"})
+		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
+			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
+				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
+		}
+	}
+	return names, misplaced, nil
+}
+
+func isFile(folder fs.FS, name string) bool {
+	info, err := fs.Stat(folder, name)
+	return err == nil && !info.IsDir()
+}

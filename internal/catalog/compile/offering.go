@@ -1,0 +1,210 @@
+package compile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/spelling"
+)
+
+const (
+	maxTags        = 2048 // characters, all together (CAT-08)
+	maxMaintenance = 2000 // characters of the member's JSON (CAT-24)
+)
+
+// A draft is an offering as it was read, perhaps with problems, and where its
+// members stand.
+type draft struct {
+	offering catalog.Offering
+	file     string
+	lines    map[string]int // by JSON pointer
+}
+
+// draft makes an offering of a value, and checks what the schema of offering
+// files cannot say.
+func (r *reader) draft(v any) draft {
+	d := draft{file: r.file, lines: map[string]int{}}
+	for at, p := range r.places {
+		d.lines[at] = p.line
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return d
+	}
+	// What is of another type has been refused, and is left out.
+	d.offering, _ = catalog.Decode(text)
+	o := &d.offering
+	o.Metadata = given(o.Metadata)
+	if utf8.RuneCountInString(strings.Join(o.Tags, "")) > maxTags {
+		r.about("/tags", fmt.Sprintf("holds more than %d characters", maxTags), "use fewer or shorter tags")
+	}
+	if o.DashboardURL != "" {
+		r.dashboard(*o)
+	}
+	for i := range o.Plans {
+		p, at := &o.Plans[i], fmt.Sprintf("/plans/%d", i)
+		p.Metadata = given(p.Metadata)
+		if p.Asynchronous == "" {
+			p.Asynchronous = catalog.Allowed
+		}
+		if p.AsynchronousBinding == "" {
+			p.AsynchronousBinding = catalog.Never
+		}
+		r.sizes(*p, at)
+		r.agree(*o, *p, at)
+		r.schemas(p.Schemas, at+"/schemas")
+	}
+	return d
+}
+
+// given leaves out an empty object.
+func given(metadata json.RawMessage) json.RawMessage {
+	if string(bytes.TrimSpace(metadata)) == "{}" {
+		return nil
+	}
+	return metadata
+}
+
+// sizes checks what is bounded as JSON.
+func (r *reader) sizes(p catalog.Plan, at string) {
+	if text, err := json.Marshal(p.Settings); err != nil || len(text) > limits.Settings {
+		r.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
+	}
+	if text, err := json.Marshal(p.MaintenanceInfo); err != nil || utf8.RuneCount(text) > maxMaintenance {
+		r.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance), "shorten the description")
+	}
+}
+
+// dashboard checks each instance's own address, which users follow (PROV-24).
+func (r *reader) dashboard(o catalog.Offering) {
+	u, err := url.Parse(o.DashboardOf("i"))
+	if err != nil || u.Host == "" {
+		r.about("/dashboard_url", "is not an https address",
+			"write an address such as https://dashboard.example.com/instances/"+catalog.InstancePlaceholder)
+	}
+	if len(o.DashboardOf(strings.Repeat("%", limits.Identifier))) > limits.DashboardURL {
+		r.about("/dashboard_url", fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, each of which may become three",
+			limits.DashboardURL, limits.Identifier), "shorten it, and name "+catalog.InstancePlaceholder+" once")
+	}
+}
+
+// agree notes where a plan contradicts its offering or itself. What would
+// have no effect is refused as well: the operator meant something by it. An
+// offering that does not say whether it is bindable contradicts nothing.
+func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
+	if p.AsynchronousBinding != catalog.Never && !o.BindingsRetrievable {
+		// CAT-18: a binding made asynchronously has its credentials fetched.
+		r.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched", p.AsynchronousBinding),
+			"set bindings_retrievable: true on the offering")
+	}
+	if most := p.MaximumPollingDuration; most > 0 && p.TypicalDuration > most {
+		r.about(at+"/typical_duration", "is longer than maximum_polling_duration, the deadline", "make it shorter, or the deadline longer")
+	}
+	if _, said := r.places["/bindable"]; o.PlanBindable(p) || p.Bindable == nil && !said {
+		return
+	}
+	const remedy = "remove it, or set bindable: true on the plan"
+	if p.AsynchronousBinding != catalog.Never {
+		r.about(at+"/asynchronous_binding", "is set on a plan that is not bindable", remedy)
+	}
+	if p.BindingRotatable != nil && *p.BindingRotatable {
+		r.about(at+"/binding_rotatable", "is true on a plan that is not bindable", remedy)
+	}
+	if p.RequiresApp {
+		r.about(at+"/requires_app", "is true on a plan that is not bindable", remedy)
+	}
+	if p.Schemas != nil && p.Schemas.ServiceBinding != nil {
+		r.about(at+"/schemas", "describes bindings on a plan that is not bindable", remedy)
+	}
+}
+
+// check has the provider look at a plan, and keeps its snapshot.
+func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folder fs.FS) {
+	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
+	asked := provider.Checked{
+		Offering: o.Name, Plan: p.Name, ServiceID: o.ID, PlanID: p.ID, Settings: p.Settings, Files: folder,
+	}
+	if p.MaintenanceInfo != nil {
+		asked.Maintenance = p.MaintenanceInfo.Version
+	}
+	snapshot, err := check(asked)
+	var wrong *provider.CheckError
+	switch {
+	case errors.As(err, &wrong) && wrong.File != "":
+		r.problems = append(r.problems, Problem{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.Problem, Remedy: wrong.Remedy})
+	case errors.As(err, &wrong) && wrong.Setting != "":
+		r.about(at+"/settings/"+strings.ReplaceAll(escape(wrong.Setting), ".", "/"), wrong.Problem, wrong.Remedy)
+	case errors.As(err, &wrong):
+		r.about(at+"/settings", wrong.Problem, wrong.Remedy)
+	case err != nil:
+		r.about(at+"/settings", "are refused by the provider "+o.Provider+": "+err.Error(), "correct them")
+	case len(snapshot) > limits.Snapshot:
+		r.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot), "shorten them, and the files that they name")
+	case snapshot != nil && !json.Valid(snapshot):
+		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
+	default:
+		p.Snapshot = snapshot
+	}
+}
+
+// choose is the remedy for a value outside a known set.
+func choose(v string, known []string) string {
+	if near := spelling.Nearest(v, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "choose one of: " + strings.Join(known, ", ")
+}
+
+// A claim is the first use of something that must be unique.
+type claim struct {
+	file string
+	line int
+}
+
+// duplicates notes every second use of what must be unique (CAT-04).
+func duplicates(drafts []draft) []Problem {
+	var problems []Problem
+	claims := map[string]claim{}
+	// The first parameter says within what the value is unique.
+	unique := func(scope, kind, value string, d draft, at, remedy string) {
+		if value == "" {
+			return // missing or wrong, which is noted already
+		}
+		key := scope + "\x00" + value
+		if first, taken := claims[key]; taken {
+			problems = append(problems, Problem{File: d.file, Line: d.lines[at],
+				What:   fmt.Sprintf("%s %q is used already (%s:%d)", kind, value, first.file, first.line),
+				Remedy: remedy})
+			return
+		}
+		claims[key] = claim{d.file, d.lines[at]}
+	}
+	const (
+		newID   = "give each offering and each plan an id of its own, best a new UUID"
+		newName = "choose another name"
+	)
+	for i, d := range drafts {
+		o := d.offering
+		unique("id", "offering id", o.ID, d, "/id", newID)
+		unique("offering name", "offering name", o.Name, d, "/name", newName)
+		if o.DashboardClient != nil {
+			unique("client", "dashboard_client.id", o.DashboardClient.ID, d, "/dashboard_client", "register a client for each offering")
+		}
+		for j, p := range o.Plans {
+			at := fmt.Sprintf("/plans/%d", j)
+			unique("id", "plan id", p.ID, d, at+"/id", newID)
+			unique(fmt.Sprintf("plan name %d", i), "plan name", p.Name, d, at+"/name", newName)
+		}
+	}
+	return problems
+}

@@ -1,0 +1,323 @@
+package compile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore/longshore/internal/schema"
+)
+
+// maxFile bounds an offering file, in bytes: far above any real one, low
+// enough to read it whole.
+const maxFile = 1 << 20
+
+// Aliases can make a small file endless: these bound what one file may expand
+// to.
+const (
+	maxNodes = 100_000 // values, all in all
+	maxDepth = 100     // values within values
+)
+
+// A reader turns the one YAML document of a file into a value as package schema
+// judges it, and notes each problem with its line. A value that has a problem is
+// read as null, and reading goes on, so that one run finds everything.
+type reader struct {
+	file     string
+	problems []Problem
+	nodes    int // visited so far
+	depth    int // of the value being read
+	// places are where each value stands, by its JSON pointer.
+	places map[string]place
+	// bad are values that cannot be read, by their pointers.
+	bad map[string]bool
+	// told are problems of values that aliases share, by node and words.
+	told map[told]bool
+	// compiled are the users' schemas that have been looked at.
+	compiled map[*yaml.Node]bool
+}
+
+func newReader(file string) *reader {
+	return &reader{file: file, places: map[string]place{}, bad: map[string]bool{}, told: map[told]bool{}, compiled: map[*yaml.Node]bool{}}
+}
+
+// A place is where a member or an item stands.
+type place struct {
+	line  int        // of the member's name, or of the item
+	value *yaml.Node // never an alias
+}
+
+type told struct {
+	node *yaml.Node
+	what string
+}
+
+func (r *reader) problem(line int, what, remedy string) {
+	if r.nodes > maxNodes {
+		return // what follows from giving up is no news
+	}
+	r.problems = append(r.problems, Problem{File: r.file, Line: line, What: what, Remedy: remedy})
+}
+
+// about notes a problem of what a pointer names, or would: once where aliases
+// share it.
+func (r *reader) about(at, what, remedy string) {
+	p, nearest := r.places[at], at
+	for p.value == nil && nearest != "" {
+		nearest = nearest[:strings.LastIndexByte(nearest, '/')]
+		p = r.places[nearest]
+	}
+	key := told{p.value, at[len(nearest):] + " " + what}
+	if !r.told[key] {
+		r.told[key] = true
+		r.problem(p.line, people(at)+" "+what, remedy)
+	}
+}
+
+// people renders a JSON pointer as people write it: plans[0].id.
+func people(at string) string {
+	if at == "" {
+		return "the offering"
+	}
+	var b strings.Builder
+	for token := range strings.SplitSeq(at[1:], "/") {
+		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		switch _, err := strconv.Atoi(token); {
+		case err == nil:
+			b.WriteString("[" + token + "]")
+		case b.Len() > 0:
+			b.WriteString("." + token)
+		default:
+			b.WriteString(token)
+		}
+	}
+	return b.String()
+}
+
+// escape makes a token of a JSON pointer.
+func escape(token string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(token) }
+
+// visit reports whether the reader may look at one more node. Once it may
+// not, the file is given up.
+func (r *reader) visit(n *yaml.Node) bool {
+	switch {
+	case r.nodes == maxNodes:
+		r.problem(n.Line, fmt.Sprintf("the file expands to more than %d values", maxNodes),
+			"use fewer aliases, and none that contains itself")
+	case r.depth > maxDepth && r.nodes < maxNodes:
+		r.problem(n.Line, fmt.Sprintf("the file nests more than %d values", maxDepth),
+			"flatten it, and let no alias contain itself")
+		r.nodes = maxNodes
+	}
+	r.nodes++
+	return r.nodes <= maxNodes
+}
+
+// parse reads a file's one document.
+func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
+	f, err := folder.Open(name)
+	if err != nil {
+		r.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
+		return nil, false
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		r.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
+		return nil, false
+	case len(data) > maxFile:
+		r.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
+		return nil, false
+	}
+
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, next yaml.Node
+	err = decoder.Decode(&document)
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && isEmpty(&document):
+		r.problem(1, "the file is empty", "write an offering into it, or remove its folder")
+		return nil, false
+	case err != nil:
+		r.syntax(data, err)
+		return nil, false
+	}
+	err = decoder.Decode(&next)
+	switch {
+	case err == nil:
+		r.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
+		return nil, false
+	case !errors.Is(err, io.EOF):
+		r.syntax(data, err)
+		return nil, false
+	}
+	return resolve(document.Content[0]), true
+}
+
+func isEmpty(document *yaml.Node) bool {
+	return len(document.Content) == 0 ||
+		document.Content[0].Kind == yaml.ScalarNode && document.Content[0].Value == ""
+}
+
+var (
+	yamlLine   = regexp.MustCompile(`^line ([0-9]+): `)
+	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
+
+// syntax notes what the YAML library refused; its line is in its words.
+func (r *reader) syntax(data []byte, err error) {
+	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if m := yamlLine.FindStringSubmatch(what); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		what = what[len(m[0]):]
+	} else if m := yamlAnchor.FindStringSubmatch(what); m != nil {
+		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
+		line = 1 + bytes.Count(before, []byte("\n"))
+	}
+	r.problem(line, "the file is not YAML: "+what, "correct the line or the one before; indent with spaces, quote text that holds \": \" or \"#\"")
+}
+
+// A member is one named value of a mapping.
+type member struct {
+	name  string
+	line  int
+	value *yaml.Node // never an alias
+}
+
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+// members reads a mapping in file order, merge keys included. Names given
+// twice and names that are no strings are problems.
+func (r *reader) members(n *yaml.Node, at string) []member {
+	var own []member
+	var merged []*yaml.Node
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
+		if !r.visit(key) {
+			return nil
+		}
+		switch {
+		case key.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
+			r.problem(key.Line, people(at)+" has a member whose name is not a string", "put the name in quotes")
+		case seen[key.Value] != 0:
+			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d", people(at+"/"+escape(key.Value)), seen[key.Value]),
+				"remove one of the two")
+		default:
+			seen[key.Value] = key.Line
+			own = append(own, member{key.Value, key.Line, value})
+		}
+	}
+	for _, from := range merged {
+		for _, m := range r.merge(from, at) {
+			if seen[m.name] == 0 {
+				seen[m.name] = m.line
+				own = append(own, m)
+			}
+		}
+	}
+	return own
+}
+
+// merge reads what a merge key names: a mapping, or a list of them.
+func (r *reader) merge(n *yaml.Node, at string) []member {
+	r.depth++
+	defer func() { r.depth-- }()
+	switch {
+	case !r.visit(n):
+		return nil
+	case n.Kind == yaml.MappingNode:
+		return r.members(n, at)
+	case n.Kind == yaml.SequenceNode:
+		var all []member
+		for _, item := range n.Content {
+			all = append(all, r.merge(resolve(item), at)...)
+		}
+		return all
+	}
+	r.problem(n.Line, people(at)+" merges what is no mapping", "let << name mappings only")
+	return nil
+}
+
+// value reads any value that JSON can express, at a JSON pointer.
+func (r *reader) value(n *yaml.Node, at string) any {
+	r.depth++
+	defer func() { r.depth-- }()
+	n = resolve(n)
+	if !r.visit(n) {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		object := map[string]any{}
+		for _, m := range r.members(n, at) {
+			below := at + "/" + escape(m.name)
+			r.places[below] = place{m.line, m.value}
+			object[m.name] = r.value(m.value, below)
+		}
+		return object
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for i, item := range n.Content {
+			below := at + "/" + strconv.Itoa(i)
+			r.places[below] = place{item.Line, resolve(item)}
+			list = append(list, r.value(item, below))
+		}
+		return list
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		return n.Value
+	case "!!null":
+		return nil
+	case "!!bool":
+		var v bool
+		if n.Decode(&v) == nil {
+			return v
+		}
+	case "!!int", "!!float":
+		if v, ok := number(n); ok {
+			return v
+		}
+	}
+	r.about(at, "is no value that JSON can express", "write text, a number, true or false, a list or a mapping")
+	r.bad[at] = true
+	return nil
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// number keeps a number's digits where JSON would write them so.
+func number(n *yaml.Node) (json.Number, bool) {
+	text := n.Value
+	if !jsonNumber.MatchString(text) {
+		var v any
+		if n.Decode(&v) != nil {
+			return "", false
+		}
+		if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
+			return "", false
+		}
+		as, err := json.Marshal(v)
+		if text = string(as); err != nil || !jsonNumber.MatchString(text) {
+			return "", false
+		}
+	}
+	return json.Number(text), !schema.Extreme(json.Number(text))
+}

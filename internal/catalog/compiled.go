@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync"
+
+	"github.com/longshore/longshore/internal/schema"
+)
+
+// A Catalog is what a broker offers. It never changes once opened: any number
+// of requests may use it at once.
+type Catalog struct {
+	entries  []entry
+	services map[string]int // index of the entry, by the offering's id
+	plans    map[string]int // the same, by the plan's
+	decode   []func() Offering
+	schemas  sync.Map // of *schema.Schema, by schemaKey
+}
+
+// An entry is what the index of a compiled catalog has of an offering.
+type entry struct {
+	ID    string   `json:"id"`
+	Plans []string `json:"plans"` // their ids
+	Size  int      `json:"size"`  // of its record, in bytes; records follow on one another
+}
+
+// An index is what opening a compiled catalog reads.
+type index struct {
+	Entries []entry `json:"entries"`
+	Sum     uint32  `json:"sum"` // of all the records: CRC-32, IEEE
+}
+
+// A record is an offering as a compiled catalog has it, the broker's own
+// members included.
+type record struct {
+	Offering
+	DashboardURL string       `json:"dashboard_url,omitempty"`
+	Provider     string       `json:"provider"`
+	Plans        []planRecord `json:"plans"`
+}
+
+type planRecord struct {
+	Plan
+	TypicalDuration     int             `json:"typical_duration,omitempty"`
+	Asynchronous        Mode            `json:"asynchronous"`
+	AsynchronousBinding Mode            `json:"asynchronous_binding"`
+	RequiresApp         bool            `json:"requires_app,omitempty"`
+	Settings            map[string]any  `json:"settings,omitempty"`
+	Snapshot            json.RawMessage `json:"snapshot,omitempty"`
+}
+
+// header begins each compiled catalog; the number is that of the format.
+const header = "longshore catalog 1\n"
+
+// Encode makes a compiled catalog: the header, a line of index, and a record
+// for each offering. The same offerings give the same bytes.
+func Encode(offerings []Offering) ([]byte, error) {
+	var i index
+	var records []byte
+	for _, o := range offerings {
+		r := record{Offering: o, DashboardURL: o.DashboardURL, Provider: o.Provider}
+		e := entry{ID: o.ID}
+		for _, p := range o.Plans {
+			e.Plans = append(e.Plans, p.ID)
+			r.Plans = append(r.Plans, planRecord{p, p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding, p.RequiresApp, p.Settings, p.Snapshot})
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the offering %q: %w", o.Name, err)
+		}
+		e.Size = len(text)
+		i.Entries, records = append(i.Entries, e), append(records, text...)
+	}
+	i.Sum = crc32.ChecksumIEEE(records)
+	text, err := json.Marshal(i)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the index: %w", err)
+	}
+	return slices.Concat([]byte(header), text, []byte("\n"), records), nil
+}
+
+// Open reads a compiled catalog, which must not change afterwards. The error
+// says whether it is of another version or damaged.
+func Open(compiled []byte) (*Catalog, error) {
+	rest, ours := bytes.CutPrefix(compiled, []byte(header))
+	if !ours {
+		return nil, errors.New("not a compiled catalog of this version: build and deploy the functions together")
+	}
+	line, records, _ := bytes.Cut(rest, []byte("\n"))
+	var i index
+	if json.Unmarshal(line, &i) != nil || crc32.ChecksumIEEE(records) != i.Sum {
+		return nil, errors.New("the compiled catalog is damaged: build and deploy the functions again")
+	}
+	c := &Catalog{entries: i.Entries, services: map[string]int{}, plans: map[string]int{}}
+	for n, e := range i.Entries {
+		text := records[:e.Size]
+		records = records[e.Size:]
+		c.decode = append(c.decode, sync.OnceValue(func() Offering { return decode(text) }))
+		c.services[e.ID] = n
+		for _, id := range e.Plans {
+			c.plans[id] = n
+		}
+	}
+	return c, nil
+}
+
+// decode reads a record, which the sum says is as it was written.
+func decode(text []byte) Offering {
+	o, err := Decode(text)
+	if err != nil {
+		panic(fmt.Sprintf("a record of the compiled catalog that is not damaged cannot be read: %v", err))
+	}
+	return o
+}
+
+// Decode reads an offering with the broker's own members, which stand among
+// the specification's. With an error it gives what could be read.
+func Decode(text []byte) (Offering, error) {
+	var r record
+	err := json.Unmarshal(text, &r)
+	o := r.Offering
+	o.DashboardURL, o.Provider, o.Plans = r.DashboardURL, r.Provider, nil
+	for _, q := range r.Plans {
+		p := q.Plan
+		p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding = q.TypicalDuration, q.Asynchronous, q.AsynchronousBinding
+		p.RequiresApp, p.Settings, p.Snapshot = q.RequiresApp, q.Settings, q.Snapshot
+		o.Plans = append(o.Plans, p)
+	}
+	return o, err
+}
+
+// A schemaKey names one of a plan's schemas.
+type schemaKey struct{ plan, verb string }
+
+// The verbs that have schemas.
+const (
+	verbCreate = "create"
+	verbUpdate = "update"
+	verbBind   = "bind"
+)
+
+// schema is a plan's schema, compiled when it is first asked for; nil allows
+// everything.
+func (c *Catalog) schema(serviceID, planID, verb string) (*schema.Schema, error) {
+	_, plan, ok := c.Plan(serviceID, planID)
+	if !ok || plan.Schemas == nil {
+		return nil, nil
+	}
+	var p *ParametersSchema
+	switch instance, binding := plan.Schemas.ServiceInstance, plan.Schemas.ServiceBinding; {
+	case verb == verbBind && binding != nil:
+		p = binding.Create
+	case verb == verbCreate && instance != nil:
+		p = instance.Create
+	case verb == verbUpdate && instance != nil:
+		p = instance.Update
+	}
+	if p == nil {
+		return nil, nil
+	}
+	key := schemaKey{planID, verb}
+	if found, ok := c.schemas.Load(key); ok {
+		return found.(*schema.Schema), nil
+	}
+	s, err := schema.New(p.Parameters)
+	if err == nil {
+		c.schemas.Store(key, s)
+	}
+	return s, err
+}

@@ -1,0 +1,68 @@
+package offered
+
+import (
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/offerings"
+)
+
+//go:embed first.yaml
+var first string
+
+// schemaFile is the schema of offering files, for editors; it stands beside the
+// folders of offerings.
+const schemaFile = "offering.schema.json"
+
+// New writes a first offering, which works as it is, as NAME/offering.yaml in a
+// folder, with ids of its own; and beside NAME the schema of this version, for
+// editors. It gives the file's path. What exists is not changed.
+func New(dir, name string) (path string, err error) {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return "", &app.SettingError{
+			Name: "the name", What: fmt.Sprintf("%q is not one that command lines can use", name),
+			Remedy: "use lower-case letters, digits and hyphens",
+		}
+	}
+	path = filepath.Join(dir, name, compile.OfferingFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("making the offering's folder: %w", err)
+	}
+	text := strings.NewReplacer("NAME", name, "OFFERING_ID", newUUID(), "PLAN_ID", newUUID()).Replace(first)
+	if err := create(path, []byte(text)); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return "", &app.SettingError{Name: path, What: "exists already", Remedy: "choose another name, or edit it"}
+		}
+		return "", err
+	}
+	if err := create(filepath.Join(dir, schemaFile), offerings.Schema); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return path, nil
+}
+
+// create writes a file that does not exist.
+func create(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// newUUID is a random UUID (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

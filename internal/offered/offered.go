@@ -1,0 +1,38 @@
+// Package offered compiles what a broker offers: the offerings that ship, and
+// the operator's own beside them. Whatever starts cold is given the result; the
+// functions import neither this package nor what it needs.
+package offered
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/offerings"
+)
+
+// Load compiles and opens the catalog. Dir is the operator's own folder, empty
+// for none. Errors are compile.Problems, or an *app.SettingError about the folder.
+func Load(dir string) (*catalog.Catalog, error) {
+	compiled, err := Compile(dir)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.Open(compiled)
+}
+
+// Compile is Load without opening.
+func Compile(dir string) ([]byte, error) {
+	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, &app.SettingError{
+				Name: "--offerings", What: fmt.Sprintf("%q is not a folder that can be read", dir), Remedy: "name the folder that holds your offerings",
+			}
+		}
+		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
+	}
+	return compile.Compile(compile.Options{Providers: app.Checks()}, sources...)
+}

@@ -1,0 +1,62 @@
+package offered_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/offered"
+)
+
+// A first offering works as it is, has ids of its own, and is never written over.
+func TestNew(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"cache", "queue"} {
+		if _, err := offered.New(dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := offered.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, o := range c.Offerings() {
+		if o.Name == "cache" || o.Name == "queue" {
+			found++
+			if c.CheckCreate(o.ID, o.Plans[0].ID, []byte(`{"size_gb": 0}`)) == nil {
+				t.Errorf("%s takes any parameters", o.Name)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("found %d of the two", found)
+	}
+
+	mine := filepath.Join(dir, "cache", compile.OfferingFile)
+	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var refused *app.SettingError
+	if _, err := offered.New(dir, "cache"); !errors.As(err, &refused) {
+		t.Errorf("want a refusal, got %v", err)
+	}
+	if text, err := os.ReadFile(mine); err != nil || string(text) != "mine" {
+		t.Errorf("it was written over: %q %v", text, err)
+	}
+	if _, err := offered.New(dir, "../x"); !errors.As(err, &refused) {
+		t.Errorf("want a refusal of the name, got %v", err)
+	}
+}
+
+// The folder that an operator names exists.
+func TestLoadWithoutFolder(t *testing.T) {
+	_, err := offered.Load(filepath.Join(t.TempDir(), "gone"))
+	if err == nil || !strings.Contains(err.Error(), "--offerings") {
+		t.Errorf("want an error that names the flag, got %v", err)
+	}
+}
