@@ -137,7 +137,7 @@ func TestEnvironment(t *testing.T) {
 	}{
 		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
-			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
+			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>", app.EnvPlatformRate: "25",
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
@@ -148,7 +148,7 @@ func TestEnvironment(t *testing.T) {
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
-			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s",
+			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",

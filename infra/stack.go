@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -90,6 +92,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN,
 			app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: d.provisioner.FunctionArn(),
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
+			app.EnvPlatformRate: jsii.String(strconv.Itoa(s.PlatformRate)),
 		},
 		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), d.workflow.Starting(), d.workflow.Finishing()),
 	})

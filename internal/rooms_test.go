@@ -60,6 +60,7 @@ var order = []string{
 	"internal/spelling",
 	"internal/metrics",
 	"internal/logs",
+	"internal/rates",
 	"internal/limits",
 	"internal/pages",
 	"internal/pause",

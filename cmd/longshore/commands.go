@@ -115,6 +115,9 @@ Settings from the environment:
       how long the demo's asynchronous steps take, such as 500ms; 3s unless set
   LONGSHORE_REAPER_DRY_RUN
       true has the reaper only report what no record knows of
+  LONGSHORE_PLATFORM_RATE
+      requests a second that each platform may send; more are answered 429.
+      Unless it is set, as many as it likes
   LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
       bounds of Retry-After; 1s and 1m unless set`,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -29,6 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/vault/kms"
@@ -129,6 +130,10 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	perSecond, err := platformRate(d.Getenv)
+	if err != nil {
+		return nil, err
+	}
 	secret := secretRegistrar{secretsmanager.NewFromConfig(d.Config), set[EnvSecret]}
 	known, err := platforms.NewKept(ctx, secret.Registry, now, d.Log)
 	if err != nil {
@@ -140,7 +145,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
 	server := osb.New(osb.Options{
 		Broker:    newBroker(d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
-		Platforms: known, Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
+		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
 	return gateway.New(server, d.Log), nil
 }

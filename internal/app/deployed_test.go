@@ -332,6 +332,7 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 		"Prefix":          {"Provisioner", app.EnvDemoPrefix, ""},
 		"PrefixInvalid":   {"Provisioner", app.EnvDemoPrefix, "no slash"},
 		"Delay":           {"Provisioner", app.EnvDemoDelay, "soon"},
+		"Rate":            {"API", app.EnvPlatformRate, "fast"},
 		"ReaperTable":     {"Reaper", app.EnvTable, ""},
 		"ReaperMachine":   {"Reaper", app.EnvStateMachine, ""},
 		"ReaperStack":     {"Reaper", app.EnvStack, ""},

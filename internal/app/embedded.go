@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
@@ -110,7 +111,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	})
 	e.Handler = osb.New(osb.Options{
 		Broker:    newBroker(records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
-		Platforms: known, Offerings: offered.Offerings, Now: now, NewID: newID, Log: log,
+		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: log,
 	})
 	if err := e.resume(); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ const (
 	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
+	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
 	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
 	// Of the functions: where things are.
 	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
@@ -55,12 +56,18 @@ type Settings struct {
 	DemoDelay time.Duration
 	// RetryAfter bounds when clients are told to ask again.
 	RetryAfter RetryAfter
+	// PlatformRate is how many requests a second each platform may send; zero for
+	// as many as it likes.
+	PlatformRate int
 	// ReaperDryRun has what no record knows of reported only.
 	ReaperDryRun bool
 }
 
 // RetryAfter are the bounds of the header Retry-After.
 type RetryAfter struct{ Min, Max time.Duration }
+
+// maxPlatformRate is more than a broker answers.
+const maxPlatformRate = 100_000
 
 // DefaultDemoDelay is the demo's delay unless it is set.
 const DefaultDemoDelay = 3 * time.Second
@@ -92,11 +99,26 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
 		}
 	}
-	var delayErr, retryErr, dryErr error
+	var delayErr, retryErr, dryErr, rateErr error
 	s.DemoDelay, delayErr = demoDelay(getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
 	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
-	return s, errors.Join(delayErr, retryErr, dryErr)
+	s.PlatformRate, rateErr = platformRate(getenv)
+	return s, errors.Join(delayErr, retryErr, dryErr, rateErr)
+}
+
+// platformRate reads how many requests a second each platform may send.
+func platformRate(getenv func(string) string) (int, error) {
+	text := getenv(EnvPlatformRate)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxPlatformRate {
+		what := fmt.Sprintf("%q is not a whole number from 0 to %d", text, maxPlatformRate)
+		return 0, &SettingError{EnvPlatformRate, what, "give the requests a second that each platform may send, or 0 for no limit"}
+	}
+	return n, nil
 }
 
 // reaperDryRun reads whether the reaper only reports.

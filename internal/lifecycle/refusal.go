@@ -19,6 +19,7 @@ const (
 	VersionUnsupported                    // HDR-04: 412
 	TooLarge                              // INP-14: 413
 	Unprocessable                         // ERR-07: 422 without a reserved code
+	TooManyRequests                       // 429, with Retry-After
 	AsyncRequired                         // ERR-03: 422
 	ConcurrencyError                      // ERR-04: 422
 	RequiresApp                           // ERR-05: 422

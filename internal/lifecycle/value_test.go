@@ -152,7 +152,7 @@ func TestReasons(t *testing.T) {
 	reasons := []lifecycle.Reason{
 		lifecycle.Internal, lifecycle.OperationFailed, lifecycle.BadRequest, lifecycle.Unauthorized, lifecycle.NotFound,
 		lifecycle.MethodNotAllowed, lifecycle.Conflict, lifecycle.Gone, lifecycle.VersionUnsupported, lifecycle.TooLarge,
-		lifecycle.Unprocessable, lifecycle.AsyncRequired, lifecycle.ConcurrencyError, lifecycle.RequiresApp, lifecycle.MaintenanceInfoConflict,
+		lifecycle.Unprocessable, lifecycle.TooManyRequests, lifecycle.AsyncRequired, lifecycle.ConcurrencyError, lifecycle.RequiresApp, lifecycle.MaintenanceInfoConflict,
 	}
 	for n, r := range reasons {
 		if int(r) != n {

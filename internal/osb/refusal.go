@@ -25,6 +25,7 @@ var answers = map[lifecycle.Reason]struct {
 	lifecycle.VersionUnsupported:      {http.StatusPreconditionFailed, "VersionNotSupported"},
 	lifecycle.TooLarge:                {http.StatusRequestEntityTooLarge, "RequestTooLarge"},
 	lifecycle.Unprocessable:           {http.StatusUnprocessableEntity, "NotAllowed"},
+	lifecycle.TooManyRequests:         {http.StatusTooManyRequests, "TooManyRequests"},
 	lifecycle.AsyncRequired:           {http.StatusUnprocessableEntity, "AsyncRequired"},
 	lifecycle.ConcurrencyError:        {http.StatusUnprocessableEntity, "ConcurrencyError"},
 	lifecycle.RequiresApp:             {http.StatusUnprocessableEntity, "RequiresApp"},
@@ -49,6 +50,11 @@ func wentAway(r *http.Request, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
 }
 
+// tooMany is of a platform that asks more than it may.
+type tooMany struct{ wait time.Duration }
+
+func (*tooMany) Error() string { return "too many requests" }
+
 // methodNotAllowed carries the Allow header.
 type methodNotAllowed struct{ allow string }
 
@@ -67,6 +73,7 @@ type failureBody struct {
 func (s *Server) refusal(ctx context.Context, err error, r *http.Request) response {
 	var refused *lifecycle.Refusal
 	var method *methodNotAllowed
+	var many *tooMany
 	header := http.Header{}
 	switch {
 	case wentAway(r, err):
@@ -75,6 +82,9 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request) respon
 	case errors.As(err, &method):
 		header.Set("Allow", method.allow)
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
+	case errors.As(err, &many):
+		header.Set("Retry-After", seconds(many.wait))
+		refused = lifecycle.Refuse(lifecycle.TooManyRequests, "This platform sends more requests than it may. Repeat this one later.")
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
 		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", route{r}, "error", err)

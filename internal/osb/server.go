@@ -65,10 +65,18 @@ type Authenticator interface {
 	Authenticate(username, password string) (platforms.Identity, bool)
 }
 
+// A Throttle holds platforms to a number of requests a second.
+type Throttle interface {
+	// Take counts a request of a platform. It gives zero, or how long it is until
+	// there is room for one, which is then not counted.
+	Take(platform string) time.Duration
+}
+
 // Options are what a Server is made of.
 type Options struct {
 	Broker    Broker
 	Platforms Authenticator
+	Throttle  Throttle // nil for none
 	// Offerings are what is offered, the same each time; asked for with the
 	// first request that shows the catalog.
 	Offerings func() []catalog.Offering
@@ -288,6 +296,11 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, errUnauthorized // nothing is read of the body
 	}
 	logs.AddSubject(ctx, platform.ID, "", "")
+	if s.Throttle != nil {
+		if wait := s.Throttle.Take(platform.ID); wait > 0 {
+			return response{}, &tooMany{wait} // nor is anything here
+		}
+	}
 	if r.ContentLength > limits.Body {
 		drain(w, r)
 		return response{}, errTooLarge
