@@ -20,7 +20,8 @@ func main() {
 	flag.IntVar(&o.clients, "clients", 4, "concurrent keep-alive clients")
 	flag.DurationVar(&o.measured, "duration", time.Second, "how long a round over loopback is measured")
 	flag.DurationVar(&o.long, "inside", 200*time.Millisecond, "how long a round inside the process is measured")
-	flag.StringVar(&o.profile, "profile", "", "write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
+	flag.StringVar(&o.profile, "profile", "",
+		"write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
 	flag.StringVar(&o.only, "only", "", "measure this `part` alone: handlers, loopback, together or starts")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
@@ -52,7 +53,8 @@ func run(o options, out io.Writer) (err error) {
 	if o.profile != "" {
 		return b.profiles()
 	}
-	_, _ = fmt.Fprintf(out, "%s on %s/%s, %d processors, %d rounds, %d clients; ratio: Longshore by brokerapi, median and min..max of the rounds\n",
+	_, _ = fmt.Fprintf(out,
+		"%s on %s/%s, %d processors, %d rounds, %d clients; ratio: Longshore by brokerapi, median and min..max of the rounds\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds, o.clients)
 	for _, part := range []struct {
 		name    string

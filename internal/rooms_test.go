@@ -73,18 +73,28 @@ var apart = map[string]struct {
 	reason string
 	banned []string
 }{
-	"internal/osb":           {"the wire knows neither storage nor who makes things", []string{"internal/store", "internal/ledger", "internal/worker", "internal/workflow", "internal/vault", "internal/provider/demo"}},
-	"internal/broker":        {"decisions are made without the cloud and without HTTP", []string{"net/http", "internal/worker", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
-	"internal/worker":        {"a step does not know what drives it", []string{"net/http", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
-	"internal/reaper":        {"the reaper never deletes by itself", []string{"net/http", "internal/provider", "internal/worker", "internal/store"}},
-	"internal/lifecycle":     {"records are pure: no input or output, no clock of their own", []string{"net/http", "os", "context", "log/slog", "internal/store", "internal/provider", "internal/catalog"}},
-	"internal/store":         {"the store does not know what records mean", []string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
-	"internal/store/bolt":    {"the store does not know what records mean", []string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
-	"internal/provider":      {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
-	"internal/provider/demo": {"providers know neither HTTP nor the store", []string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
-	"internal/catalog":       {"the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
-	"kit/cloudcontroller":    {"a platform asks any broker over HTTP, and needs no checker", []string{"kit/conformance"}},
-	"internal/workflow":      {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+	"internal/osb": {"the wire knows neither storage nor who makes things",
+		[]string{"internal/store", "internal/ledger", "internal/worker", "internal/workflow", "internal/vault", "internal/provider/demo"}},
+	"internal/broker": {"decisions are made without the cloud and without HTTP",
+		[]string{"net/http", "internal/worker", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
+	"internal/worker": {"a step does not know what drives it",
+		[]string{"net/http", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
+	"internal/reaper": {"the reaper never deletes by itself",
+		[]string{"net/http", "internal/provider", "internal/worker", "internal/store"}},
+	"internal/lifecycle": {"records are pure: no input or output, no clock of their own",
+		[]string{"net/http", "os", "context", "log/slog", "internal/store", "internal/provider", "internal/catalog"}},
+	"internal/store": {"the store does not know what records mean",
+		[]string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
+	"internal/store/bolt": {"the store does not know what records mean",
+		[]string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
+	"internal/provider": {"providers know neither HTTP nor the store",
+		[]string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
+	"internal/provider/demo": {"providers know neither HTTP nor the store",
+		[]string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
+	"internal/catalog": {"the catalog knows nothing else of the broker",
+		[]string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
+	"kit/cloudcontroller": {"a platform asks any broker over HTTP, and needs no checker", []string{"kit/conformance"}},
+	"internal/workflow":   {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
 }
 
 // a room is a package's product files.
@@ -190,8 +200,10 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 // AWS is known to its adapters and to the wiring alone.
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
-		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app", "internal/gateway", "internal/emulator",
-		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions", "internal/provider/demo/parameters",
+		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app",
+		"internal/gateway", "internal/emulator",
+		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions",
+		"internal/provider/demo/parameters",
 		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",
 	}
 	for _, r := range rooms(t) {
@@ -217,9 +229,10 @@ func TestFunctionsImportNoCompiler(t *testing.T) {
 			var room string
 			room, next = next[0], next[1:]
 			for _, imported := range imports[room] {
-				if banned := []string{"go.yaml.in/", "github.com/santhosh-tekuri/", "internal/catalog/compile"}; slices.ContainsFunc(banned, func(b string) bool {
-					return strings.HasPrefix(imported, b)
-				}) {
+				if banned := []string{"go.yaml.in/", "github.com/santhosh-tekuri/", "internal/catalog/compile"}; slices.ContainsFunc(banned,
+					func(b string) bool {
+						return strings.HasPrefix(imported, b)
+					}) {
 					t.Errorf("function %q reaches %q, which %q imports", function, imported, room)
 				}
 				if !reached[imported] {
@@ -243,7 +256,8 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 
 // The clock is an input everywhere but in the wiring and in adapters.
 func TestOnlyTheWiringReadsTheClock(t *testing.T) {
-	free := []string{"cmd/longshore", "internal/workflow/stepfunctions", "internal/app", "internal/provider/demo", "internal/workflow/inprocess", "internal/store/dynamo"}
+	free := []string{"cmd/longshore", "internal/workflow/stepfunctions", "internal/app", "internal/provider/demo",
+		"internal/workflow/inprocess", "internal/store/dynamo"}
 	for _, dir := range order {
 		if slices.Contains(free, dir) {
 			continue

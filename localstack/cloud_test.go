@@ -47,11 +47,13 @@ func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	cfg := emulator.Config(t)
 	c := &cloud{
-		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg), dynamo: dynamodb.NewFromConfig(cfg),
+		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
+		dynamo:   dynamodb.NewFromConfig(cfg),
 		endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
 	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
-	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(), &cloudformation.DescribeStackResourcesInput{StackName: &stack})
+	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(),
+		&cloudformation.DescribeStackResourcesInput{StackName: &stack})
 	if err != nil {
 		t.Fatalf("reading stack %q: %v", stack, err)
 	}
@@ -80,7 +82,8 @@ func newCloud(t *testing.T) *cloud {
 
 func (c *cloud) environment(t *testing.T, function string) map[string]string {
 	t.Helper()
-	out, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(c.functions[function])})
+	out, err := c.lambda.GetFunctionConfiguration(t.Context(),
+		&lambda.GetFunctionConfigurationInput{FunctionName: aws.String(c.functions[function])})
 	if err != nil {
 		t.Fatalf("reading function %q: %v", function, err)
 	}

@@ -76,7 +76,8 @@ func TestFaults(t *testing.T) {
 // accepted orders an instance that takes a time.
 func accepted(t *testing.T, p platform, instance string, seconds float64) (operation string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%g,"note":%q}}`, service, planAsync, seconds, canary)
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s",`+
+		`"parameters":{"delay_seconds":%g,"note":%q}}`, service, planAsync, seconds, canary)
 	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
 }
 
@@ -126,7 +127,8 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 		}
 	}))
 	t.Cleanup(front.Close)
-	undo := c.with(t, "provisioner", 10*time.Second, map[string]string{"AWS_ENDPOINT_URL_SSM": front.URL, "AWS_ENDPOINT_URL_DYNAMODB": front.URL})
+	undo := c.with(t, "provisioner", 10*time.Second,
+		map[string]string{"AWS_ENDPOINT_URL_SSM": front.URL, "AWS_ENDPOINT_URL_DYNAMODB": front.URL})
 	operation := accepted(t, p, instance, 1)
 	eventually(t, "the provisioner has been killed, and the execution has ended", 5*time.Minute, func() bool {
 		return c.execution(t, operation) == "FAILED"
@@ -145,7 +147,8 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 45)
 	eventually(t, "the execution has begun", 5*time.Minute, func() bool { return c.execution(t, operation) == "RUNNING" })
-	if _, err := c.sfn.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
+	if _, err := c.sfn.StopExecution(t.Context(),
+		&sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
 		t.Fatalf("stopping the execution: %v", err)
 	}
 	eventually(t, "the execution has ended", 5*time.Minute, func() bool { return c.execution(t, operation) == "ABORTED" })

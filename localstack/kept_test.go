@@ -33,7 +33,8 @@ func script(ctx context.Context, t *testing.T, stack, line, more string) string 
 // brokerOf is the stack's broker, as the default platform reaches it.
 func brokerOf(t *testing.T, stack string) platform {
 	t.Helper()
-	out := script(t.Context(), t, stack, `line=$(bash env.sh); eval "$line"; printf '%s\n' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"`, "")
+	out := script(t.Context(), t, stack,
+		`line=$(bash env.sh); eval "$line"; printf '%s\n' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"`, "")
 	words := strings.Split(out, "\n")
 	if len(words) < 3 {
 		t.Fatal("where the broker is, is not said")

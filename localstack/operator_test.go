@@ -45,13 +45,16 @@ func TestOperators(t *testing.T) {
 	if out := longshore(t, "settle", operation, "--failed", "Ask again next week.", "--yes"); !strings.Contains(out, "create failed") {
 		t.Fatalf("ending it says:\n%s", out)
 	}
-	if a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200); a.text("state") != "failed" || a.text("description") != "Ask again next week." {
+	if a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200); a.text("state") != "failed" ||
+		a.text("description") != "Ask again next week." {
 		t.Errorf("the platform is told %s", a.raw)
 	}
 	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
 		t.Fatalf("deleting it says:\n%s", out)
 	}
-	eventually(t, "its deletion has ended", settleLimit, func() bool { return !strings.Contains(longshore(t, "instances", "--state", "running"), instance) })
+	eventually(t, "its deletion has ended", settleLimit, func() bool {
+		return !strings.Contains(longshore(t, "instances", "--state", "running"), instance)
+	})
 	if names := c.things(t, instance); len(names) != 0 {
 		t.Errorf("left behind: %q", names)
 	}
@@ -154,7 +157,8 @@ func TestRebuildWithALostKey(t *testing.T) {
 	p.call(t, "GET", path+"/service_bindings/"+binding, "", 500)
 
 	out := longshore(t, "rebuild", "--yes")
-	if !strings.Contains(out, instance+"/"+binding) || strings.Contains(out, instance+"/"+kept) || !strings.Contains(out, "\n  "+instance+"\n") {
+	if !strings.Contains(out, instance+"/"+binding) || strings.Contains(out, instance+"/"+kept) ||
+		!strings.Contains(out, "\n  "+instance+"\n") {
 		t.Errorf("what is lost is not what was said:\n%s", out)
 	}
 	p.call(t, "GET", path, "", 200)
@@ -224,7 +228,8 @@ func TestStraysAreRemoved(t *testing.T) {
 	longshore(t, "reaper", "resume") // whatever it may have made of the other tests
 	tags := provider.Tags{Platform: "default", Instance: id("stray"), Incarnation: "lost"}
 	stray := demo.Thing{
-		Name: provider.Name("longshore-demo", "instance", tags), Tags: tags, Created: time.Now().Add(-2 * time.Hour).UTC(), Ready: time.Now().Add(-2 * time.Hour).UTC(),
+		Name: provider.Name("longshore-demo", "instance", tags), Tags: tags, Created: time.Now().Add(-2 * time.Hour).UTC(),
+		Ready: time.Now().Add(-2 * time.Hour).UTC(),
 	}
 	seen, err := records.Sighting(ctx, "demo", stray.Name, time.Now())
 	if err != nil {

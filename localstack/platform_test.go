@@ -102,7 +102,8 @@ func instancePath(id string) string { return "/v2/service_instances/" + url.Path
 func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
 
 func provision(plan string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`, service, plan, canary)
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`, service, plan,
+		canary)
 }
 
 // settled polls the operation as a platform does; a deletion ends as gone.

@@ -234,7 +234,8 @@ func messages(ctx context.Context, client *sqs.Client, queue string) (texts []st
 	var seen []string
 	for range 20 {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 2, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
+			QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 2,
+			AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll},
 		})
 		if err != nil && os.Getenv("AUTH") == "true" && strings.Contains(err.Error(), "AccessDenied") {
 			return nil, errOnlyTLS

@@ -80,7 +80,8 @@ func (p platform) raw(t *testing.T, method, path string) (status int, kind strin
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(callLimit))
 	login := base64.StdEncoding.EncodeToString([]byte(p.username + ":" + p.password))
-	if _, err := fmt.Fprintf(conn, "%s %s%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nX-Broker-API-Version: 2.17\r\nConnection: close\r\n\r\n",
+	if _, err := fmt.Fprintf(conn,
+		"%s %s%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nX-Broker-API-Version: 2.17\r\nConnection: close\r\n\r\n",
 		method, base.Path, path, base.Host, login); err != nil {
 		t.Fatal(err)
 	}

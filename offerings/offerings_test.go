@@ -101,8 +101,10 @@ func TestShippedOfferings(t *testing.T) {
 			"update-fail": of("e10ddfe7-9896-4aae-b53c-1e3b50f0b6d0", allowed, func(p *plan) {
 				p.Settings = map[string]any{"fail": []any{"update"}}
 			}),
-			"async-bind":     of("78a2bf5c-1e99-4839-9b45-9d0c55eba196", allowed, func(p *plan) { p.AsynchronousBinding = required }),
-			"rotatable":      of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) { p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0} }),
+			"async-bind": of("78a2bf5c-1e99-4839-9b45-9d0c55eba196", allowed, func(p *plan) { p.AsynchronousBinding = required }),
+			"rotatable": of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) {
+				p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0}
+			}),
 			"requires-app":   of("5ce0af4c-9e45-4c7b-85dd-5979c976002b", never, func(p *plan) { p.NeedsApp = true }),
 			"maintenance":    of("5cec44f8-42a5-473b-8f75-3b1ea12f0ea7", never, func(p *plan) { p.Maintenance = "2.0.0" }),
 			"not-updateable": of("8c4a73ac-60e3-4844-9f0a-81f3cc62d010", never, func(p *plan) { p.Updateable = false }),
@@ -155,7 +157,8 @@ func TestShippedOfferingsEverywhere(t *testing.T) {
 		}
 		// Cloud Controller answers other drafts with "custom meta schemas are
 		// not supported", and the whole broker is not registered (CAT-21).
-		if n, m := strings.Count(string(text), `"$schema":`), strings.Count(string(text), `"$schema":"http://json-schema.org/draft-04/schema#"`); n == 0 || n != m {
+		if n, m := strings.Count(string(text), `"$schema":`),
+			strings.Count(string(text), `"$schema":"http://json-schema.org/draft-04/schema#"`); n == 0 || n != m {
 			t.Errorf("%s: want every schema in draft-04, got %d of %d", o.Name, m, n)
 		}
 	}
@@ -176,12 +179,16 @@ func TestShippedSchemas(t *testing.T) {
 		params string
 		want   bool
 	}{
-		"None":          {"No parameter is required.", []string{"demo/sync", "demo/schema", "demo-other/default"}, ``, true},
-		"Samples":       {"CAT-22: the specification's sample parameters are accepted.", []string{"demo/sync", "demo/async", "demo/async-only", "demo/schema"}, `{"parameter1":1,"parameter2":"value"}`, true},
-		"BindSamples":   {"CAT-22: so are those of its sample bind.", []string{"demo/sync", "demo/async", "demo/async-only"}, `{"parameter1-name-here":1,"parameter2-name-here":"value"}`, true},
-		"Understood":    {"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"}, `{"delay_seconds":0.5,"fail":"unbind"}`, true},
-		"FailFlag":      {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
-		"FailUnknown":   {"CAT-22: what it does not understand is refused before any work.", []string{"demo/async", "demo-syslog/default"}, `{"fail":"sometimes"}`, false},
+		"None": {"No parameter is required.", []string{"demo/sync", "demo/schema", "demo-other/default"}, ``, true},
+		"Samples": {"CAT-22: the specification's sample parameters are accepted.",
+			[]string{"demo/sync", "demo/async", "demo/async-only", "demo/schema"}, `{"parameter1":1,"parameter2":"value"}`, true},
+		"BindSamples": {"CAT-22: so are those of its sample bind.", []string{"demo/sync", "demo/async", "demo/async-only"},
+			`{"parameter1-name-here":1,"parameter2-name-here":"value"}`, true},
+		"Understood": {"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"},
+			`{"delay_seconds":0.5,"fail":"unbind"}`, true},
+		"FailFlag": {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
+		"FailUnknown": {"CAT-22: what it does not understand is refused before any work.", []string{"demo/async", "demo-syslog/default"},
+			`{"fail":"sometimes"}`, false},
 		"DelayNegative": {"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
 		"DelayTooLong":  {"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
 		"Unknown":       {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"}, `{"can-not":"be-good"}`, false},

@@ -36,7 +36,8 @@ const (
 
 func services() []domain.Service {
 	return []domain.Service{{
-		ID: database, Name: "database", Description: "A database", Bindable: true, PlanUpdatable: true, InstancesRetrievable: true, BindingsRetrievable: true,
+		ID: database, Name: "database", Description: "A database", Bindable: true, PlanUpdatable: true, InstancesRetrievable: true,
+		BindingsRetrievable: true,
 		Plans: []domain.ServicePlan{
 			{ID: syncPlan, Name: "small", Description: "Ready at once", MaintenanceInfo: &domain.MaintenanceInfo{Version: "1.0.0"}},
 			{ID: slowPlan, Name: "large", Description: "Ready after a while"},
@@ -89,7 +90,8 @@ func (b *broker) find(id string) (*instance, bool) {
 
 func (b *broker) Services(context.Context) ([]domain.Service, error) { return services(), nil }
 
-func (b *broker) Provision(_ context.Context, id string, details domain.ProvisionDetails, asyncAllowed bool) (domain.ProvisionedServiceSpec, error) {
+func (b *broker) Provision(_ context.Context, id string, details domain.ProvisionDetails,
+	asyncAllowed bool) (domain.ProvisionedServiceSpec, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i, ok := b.find(id); ok {
@@ -120,7 +122,8 @@ func same(a, b any) bool {
 	return bytes.Equal(x, y)
 }
 
-func (b *broker) Deprovision(_ context.Context, id string, details domain.DeprovisionDetails, asyncAllowed bool) (domain.DeprovisionServiceSpec, error) {
+func (b *broker) Deprovision(_ context.Context, id string, details domain.DeprovisionDetails,
+	asyncAllowed bool) (domain.DeprovisionServiceSpec, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, ok := b.find(id)
@@ -141,7 +144,8 @@ func (b *broker) Deprovision(_ context.Context, id string, details domain.Deprov
 	return domain.DeprovisionServiceSpec{IsAsync: true, OperationData: i.operation.token}, nil
 }
 
-var errNotFound = apiresponses.NewFailureResponseBuilder(apiresponses.ErrInstanceDoesNotExist, http.StatusNotFound, "instance-not-found").WithEmptyResponse().Build()
+var errNotFound = apiresponses.NewFailureResponseBuilder(apiresponses.ErrInstanceDoesNotExist, http.StatusNotFound,
+	"instance-not-found").WithEmptyResponse().Build()
 
 func (b *broker) GetInstance(_ context.Context, id string, _ domain.FetchInstanceDetails) (domain.GetInstanceDetailsSpec, error) {
 	b.mu.Lock()

@@ -46,7 +46,8 @@ type instance struct {
 
 func (b *broker) Services(context.Context) ([]domain.Service, error) { return b.services, nil }
 
-func (b *broker) Provision(_ context.Context, id string, details domain.ProvisionDetails, asyncAllowed bool) (domain.ProvisionedServiceSpec, error) {
+func (b *broker) Provision(_ context.Context, id string, details domain.ProvisionDetails,
+	asyncAllowed bool) (domain.ProvisionedServiceSpec, error) {
 	if !asyncAllowed {
 		return domain.ProvisionedServiceSpec{}, apiresponses.ErrAsyncRequired
 	}

@@ -47,7 +47,8 @@ func Provision(id string) Shot {
 		`"context":{"platform":"cloudfoundry","organization_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0001","organization_name":"bench",` +
 		`"space_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0002","space_name":"dev","instance_name":"mine"},` +
 		`"parameters":{"delay_seconds":86400},"maintenance_info":{}}`
-	return Shot{Method: http.MethodPut, Path: "/v2/service_instances/" + id + "?accepts_incomplete=true", Body: body, Want: http.StatusAccepted}
+	return Shot{Method: http.MethodPut, Path: "/v2/service_instances/" + id + "?accepts_incomplete=true", Body: body,
+		Want: http.StatusAccepted}
 }
 
 // LastOperation polls the operation of an instance, as platforms do: with the
@@ -55,7 +56,8 @@ func Provision(id string) Shot {
 func LastOperation(id, token string) Shot {
 	return Shot{
 		Method: http.MethodGet, Want: http.StatusOK,
-		Path: "/v2/service_instances/" + id + "/last_operation?operation=" + url.QueryEscape(token) + "&plan_id=" + Plan + "&service_id=" + Service,
+		Path: "/v2/service_instances/" + id + "/last_operation?operation=" + url.QueryEscape(token) + "&plan_id=" + Plan + "&service_id=" +
+			Service,
 	}
 }
 
@@ -63,7 +65,8 @@ func LastOperation(id, token string) Shot {
 var head = "Host: broker\r\nAccept: application/json\r\nUser-Agent: bench\r\n" +
 	"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(Username+":"+Password)) + "\r\n" +
 	"X-Broker-Api-Version: 2.17\r\n" +
-	"X-Broker-Api-Originating-Identity: cloudfoundry " + base64.StdEncoding.EncodeToString([]byte(`{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`)) + "\r\n" +
+	"X-Broker-Api-Originating-Identity: cloudfoundry " +
+	base64.StdEncoding.EncodeToString([]byte(`{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`)) + "\r\n" +
 	"X-Broker-Api-Request-Identity: b1a7a2b0-6f43-4d0e-9f0e-5a2f3f1c0003\r\n" +
 	"X-Vcap-Request-Id: b1a7a2b0-6f43-4d0e-9f0e-5a2f3f1c0003\r\n"
 

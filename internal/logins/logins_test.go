@@ -68,7 +68,8 @@ const here, elsewhere = "192.0.2.1:1234", "192.0.2.2:1234"
 func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	w := newWorld()
 	for n := range 100 {
-		if got := w.login(here, fmt.Sprint("wrong", n)); got.Code != 401 || got.Header().Get("Connection") != "close" || got.Header().Get("WWW-Authenticate") == "" {
+		if got := w.login(here, fmt.Sprint("wrong", n)); got.Code != 401 || got.Header().Get("Connection") != "close" ||
+			got.Header().Get("WWW-Authenticate") == "" {
 			t.Fatalf("guess %d: %d %v", n, got.Code, got.Header())
 		}
 		if want := max(0, n+1-burst) * int(every); w.slept != time.Duration(want) {
@@ -85,7 +86,8 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 			t.Fatalf("after %d guesses a good login, another address, or a request without credentials waited %v", n+1, w.slept-before)
 		}
 	}
-	if lines := strings.Count(w.log.String(), "failed logins are slowed down"); lines < 2 || lines > 9 || !strings.Contains(w.log.String(), "192.0.2.1") || strings.Contains(w.log.String(), "wrong") {
+	if lines := strings.Count(w.log.String(), "failed logins are slowed down"); lines < 2 || lines > 9 ||
+		!strings.Contains(w.log.String(), "192.0.2.1") || strings.Contains(w.log.String(), "wrong") {
 		t.Errorf("the log has %d lines in %v:\n%s", lines, w.slept, &w.log)
 	}
 	w.now = w.now.Add(burst * every)
@@ -120,7 +122,8 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 	}
 	got := w.login(here, "wrong")
 	var body struct{ Error, Description string }
-	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 429 || body.Error == "" || got.Header().Get("Retry-After") != "10" ||
+	if err := json.Unmarshal(got.Body.Bytes(), &body); err != nil || got.Code != 429 || body.Error == "" ||
+		got.Header().Get("Retry-After") != "10" ||
 		got.Header().Get("Content-Length") != fmt.Sprint(got.Body.Len()) || got.Header().Get("Connection") != "close" {
 		t.Errorf("one too many is answered %d %v %q, %v", got.Code, got.Header(), got.Body, err)
 	}

@@ -31,20 +31,28 @@ func TestEveryMemberIsBounded(t *testing.T) {
 		header       func(n int) []string
 		most         int
 	}{
-		"InstanceID":   {"PUT", instance, nil, nil, limits.Identifier},
-		"BindingID":    {"PUT", binding, nil, nil, limits.Identifier},
-		"ServiceID":    {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"s"`, `"`+long(n)+`"`, 1) }, nil, limits.Identifier},
-		"PlanID":       {"PATCH", instance, func(n int) string { return `{"service_id":"s","plan_id":"` + long(n) + `"}` }, nil, limits.Identifier},
-		"Organization": {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"o"`, `"`+long(n)+`"`, 1) }, nil, limits.Identifier},
-		"Space":        {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"sp"`, `"`+long(n)+`"`, 1) }, nil, limits.Identifier},
+		"InstanceID": {"PUT", instance, nil, nil, limits.Identifier},
+		"BindingID":  {"PUT", binding, nil, nil, limits.Identifier},
+		"ServiceID": {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"s"`, `"`+long(n)+`"`, 1) }, nil,
+			limits.Identifier},
+		"PlanID": {"PATCH", instance, func(n int) string { return `{"service_id":"s","plan_id":"` + long(n) + `"}` }, nil,
+			limits.Identifier},
+		"Organization": {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"o"`, `"`+long(n)+`"`, 1) }, nil,
+			limits.Identifier},
+		"Space": {"PUT", instance, func(n int) string { return strings.Replace(provisionBody, `"sp"`, `"`+long(n)+`"`, 1) }, nil,
+			limits.Identifier},
 		"SpaceInContext": {"PUT", instance, func(n int) string {
 			return `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"` + long(n) + `"}}`
 		}, func(int) []string { return []string{"X-Broker-API-Version", "2.9"} }, limits.Identifier},
-		"Maintenance":         {"PUT", instance, func(n int) string { return with(`"maintenance_info":{"version":"` + long(n) + `"}`) }, nil, limits.Identifier},
-		"AppGUID":             {"PUT", binding, func(n int) string { return with(`"app_guid":"` + long(n) + `"`) }, nil, limits.Identifier},
-		"ResourceAppGUID":     {"PUT", binding, func(n int) string { return with(`"bind_resource":{"app_guid":"` + long(n) + `"}`) }, nil, limits.Identifier},
-		"Route":               {"PUT", binding, func(n int) string { return with(`"bind_resource":{"route":"` + long(n) + `"}`) }, nil, limits.Identifier},
-		"Predecessor":         {"PUT", binding, func(n int) string { return with(`"predecessor_binding_id":"` + long(n) + `"`) }, nil, limits.Identifier},
+		"Maintenance": {"PUT", instance, func(n int) string { return with(`"maintenance_info":{"version":"` + long(n) + `"}`) }, nil,
+			limits.Identifier},
+		"AppGUID": {"PUT", binding, func(n int) string { return with(`"app_guid":"` + long(n) + `"`) }, nil, limits.Identifier},
+		"ResourceAppGUID": {"PUT", binding, func(n int) string { return with(`"bind_resource":{"app_guid":"` + long(n) + `"}`) }, nil,
+			limits.Identifier},
+		"Route": {"PUT", binding, func(n int) string { return with(`"bind_resource":{"route":"` + long(n) + `"}`) }, nil,
+			limits.Identifier},
+		"Predecessor": {"PUT", binding, func(n int) string { return with(`"predecessor_binding_id":"` + long(n) + `"`) }, nil,
+			limits.Identifier},
 		"Parameters":          {"PUT", instance, func(n int) string { return with(`"parameters":` + object(n)) }, nil, limits.Parameters},
 		"UpdateParameters":    {"PATCH", instance, func(n int) string { return with(`"parameters":` + object(n)) }, nil, limits.Parameters},
 		"BindParameters":      {"PUT", binding, func(n int) string { return with(`"parameters":` + object(n)) }, nil, limits.Parameters},
@@ -70,7 +78,8 @@ func TestEveryMemberIsBounded(t *testing.T) {
 				}
 				b := &stub{result: broker.Result{Effect: broker.Accepted}}
 				w := send(t, newServer(t, b, io.Discard), tc.method, path, body, header...)
-				if want := beyond == 0; (w.Code == http.StatusAccepted) != want || (b.asked != nil) != want || (w.Code == http.StatusBadRequest) == want {
+				if want := beyond == 0; (w.Code == http.StatusAccepted) != want || (b.asked != nil) != want ||
+					(w.Code == http.StatusBadRequest) == want {
 					t.Errorf("%d bytes of %d: status %d, the broker was asked: %v: %s", n, tc.most, w.Code, b.asked != nil, w.Body)
 				}
 			}

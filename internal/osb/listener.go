@@ -34,7 +34,9 @@ func (c conn) Write(p []byte) (int, error) {
 		return c.TCPConn.Write(p)
 	}
 	const body = `{"error":"BadRequest","description":"The request is not valid HTTP, or its path is not valid percent-encoded text."}` + "\n"
-	_, err := fmt.Fprintf(c.TCPConn, "%s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", line, len(body), body)
+	_, err := fmt.Fprintf(c.TCPConn,
+		"%s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", line, len(body),
+		body)
 	if err != nil {
 		return 0, err
 	}

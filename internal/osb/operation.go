@@ -144,7 +144,8 @@ func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error)
 	}
 	logs.AddSubject(ctx, p.Token.Key.Platform, p.Token.Key.Instance, p.Token.Key.Binding)
 	done := condition{
-		Type: "Completed", Status: "False", LastTransitionTime: p.Operation.Settled.UTC(), Reason: "OperationCancelled", Message: p.Operation.Description,
+		Type: "Completed", Status: "False", LastTransitionTime: p.Operation.Settled.UTC(), Reason: "OperationCancelled",
+		Message: p.Operation.Description,
 	}
 	if deletion == nil {
 		return response{status: http.StatusOK, body: statusBody{Status: status{State: "Cancelled", Conditions: []condition{done}}}}, nil

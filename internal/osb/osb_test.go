@@ -166,17 +166,20 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 		"AsyncRequired": {
 			reason: "ERR-03: clients recognise the sentence word for word",
 			err:    lifecycle.RefuseAsyncRequired(), status: 422,
-			want: map[string]any{"error": "AsyncRequired", "description": "This service plan requires client support for asynchronous service operations."},
+			want: map[string]any{"error": "AsyncRequired",
+				"description": "This service plan requires client support for asynchronous service operations."},
 		},
 		"ConcurrencyError": {
 			reason: "ERR-04, CLI-01",
 			err:    lifecycle.RefuseConcurrent(), status: 422,
-			want: map[string]any{"error": "ConcurrencyError", "description": "The Service Broker does not support concurrent requests that mutate the same resource."},
+			want: map[string]any{"error": "ConcurrencyError",
+				"description": "The Service Broker does not support concurrent requests that mutate the same resource."},
 		},
 		"RequiresApp": {
 			reason: "ERR-05",
 			err:    lifecycle.RefuseRequiresApp(), status: 422,
-			want: map[string]any{"error": "RequiresApp", "description": "This service supports generation of credentials through binding an application only."},
+			want: map[string]any{"error": "RequiresApp",
+				"description": "This service supports generation of credentials through binding an application only."},
 		},
 		"MaintenanceInfoConflict": {
 			reason: "ERR-06",
@@ -203,7 +206,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 			want: map[string]any{"error": "VersionNotSupported", "description": "m"}},
 		"TooLarge": {reason: "INP-14", err: lifecycle.Refuse(lifecycle.TooLarge, "m"), status: 413,
 			want: map[string]any{"error": "RequestTooLarge", "description": "m"}},
-		"OperationFailed": {reason: "a failure of the provider is shown in its safe words", err: lifecycle.Refuse(lifecycle.OperationFailed, "m"), status: 500,
+		"OperationFailed": {reason: "a failure of the provider is shown in its safe words",
+			err: lifecycle.Refuse(lifecycle.OperationFailed, "m"), status: 500,
 			want: map[string]any{"error": "OperationFailed", "description": "m"}},
 		"Wrapped": {
 			reason: "peer defect B8: a wrapped refusal keeps its answer",
@@ -238,7 +242,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 func TestFlagsAreGated(t *testing.T) {
 	no := false
 	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
-	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", "2.15")
+	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version",
+		"2.15")
 	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
 		t.Errorf("update_repeatable was sent to a client of 2.15")
 	}
@@ -264,9 +269,11 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 func TestBindingsAreGated(t *testing.T) {
 	for api, want := range map[string]bool{"2.9": false, "2.13": false, "2.14": true, "2.17": true} {
 		const instance, ids = "/v2/service_instances/i", "service_id=s&plan_id=p&accepts_incomplete=true"
-		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT", instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
+		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT",
+			instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
 			b := &stub{result: broker.Result{Effect: broker.Accepted}}
-			send(t, newServer(t, b, io.Discard), method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`, "X-Broker-API-Version", api)
+			send(t, newServer(t, b, io.Discard), method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`,
+				"X-Broker-API-Version", api)
 			var got bool
 			switch q := b.asked.(type) {
 			case broker.BindRequest:
@@ -469,7 +476,8 @@ func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
 		state           string
 		location, after string
 	}{
-		"Going":    {"FAC-10: something is still being removed", &broker.Poll{Token: token("B"), RetryAfter: time.Second}, nil, 202, "Cancelling", "/operations/" + token("B").String(), "1"},
+		"Going": {"FAC-10: something is still being removed", &broker.Poll{Token: token("B"), RetryAfter: time.Second}, nil, 202,
+			"Cancelling", "/operations/" + token("B").String(), "1"},
 		"Gone":     {"FAC-10: nothing is left", nil, nil, 200, "Cancelled", "", ""},
 		"Finished": {"FAC-10: too late", nil, lifecycle.Refuse(lifecycle.Conflict, "m"), 409, "", "", ""},
 		"Unknown":  {"FAC-12", nil, lifecycle.Refuse(lifecycle.NotFound, "m"), 404, "", "", ""},
@@ -479,7 +487,8 @@ func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
 			b := &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}
 			w := send(t, newServer(t, b, io.Discard), "DELETE", "/operations/x", "")
 			if w.Code != tc.status || w.Header().Get("Location") != tc.location || w.Header().Get("Retry-After") != tc.after {
-				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"), w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
+				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"),
+					w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
 			}
 			if status, _ := bodyOf(t, w)["status"].(map[string]any); tc.state != "" && status["state"] != tc.state {
 				t.Errorf("%s: state %q, want %q", tc.reason, status["state"], tc.state)
@@ -494,18 +503,21 @@ func TestRotationIsGated(t *testing.T) {
 		status                int
 		want                  broker.BindRequest // of which the ids are compared
 	}{
-		"Alone":   {"ROT-02: it says enough", "2.17", `{"predecessor_binding_id":"a"}`, 201, broker.BindRequest{Predecessor: "a"}},
-		"WithIDs": {"ROT-02: or says more", "2.17", `{"predecessor_binding_id":"a","service_id":"s","plan_id":"p"}`, 201, broker.BindRequest{Predecessor: "a", ServiceID: "s", PlanID: "p"}},
-		"Older":   {"ROT-08: unknown before 2.17", "2.16", `{"predecessor_binding_id":"a"}`, 400, broker.BindRequest{}},
-		"Ignored": {"ROT-08: and ignored", "2.16", `{"predecessor_binding_id":5,"service_id":"s","plan_id":"p"}`, 201, broker.BindRequest{ServiceID: "s", PlanID: "p"}},
-		"Null":    {"INP-07: null is as absent", "2.17", `{"predecessor_binding_id":null}`, 400, broker.BindRequest{}},
-		"Empty":   {"INP-05: no id is empty", "2.17", `{"predecessor_binding_id":""}`, 400, broker.BindRequest{}},
-		"Number":  {"INP-05: nor a number", "2.17", `{"predecessor_binding_id":5}`, 400, broker.BindRequest{}},
+		"Alone": {"ROT-02: it says enough", "2.17", `{"predecessor_binding_id":"a"}`, 201, broker.BindRequest{Predecessor: "a"}},
+		"WithIDs": {"ROT-02: or says more", "2.17", `{"predecessor_binding_id":"a","service_id":"s","plan_id":"p"}`, 201,
+			broker.BindRequest{Predecessor: "a", ServiceID: "s", PlanID: "p"}},
+		"Older": {"ROT-08: unknown before 2.17", "2.16", `{"predecessor_binding_id":"a"}`, 400, broker.BindRequest{}},
+		"Ignored": {"ROT-08: and ignored", "2.16", `{"predecessor_binding_id":5,"service_id":"s","plan_id":"p"}`, 201,
+			broker.BindRequest{ServiceID: "s", PlanID: "p"}},
+		"Null":   {"INP-07: null is as absent", "2.17", `{"predecessor_binding_id":null}`, 400, broker.BindRequest{}},
+		"Empty":  {"INP-05: no id is empty", "2.17", `{"predecessor_binding_id":""}`, 400, broker.BindRequest{}},
+		"Number": {"INP-05: nor a number", "2.17", `{"predecessor_binding_id":5}`, 400, broker.BindRequest{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version", tc.version)
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version",
+				tc.version)
 			if w.Code != tc.status {
 				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
 			}
@@ -625,7 +637,9 @@ func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 // section 9.3.2).
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
-	b := &stub{grant: &provider.Grant{}, poll: broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress}, RetryAfter: time.Second}}
+	b := &stub{grant: &provider.Grant{},
+		poll: broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress},
+			RetryAfter: time.Second}}
 	s := newServer(t, b, io.Discard)
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
@@ -757,15 +771,17 @@ func TestLinesNameTheirSubject(t *testing.T) {
 		want                  string
 		lacks                 []string
 	}{
-		"Catalog":          {"GET", "/v2/catalog", "2.17", nil, `"platform":"platform-1"`, []string{`"instance":`, `"binding":`}},
-		"Instance":         {"GET", "/v2/service_instances/i%201", "2.17", nil, `"platform":"platform-1","instance":"i 1"`, []string{`"binding":`}},
-		"Binding":          {"GET", "/v2/service_instances/i%201/service_bindings/b", "2.17", nil, all, nil},
-		"Poll":             {"GET", "/v2/service_instances/i%201/service_bindings/b/last_operation", "2.17", nil, all, nil},
-		"InternalError":    {"PUT", "/v2/service_instances/i%201/service_bindings/b", "2.17", errors.New("down"), all, nil},
-		"Facade":           {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
-		"Cancel":           {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
-		"UnknownVersion":   {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
-		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), `"platform":"platform-1"`, []string{`"instance":`}},
+		"Catalog": {"GET", "/v2/catalog", "2.17", nil, `"platform":"platform-1"`, []string{`"instance":`, `"binding":`}},
+		"Instance": {"GET", "/v2/service_instances/i%201", "2.17", nil, `"platform":"platform-1","instance":"i 1"`,
+			[]string{`"binding":`}},
+		"Binding":        {"GET", "/v2/service_instances/i%201/service_bindings/b", "2.17", nil, all, nil},
+		"Poll":           {"GET", "/v2/service_instances/i%201/service_bindings/b/last_operation", "2.17", nil, all, nil},
+		"InternalError":  {"PUT", "/v2/service_instances/i%201/service_bindings/b", "2.17", errors.New("down"), all, nil},
+		"Facade":         {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"Cancel":         {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"UnknownVersion": {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
+		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), `"platform":"platform-1"`,
+			[]string{`"instance":`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -812,15 +828,17 @@ func TestEmptyMembersAreAbsent(t *testing.T) {
 		status                       int
 		asked                        func(any) bool
 	}{
-		"ServiceKey":     {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
-		"ResourceCounts": {"the other place counts", "PUT", binding, strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201, asked("a", "")},
-		"Route":          {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201, asked("", "r.example.com")},
-		"AppIsNoString":  {"INP-03", "PUT", binding, strings.Replace(key, `"app_guid":""`, `"app_guid":{}`, 1), 400, nil},
-		"FetchInstance":  {"hints of a fetch", "GET", instance + "?service_id=&plan_id=", "", 200, nil},
-		"FetchBinding":   {"hints of a fetch", "GET", binding + "?service_id=&plan_id=", "", 200, nil},
-		"Poll":           {"hints of a poll", "GET", instance + "/last_operation?operation=&service_id=&plan_id=", "", 200, nil},
-		"Deprovision":    {"DEPR-05: required", "DELETE", instance + "?service_id=&plan_id=", "", 400, nil},
-		"PlanOfUpdate":   {"it would name the target", "PATCH", instance, `{"service_id":"s","plan_id":""}`, 400, nil},
+		"ServiceKey": {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
+		"ResourceCounts": {"the other place counts", "PUT", binding, strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201,
+			asked("a", "")},
+		"Route": {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201,
+			asked("", "r.example.com")},
+		"AppIsNoString": {"INP-03", "PUT", binding, strings.Replace(key, `"app_guid":""`, `"app_guid":{}`, 1), 400, nil},
+		"FetchInstance": {"hints of a fetch", "GET", instance + "?service_id=&plan_id=", "", 200, nil},
+		"FetchBinding":  {"hints of a fetch", "GET", binding + "?service_id=&plan_id=", "", 200, nil},
+		"Poll":          {"hints of a poll", "GET", instance + "/last_operation?operation=&service_id=&plan_id=", "", 200, nil},
+		"Deprovision":   {"DEPR-05: required", "DELETE", instance + "?service_id=&plan_id=", "", 400, nil},
+		"PlanOfUpdate":  {"it would name the target", "PATCH", instance, `{"service_id":"s","plan_id":""}`, 400, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -839,11 +857,13 @@ func TestEmptyMembersAreAbsent(t *testing.T) {
 func TestNothingSecretIsLogged(t *testing.T) {
 	const canary = "canary-5f1d"
 	var log bytes.Buffer
-	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary + `"},"parameters":{"password":"` + canary + `"}}`
+	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary +
+		`"},"parameters":{"password":"` + canary + `"}}`
 	for name, b := range map[string]*stub{
-		"Fine":     {grant: &provider.Grant{Credentials: map[string]any{"password": canary}}, result: broker.Result{Effect: broker.Created}},
-		"Failing":  {err: errors.New("store is down")},
-		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}}, result: broker.Result{Effect: broker.Created}},
+		"Fine":    {grant: &provider.Grant{Credentials: map[string]any{"password": canary}}, result: broker.Result{Effect: broker.Created}},
+		"Failing": {err: errors.New("store is down")},
+		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}},
+			result: broker.Result{Effect: broker.Created}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, b, &log)
@@ -950,16 +970,20 @@ func TestPlacement(t *testing.T) {
 		status                int
 		org                   string
 	}{
-		"OldContextOnly":   {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
-		"OldOtherContext":  {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
-		"OldGuids":         {"PROV-16", "2.9", provisionBody, 201, "o"},
-		"OldNeither":       {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
-		"NewContextOnly":   {"PROV-15", "2.10", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
-		"NewGuids":         {"PROV-15", "2.10", provisionBody, 201, "o"},
-		"EmptyGuid":        {"INP-04", "2.9", `{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
-		"ContextIsNull":    {"INP-07", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,"parameters":null,"maintenance_info":null}`, 201, "o"},
-		"ContextIsString":  {"INP-03", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400, ""},
-		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", `{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`, 400, ""},
+		"OldContextOnly":  {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
+		"OldOtherContext": {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
+		"OldGuids":        {"PROV-16", "2.9", provisionBody, 201, "o"},
+		"OldNeither":      {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
+		"NewContextOnly":  {"PROV-15", "2.10", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
+		"NewGuids":        {"PROV-15", "2.10", provisionBody, 201, "o"},
+		"EmptyGuid":       {"INP-04", "2.9", `{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
+		"ContextIsNull": {"INP-07", "2.12",
+			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,"parameters":null,"maintenance_info":null}`,
+			201, "o"},
+		"ContextIsString": {"INP-03", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400,
+			""},
+		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", `{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`,
+			400, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -989,7 +1013,8 @@ func FuzzServer(f *testing.F) {
 	}
 	results := []*stub{
 		{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}},
-		{result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{}, poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
+		{result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{},
+			poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
 		{err: lifecycle.RefuseConcurrent()},
 	}
 	f.Fuzz(func(t *testing.T, method, target, version, body string) {
@@ -1034,7 +1059,8 @@ func TestPendingStatusHints(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			poll := broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started, Expected: tc.expected}}
+			poll := broker.Poll{Token: token,
+				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started, Expected: tc.expected}}
 			w := send(t, newServer(t, &stub{poll: poll}, io.Discard), "GET", "/operations/"+url.PathEscape(token.String()), "")
 			body := bodyOf(t, w)
 			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
@@ -1074,7 +1100,8 @@ func TestRequestIdentityIsKept(t *testing.T) {
 	var log bytes.Buffer
 	b := &stub{result: broker.Result{Effect: broker.Created}}
 	send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i", provisionBody, "X-Broker-API-Request-Identity", "request-7")
-	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" || !strings.Contains(log.String(), `"request_identity":"request-7"`) {
+	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" ||
+		!strings.Contains(log.String(), `"request_identity":"request-7"`) {
 		t.Errorf("asked %+v, log %s", b.asked, log.String())
 	}
 	// Each line also names the operation that it is about.

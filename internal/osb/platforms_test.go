@@ -97,7 +97,8 @@ func TestPathsOfPlatforms(t *testing.T) {
 	}
 	// The status resource is there too.
 	b.poll = broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.Succeeded, Settled: epoch}}
-	if w := as(t, s, "eu", "GET", "/cf-eu/operations/"+token.String(), ""); w.Code != 302 || w.Header().Get("Location") != "/cf-eu/v2/service_instances/i" {
+	if w := as(t, s, "eu", "GET", "/cf-eu/operations/"+token.String(), ""); w.Code != 302 ||
+		w.Header().Get("Location") != "/cf-eu/v2/service_instances/i" {
 		t.Errorf("FAC-06: %d %q", w.Code, w.Header().Get("Location"))
 	}
 }

@@ -37,9 +37,10 @@ var patterns = []pattern{
 	{"binding", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard}, map[string]handler{
 		http.MethodPut: (*Server).bind, http.MethodDelete: (*Server).unbind, http.MethodGet: (*Server).getBinding,
 	}},
-	{"binding last operation", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard, "last_operation"}, map[string]handler{
-		http.MethodGet: (*Server).lastOperation,
-	}},
+	{"binding last operation", []string{"v2", "service_instances", wildcard, "service_bindings", wildcard, "last_operation"},
+		map[string]handler{
+			http.MethodGet: (*Server).lastOperation,
+		}},
 	{"operation", []string{"operations", wildcard}, map[string]handler{
 		http.MethodGet: (*Server).getOperation, http.MethodDelete: (*Server).cancelOperation,
 	}},

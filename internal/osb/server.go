@@ -284,7 +284,8 @@ func (r *response) encode() error {
 	return nil
 }
 
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string, received time.Time) (resp response, err error) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string,
+	received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = logs.Panicked(ctx, s.Log, p, "route", route{r})

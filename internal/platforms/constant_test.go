@@ -31,7 +31,9 @@ func TestLoginsAreCheapAndConstant(t *testing.T) {
 		}
 		for _, spec := range f.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
-			if slices.ContainsFunc([]string{"bcrypt", "scrypt", "argon2", "pbkdf2"}, func(slow string) bool { return strings.Contains(name, slow) }) {
+			if slices.ContainsFunc([]string{"bcrypt", "scrypt", "argon2", "pbkdf2"}, func(slow string) bool {
+				return strings.Contains(name, slow)
+			}) {
 				t.Errorf("%s imports %s, which is slow on purpose", path, name)
 			}
 		}
@@ -41,7 +43,8 @@ func TestLoginsAreCheapAndConstant(t *testing.T) {
 			}
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) && (secret(b.X) && !empty(b.Y) || secret(b.Y) && !empty(b.X)) {
+			if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) &&
+				(secret(b.X) && !empty(b.Y) || secret(b.Y) && !empty(b.X)) {
 				t.Errorf("%s compares a password with %s, byte by byte until they differ", path, b.Op)
 			}
 			return true

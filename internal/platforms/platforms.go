@@ -90,7 +90,8 @@ type Kept struct {
 
 // NewKept reads the registry once, so that a source that cannot be read is
 // seen at the start.
-func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time, log *slog.Logger) (*Kept, error) {
+func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time,
+	log *slog.Logger) (*Kept, error) {
 	k := &Kept{fetch: fetch, now: now, log: log}
 	if err := k.readAgain(ctx); err != nil {
 		return nil, fmt.Errorf("reading the platforms' credentials: %w", err)

@@ -213,7 +213,8 @@ func TestRotationLosesNoRequest(t *testing.T) {
 	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
 	var processes []*platforms.Kept
 	for range 2 {
-		k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
+			slog.New(slog.NewTextHandler(io.Discard, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

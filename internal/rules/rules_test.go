@@ -50,7 +50,8 @@ func readRules(t *testing.T) []rule {
 }
 
 // named are rules as tests write them.
-var named = regexp.MustCompile(`\b(?:AUTH|BIND|CAT|CLI|CONC|DEPR|ERR|FAC|GETB|GETI|HDR|IDEM|INP|LOB|LOP|MISC|NFR|OID|ORB|ORP|POLL|PROV|RID|ROT|SIM|UNB|UPD)-[0-9]{2}[a-z]?\b`)
+var named = regexp.MustCompile(`\b(?:AUTH|BIND|CAT|CLI|CONC|DEPR|ERR|FAC|GETB|GETI|HDR|IDEM|INP|` +
+	`LOB|LOP|MISC|NFR|OID|ORB|ORP|POLL|PROV|RID|ROT|SIM|UNB|UPD)-[0-9]{2}[a-z]?\b`)
 
 // holders are the tests that name each rule: functions of test files and of
 // suites, and the conformance kit, whose cases are tests of any broker.
@@ -62,7 +63,8 @@ func holders(t *testing.T) map[string][]string {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != "../.." && (strings.HasPrefix(name, ".") || name == "bench" || name == "node_modules" || name == "testdata") {
+			if name := d.Name(); path != "../.." &&
+				(strings.HasPrefix(name, ".") || name == "bench" || name == "node_modules" || name == "testdata") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -28,7 +28,8 @@ func TestEngine(t *testing.T) {
 }
 
 func ref(id string) workflow.Ref {
-	return workflow.Ref{Token: lifecycle.Token{Operation: strings.Repeat(id, lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}
+	return workflow.Ref{Token: lifecycle.Token{Operation: strings.Repeat(id, lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}
 }
 
 // Close ends the pause of every execution, waits for steps that are being

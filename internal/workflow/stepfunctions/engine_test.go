@@ -266,7 +266,8 @@ type cloud struct {
 	invoke  func(ctx context.Context, n int) (*lambda.InvokeOutput, error)
 }
 
-func (c *cloud) StartExecution(ctx context.Context, in *sfn.StartExecutionInput, _ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+func (c *cloud) StartExecution(ctx context.Context, in *sfn.StartExecutionInput,
+	_ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
 	c.mu.Lock()
 	c.started = append(c.started, in)
 	n, do := len(c.started), c.start
@@ -333,114 +334,101 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// finished is what came of waiting for an operation.
+type finished struct {
+	invoked, started int
+	err              error
+	waits            []time.Duration
+	logged           bool
+}
+
 func TestFinish(t *testing.T) {
 	away := errors.New("Lambda is away")
-	type want struct {
-		invoked, started int
-		err              error
-		waits            []time.Duration
-		logged           bool
-	}
 	tests := map[string]struct {
 		reason string
-		invoke func(cancel func()) func(ctx context.Context, n int) (*lambda.InvokeOutput, error)
+		invoke func(ctx context.Context, n int, cancel func()) (*lambda.InvokeOutput, error)
 		start  error
-		want   want
+		want   finished
 	}{
 		"AtOnce": {
 			reason: "one call is enough for what settles in it",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(context.Context, int) (*lambda.InvokeOutput, error) { return answered(`{"settled":true}`) }
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
+				return answered(`{"settled":true}`)
 			},
-			want: want{invoked: 1},
+			want: finished{invoked: 1},
 		},
 		"Rounds": {
 			reason: "it asks again as long as there is time, after the time it was told",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(_ context.Context, n int) (*lambda.InvokeOutput, error) {
-					if n < 3 {
-						return answered(fmt.Sprintf(`{"settled":false,"wait_seconds":%d}`, n+1))
-					}
-					return answered(`{"settled":true}`)
+			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
+				if n < 3 {
+					return answered(fmt.Sprintf(`{"settled":false,"wait_seconds":%d}`, n+1))
 				}
+				return answered(`{"settled":true}`)
 			},
-			want: want{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}},
+			want: finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}},
 		},
 		"NoWait": {
 			reason: "it never spins",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(_ context.Context, n int) (*lambda.InvokeOutput, error) {
-					if n < 2 {
-						return answered(`{}`)
-					}
-					return answered(`{"settled":true}`)
+			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
+				if n < 2 {
+					return answered(`{}`)
 				}
+				return answered(`{"settled":true}`)
 			},
-			want: want{invoked: 2, waits: []time.Duration{time.Second}},
+			want: finished{invoked: 2, waits: []time.Duration{time.Second}},
 		},
 		"OverWhileWaiting": {
 			reason: "when the time is up it goes on in the background, which is no error",
-			invoke: func(cancel func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(context.Context, int) (*lambda.InvokeOutput, error) {
-					cancel()
-					return answered(`{"wait_seconds":9}`)
-				}
+			invoke: func(_ context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return answered(`{"wait_seconds":9}`)
 			},
-			want: want{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}},
+			want: finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}},
 		},
 		"OverInTheCall": {
 			reason: "also when it is up before the function has answered",
-			invoke: func(cancel func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(ctx context.Context, _ int) (*lambda.InvokeOutput, error) {
-					cancel()
-					return nil, ctx.Err()
-				}
+			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return nil, ctx.Err()
 			},
-			want: want{invoked: 1, started: 1},
+			want: finished{invoked: 1, started: 1},
 		},
 		"OverAndAway": {
 			reason: "that it may not go on is an error",
-			invoke: func(cancel func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(ctx context.Context, _ int) (*lambda.InvokeOutput, error) {
-					cancel()
-					return nil, ctx.Err()
-				}
+			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return nil, ctx.Err()
 			},
 			start: away,
-			want:  want{invoked: 1, started: 1, err: away},
+			want:  finished{invoked: 1, started: 1, err: away},
 		},
 		"Thrown": {
 			reason: "what a step throws ends the execution, here as there",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(context.Context, int) (*lambda.InvokeOutput, error) {
-					out, err := answered(`{"errorType":"StepError","errorMessage":"canary"}`)
-					out.FunctionError = aws.String("Unhandled")
-					return out, err
-				}
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
+				out, err := answered(`{"errorType":"StepError","errorMessage":"canary"}`)
+				out.FunctionError = aws.String("Unhandled")
+				return out, err
 			},
-			want: want{invoked: 1, logged: true},
+			want: finished{invoked: 1, logged: true},
 		},
 		"Away": {
 			reason: "a function that cannot be invoked is told, and the operation goes on in the background",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(context.Context, int) (*lambda.InvokeOutput, error) { return nil, away }
-			},
-			want: want{invoked: 1, started: 1, err: away},
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away },
+			want:   finished{invoked: 1, started: 1, err: away},
 		},
 		"Nonsense": {
 			reason: "so is one that answers nonsense",
-			invoke: func(func()) func(context.Context, int) (*lambda.InvokeOutput, error) {
-				return func(context.Context, int) (*lambda.InvokeOutput, error) { return answered(`nonsense`) }
-			},
-			want: want{invoked: 1, started: 1, err: errAny},
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return answered(`nonsense`) },
+			want:   finished{invoked: 1, started: 1, err: errAny},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithDeadline(t.Context(), time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC))
 			defer cancel()
-			c := &cloud{invoke: test.invoke(cancel), start: func(context.Context, int) error { return test.start }}
-			var got want
+			c := &cloud{start: func(context.Context, int) error { return test.start }}
+			c.invoke = func(ctx context.Context, n int) (*lambda.InvokeOutput, error) { return test.invoke(ctx, n, cancel) }
+			var got finished
 			var log bytes.Buffer
 			err := c.engine(stepfunctions.Options{
 				Sleep: func(ctx context.Context, d time.Duration) error {
@@ -452,20 +440,27 @@ func TestFinish(t *testing.T) {
 			if !errors.Is(err, test.want.err) && (test.want.err != errAny || err == nil) {
 				t.Errorf("%s: got error %v, want %v", test.reason, err, test.want.err)
 			}
-			got.invoked, got.started, got.err, got.logged = len(c.invoked), len(c.started), test.want.err, strings.Contains(log.String(), ref(2).Name())
-			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(want{}), cmp.Comparer(func(a, b error) bool { return a == b })); d != "" {
+			got.invoked, got.started, got.err, got.logged = len(c.invoked), len(c.started), test.want.err,
+				strings.Contains(log.String(), ref(2).Name())
+			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(finished{}), cmp.Comparer(func(a, b error) bool { return a == b })); d != "" {
 				t.Errorf("%s: -want +got:\n%s", test.reason, d)
 			}
 			if strings.Contains(log.String(), "canary") {
 				t.Error("the log tells what the function said")
 			}
-			for _, in := range c.invoked {
-				want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":2,"until":"2199-01-02T03:04:05Z"}`
-				if *in.FunctionName != "function" || in.InvocationType != lambdatypes.InvocationTypeRequestResponse || string(in.Payload) != want {
-					t.Errorf("invoked %q as %s with %s", *in.FunctionName, in.InvocationType, in.Payload)
-				}
-			}
+			c.invokedWithDeadline(t)
 		})
+	}
+}
+
+// invokedWithDeadline requires that the function was told what to do, and until when.
+func (c *cloud) invokedWithDeadline(t *testing.T) {
+	t.Helper()
+	for _, in := range c.invoked {
+		want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":2,"until":"2199-01-02T03:04:05Z"}`
+		if *in.FunctionName != "function" || in.InvocationType != lambdatypes.InvocationTypeRequestResponse || string(in.Payload) != want {
+			t.Errorf("invoked %q as %s with %s", *in.FunctionName, in.InvocationType, in.Payload)
+		}
 	}
 }
 
@@ -473,7 +468,8 @@ func TestFinish(t *testing.T) {
 var errAny = errors.New("any error")
 
 func TestPayloads(t *testing.T) {
-	for _, r := range []workflow.Ref{ref(1), ref(999), {Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}} {
+	for _, r := range []workflow.Ref{ref(1), ref(999),
+		{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}} {
 		body, err := json.Marshal(stepfunctions.InputOf(r))
 		if err != nil {
 			t.Fatal(err)
@@ -503,7 +499,8 @@ func TestPayloads(t *testing.T) {
 		}
 	}
 	settled := stepfunctions.OutputOf(workflow.Outcome{Settled: true, Wait: time.Hour})
-	if body, err := json.Marshal(settled); err != nil || string(body) != `{"settled":true,"wait_seconds":0}` || settled.Outcome() != (workflow.Outcome{Settled: true}) {
+	if body, err := json.Marshal(settled); err != nil || string(body) != `{"settled":true,"wait_seconds":0}` ||
+		settled.Outcome() != (workflow.Outcome{Settled: true}) {
 		t.Errorf("settled is put out as %s: %v", body, err)
 	}
 }

@@ -93,118 +93,134 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 
 // Run runs the suite.
 func Run(t *testing.T, factory Factory) {
-	t.Run("StartDrivesToTheEnd", func(t *testing.T) {
-		s := newScript(workflow.Outcome{Wait: 3 * time.Second}, workflow.Outcome{}, workflow.Outcome{Settled: true})
-		var mu sync.Mutex
-		var waits []time.Duration
-		e := factory(t, s.step, func(d time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			waits = append(waits, d)
-		})
-		if err := e.Start(context.Background(), ref(t, 1)); err != nil {
-			t.Fatal(err)
-		}
-		await(t, "the last step", s.ended)
-		if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-			t.Fatal(err)
-		}
+	for name, holds := range map[string]func(*testing.T, Factory){
+		"StartDrivesToTheEnd":         startDrivesToTheEnd,
+		"StartingTwiceIsStartingOnce": startingTwiceIsStartingOnce,
+		"AnErrorEndsTheExecution":     anErrorEndsTheExecution,
+		"APanicEndsOnlyItsExecution":  aPanicEndsOnlyItsExecution,
+		"FinishDoesNotWaitForEver":    finishDoesNotWaitForEver,
+		"FinishWaitsForWhatRuns":      finishWaitsForWhatRuns,
+	} {
+		t.Run(name, func(t *testing.T) { holds(t, factory) })
+	}
+}
+
+func startDrivesToTheEnd(t *testing.T, factory Factory) {
+	s := newScript(workflow.Outcome{Wait: 3 * time.Second}, workflow.Outcome{}, workflow.Outcome{Settled: true})
+	var mu sync.Mutex
+	var waits []time.Duration
+	e := factory(t, s.step, func(d time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !slices.Contains(waits, 3*time.Second) {
-			t.Errorf("waited %v, want 3s among them", waits)
+		waits = append(waits, d)
+	})
+	if err := e.Start(context.Background(), ref(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the last step", s.ended)
+	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Contains(waits, 3*time.Second) {
+		t.Errorf("waited %v, want 3s among them", waits)
+	}
+	for _, r := range s.calls {
+		if r != ref(t, 1) {
+			t.Errorf("a step was given %+v", r)
 		}
-		for _, r := range s.calls {
-			if r != ref(t, 1) {
-				t.Errorf("a step was given %+v", r)
+	}
+}
+
+func startingTwiceIsStartingOnce(t *testing.T, factory Factory) {
+	s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
+	s.hold = make(chan struct{})
+	e := factory(t, s.step, func(time.Duration) {})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if err := e.Start(context.Background(), ref(t, 1)); err != nil {
+				t.Errorf("starting what runs: %v", err)
 			}
+		})
+	}
+	all.Wait()
+	close(s.hold)
+	await(t, "the last step", s.ended)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most != 1 {
+		t.Errorf("%d steps of one execution at once", s.most)
+	}
+}
+
+func anErrorEndsTheExecution(t *testing.T, factory Factory) {
+	s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
+	s.errs = []error{errors.New("the store is away")}
+	e := factory(t, s.step, func(time.Duration) {})
+	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(); n != 1 {
+		t.Errorf("%d steps were made", n)
+	}
+	if err := e.Start(context.Background(), ref(t, 2)); err != nil { // the reaper's next attempt
+		t.Fatal(err)
+	}
+	await(t, "the next attempt", s.ended)
+}
+
+func aPanicEndsOnlyItsExecution(t *testing.T, factory Factory) {
+	var first sync.Once
+	s := newScript(workflow.Outcome{Settled: true})
+	e := factory(t, func(ctx context.Context, r workflow.Ref) (workflow.Outcome, error) {
+		panics := false
+		first.Do(func() { panics = true })
+		if panics {
+			panic("a step's fault")
 		}
-	})
-	t.Run("StartingTwiceIsStartingOnce", func(t *testing.T) {
-		s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
-		s.hold = make(chan struct{})
-		e := factory(t, s.step, func(time.Duration) {})
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				if err := e.Start(context.Background(), ref(t, 1)); err != nil {
-					t.Errorf("starting what runs: %v", err)
-				}
-			})
-		}
-		all.Wait()
-		close(s.hold)
-		await(t, "the last step", s.ended)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.most != 1 {
-			t.Errorf("%d steps of one execution at once", s.most)
-		}
-	})
-	t.Run("AnErrorEndsTheExecution", func(t *testing.T) {
-		s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
-		s.errs = []error{errors.New("the store is away")}
-		e := factory(t, s.step, func(time.Duration) {})
+		return s.step(ctx, r)
+	}, func(time.Duration) {})
+	if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(context.Background(), ref(t, 2)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "another execution", s.ended)
+}
+
+func finishDoesNotWaitForEver(t *testing.T, factory Factory) {
+	s := newScript(workflow.Outcome{Settled: true})
+	s.hold = make(chan struct{})
+	e := factory(t, s.step, func(time.Duration) {})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := e.Finish(ctx, ref(t, 1)); err != nil {
+		t.Errorf("the time was up: %v", err)
+	}
+	close(s.hold)
+	await(t, "the work to go on", s.ended)
+}
+
+func finishWaitsForWhatRuns(t *testing.T, factory Factory) {
+	s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
+	s.hold = make(chan struct{})
+	e := factory(t, s.step, func(time.Duration) {})
+	if err := e.Start(context.Background(), ref(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
 		if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-			t.Fatal(err)
+			t.Errorf("finishing: %v", err)
 		}
-		if n := s.count(); n != 1 {
-			t.Errorf("%d steps were made", n)
-		}
-		if err := e.Start(context.Background(), ref(t, 2)); err != nil { // the reaper's next attempt
-			t.Fatal(err)
-		}
-		await(t, "the next attempt", s.ended)
-	})
-	t.Run("APanicEndsOnlyItsExecution", func(t *testing.T) {
-		var first sync.Once
-		s := newScript(workflow.Outcome{Settled: true})
-		e := factory(t, func(ctx context.Context, r workflow.Ref) (workflow.Outcome, error) {
-			panics := false
-			first.Do(func() { panics = true })
-			if panics {
-				panic("a step's fault")
-			}
-			return s.step(ctx, r)
-		}, func(time.Duration) {})
-		if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Start(context.Background(), ref(t, 2)); err != nil {
-			t.Fatal(err)
-		}
-		await(t, "another execution", s.ended)
-	})
-	t.Run("FinishDoesNotWaitForEver", func(t *testing.T) {
-		s := newScript(workflow.Outcome{Settled: true})
-		s.hold = make(chan struct{})
-		e := factory(t, s.step, func(time.Duration) {})
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := e.Finish(ctx, ref(t, 1)); err != nil {
-			t.Errorf("the time was up: %v", err)
-		}
-		close(s.hold)
-		await(t, "the work to go on", s.ended)
-	})
-	t.Run("FinishWaitsForWhatRuns", func(t *testing.T) {
-		s := newScript(workflow.Outcome{}, workflow.Outcome{Settled: true})
-		s.hold = make(chan struct{})
-		e := factory(t, s.step, func(time.Duration) {})
-		if err := e.Start(context.Background(), ref(t, 1)); err != nil {
-			t.Fatal(err)
-		}
-		finished := make(chan struct{})
-		go func() {
-			defer close(finished)
-			if err := e.Finish(context.Background(), ref(t, 1)); err != nil {
-				t.Errorf("finishing: %v", err)
-			}
-		}()
-		close(s.hold)
-		await(t, "Finish to return", finished)
-		if n := s.count(); n < 2 {
-			t.Errorf("it returned after %d steps", n)
-		}
-	})
+	}()
+	close(s.hold)
+	await(t, "Finish to return", finished)
+	if n := s.count(); n < 2 {
+		t.Errorf("it returned after %d steps", n)
+	}
 }
