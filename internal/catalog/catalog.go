@@ -11,10 +11,10 @@ package catalog
 
 import (
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
+
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // An Offering is a service offering. Its JSON form is the one of the catalog
@@ -52,18 +52,11 @@ func (o Offering) DashboardOf(instance string) string {
 // A DashboardClient is emitted whole or not at all (CAT-12). It holds a
 // secret, which only its JSON shows: neither formatting nor logging does.
 type DashboardClient struct {
+	secret.Holder
 	ID          string `json:"id"`
 	Secret      string `json:"secret"`
 	RedirectURI string `json:"redirect_uri"`
 }
-
-// Format shows the client without its secret, whatever the verb.
-func (c DashboardClient) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "dashboard client %q", c.ID)
-}
-
-// LogValue shows the client without its secret.
-func (c DashboardClient) LogValue() slog.Value { return slog.StringValue(c.ID) }
 
 // A Plan is a service plan.
 type Plan struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // A Record is all that is kept of a service instance or of a service binding: what
@@ -101,14 +102,8 @@ type Attributes struct {
 }
 
 // Sealed is something secret, sealed by the vault. It is safe to store and
-// means nothing without the vault.
-type Sealed []byte
-
-// String keeps even the sealed form out of logs.
-func (Sealed) String() string { return "[sealed]" }
-
-// GoString keeps even the sealed form out of %#v.
-func (Sealed) GoString() string { return "[sealed]" }
+// means nothing without the vault; even the sealed form stays out of logs.
+type Sealed = secret.Bytes
 
 // Unknown are members of a record that this program does not know, and writes
 // back as they were: while the functions of a broker are being replaced, old

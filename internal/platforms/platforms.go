@@ -12,22 +12,16 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // A Credential is what a platform authenticates with.
 type Credential struct {
+	secret.Holder
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
-
-// String keeps a Credential out of logs.
-func (Credential) String() string { return "[redacted credential]" }
-
-// GoString keeps a Credential out of %#v.
-func (Credential) GoString() string { return "[redacted credential]" }
-
-// LogValue keeps a Credential out of structured logs.
-func (Credential) LogValue() slog.Value { return slog.StringValue("[redacted credential]") }
 
 // matches compares in constant time: hashes have one length, and both halves
 // are always compared. An empty password matches nothing.

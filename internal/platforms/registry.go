@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // Default is the id and the name of the platform that every broker begins
@@ -37,29 +39,18 @@ type Platform struct {
 	Removed time.Time `json:"removed,omitzero"`
 }
 
-// String keeps a Platform's passwords out of logs.
-func (p Platform) String() string { return "platform " + p.Name }
-
-// GoString keeps a Platform's passwords out of %#v.
-func (p Platform) GoString() string { return p.String() }
-
 // A Previous is a password that is still valid for a time.
 type Previous struct {
+	secret.Holder
 	Password string    `json:"password"`
 	Until    time.Time `json:"until"`
 }
-
-// String keeps a Previous out of logs.
-func (Previous) String() string { return "[redacted credential]" }
-
-// GoString keeps a Previous out of %#v.
-func (Previous) GoString() string { return "[redacted credential]" }
 
 // matches compares with every password that is valid, and always with all.
 func (p Platform) matches(username, password string, now time.Time) bool {
 	ok := p.Credential.matches(username, password)
 	for _, old := range p.Previous {
-		if now.Before(old.Until) && (Credential{p.Username, old.Password}).matches(username, password) {
+		if now.Before(old.Until) && (Credential{Username: p.Username, Password: old.Password}).matches(username, password) {
 			ok = true
 		}
 	}
@@ -77,7 +68,7 @@ func (p Platform) Until(username, password string) (until time.Time, known bool)
 		return time.Time{}, true
 	}
 	for _, old := range p.Previous {
-		if (Credential{p.Username, old.Password}).matches(username, password) && old.Until.After(until) {
+		if (Credential{Username: p.Username, Password: old.Password}).matches(username, password) && old.Until.After(until) {
 			until, known = old.Until, true
 		}
 	}

@@ -12,9 +12,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // A Provider makes things. Every method is one step: it starts or looks at the
@@ -78,6 +79,7 @@ type Quarantiner interface {
 
 // A Holding is one thing in the inventory.
 type Holding struct {
+	secret.Holder
 	Name string `json:"name"`
 	Tags Tags   `json:"tags"`
 	// Created is when it was made, UTC.
@@ -106,9 +108,10 @@ type Target struct {
 // runs, outlives operations, and is dropped with the record. The zero State is
 // none.
 type State struct {
+	secret.Holder
 	// Format is the provider's own version of Data.
-	Format int    `json:"format,omitempty"`
-	Data   []byte `json:"data,omitempty"`
+	Format int          `json:"format,omitempty"`
+	Data   secret.Bytes `json:"data,omitempty"`
 }
 
 // A Place is where an instance was ordered, for tags that people read. Each
@@ -122,6 +125,7 @@ type Place struct {
 // A Source is the instance that another one is to be restored from. The commit
 // of each step checks that it is unchanged and ready.
 type Source struct {
+	secret.Holder
 	Platform    string          `json:"platform"`
 	ID          string          `json:"id"`
 	Incarnation string          `json:"incarnation"`
@@ -158,6 +162,7 @@ type Operation struct {
 // An Instance is all that a provider is told of a service instance. Its JSON is
 // what package remote sends: it holds secrets, and is never stored or logged.
 type Instance struct {
+	secret.Holder
 	// Broker is the broker's own random identity: two brokers in one account
 	// never take each other's things for theirs. Empty on what was made before
 	// brokers had one.
@@ -196,6 +201,7 @@ type Instance struct {
 
 // A Binding is all that a provider is told of a service binding.
 type Binding struct {
+	secret.Holder
 	Instance    Instance        `json:"instance"` // its Operation is the binding's operation
 	ID          string          `json:"id"`
 	Incarnation string          `json:"incarnation"`          // the operation that created the binding
@@ -205,7 +211,7 @@ type Binding struct {
 	// Secret is 32 random bytes, chosen and stored before the first step and
 	// the same in each: derive generated passwords from it, so that a repeated
 	// Bind gives the same credentials. Nil when unbinding.
-	Secret []byte `json:"secret"`
+	Secret secret.Bytes `json:"secret"`
 	// State is the binding's own.
 	//
 	// A secret that the cloud chooses and shows once takes two steps: the first
@@ -216,28 +222,9 @@ type Binding struct {
 	State State `json:"state,omitzero"`
 }
 
-// String names the instance and keeps its parameters out of logs.
-func (in Instance) String() string {
-	return fmt.Sprintf("instance %q of %q", in.ID, in.Platform)
-}
-
-// GoString keeps the parameters out of %#v.
-func (in Instance) GoString() string { return in.String() }
-
-// LogValue keeps the parameters out of structured logs.
-func (in Instance) LogValue() slog.Value { return slog.StringValue(in.String()) }
-
-// String names the binding and keeps its secret and parameters out of logs.
-func (b Binding) String() string { return fmt.Sprintf("binding %q of %v", b.ID, b.Instance) }
-
-// GoString keeps the secret out of %#v.
-func (b Binding) GoString() string { return b.String() }
-
-// LogValue keeps the secret out of structured logs.
-func (b Binding) LogValue() slog.Value { return slog.StringValue(b.String()) }
-
 // A Status is how far a step has come.
 type Status struct {
+	secret.Holder
 	Done bool `json:"done,omitempty"`
 	// Percent is 0 to 100, a hint for people.
 	Percent int `json:"percent,omitempty"`
@@ -254,15 +241,10 @@ type Status struct {
 	Target *Target `json:"target,omitempty"`
 }
 
-// LogValue keeps the Grant out of slog, whose JSON handler would marshal it.
-func (s Status) LogValue() slog.Value {
-	return slog.GroupValue(slog.Bool("done", s.Done), slog.Int("percent", s.Percent),
-		slog.String("description", s.Description), slog.Duration("after", s.After))
-}
-
 // A Grant is what a binding gives an application. It holds secrets: it is
 // stored sealed and never logged.
 type Grant struct {
+	secret.Holder
 	Credentials     map[string]any `json:"credentials,omitempty"`
 	SyslogDrainURL  string         `json:"syslog_drain_url,omitempty"`
 	RouteServiceURL string         `json:"route_service_url,omitempty"`
@@ -271,15 +253,6 @@ type Grant struct {
 	ExpiresAt       time.Time      `json:"expires_at,omitzero"`
 	RenewBefore     time.Time      `json:"renew_before,omitzero"`
 }
-
-// String keeps a Grant out of logs, as a value and by its pointer.
-func (Grant) String() string { return "[redacted grant]" }
-
-// GoString keeps a Grant out of %#v.
-func (g Grant) GoString() string { return g.String() }
-
-// LogValue keeps a Grant out of slog, whose JSON handler would marshal it.
-func (g Grant) LogValue() slog.Value { return slog.StringValue(g.String()) }
 
 // A VolumeMount is in the form of version 2.10 and later (BIND-34).
 type VolumeMount struct {
