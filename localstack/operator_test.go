@@ -212,10 +212,10 @@ func TestAFailedSweepIsToldOf(t *testing.T) {
 	}
 }
 
-// A thing that no record knows of is adopted by the reaper, and removed by the
-// provisioner. That it was seen before is written by hand, since a second sight
-// comes an hour after the first.
-func TestStraysAreRemoved(t *testing.T) {
+// A thing that no record knows of is put out of use, and by an operator's word
+// removed by the provisioner. That it was seen before is written by hand, since a
+// second sight comes an hour after the first.
+func TestStraysAreQuarantined(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	cfg := emulator.Config(t)
@@ -245,13 +245,17 @@ func TestStraysAreRemoved(t *testing.T) {
 	longshore(t, "reaper", "resume") // its inventory is due now
 	deadline := time.Now().Add(settleLimit)
 	for {
-		if _, err := things.Get(ctx, stray.Name); err != nil {
+		got, err := things.Get(ctx, stray.Name)
+		if err != nil {
+			t.Fatalf("it is gone, though nothing explains it: %v", err)
+		}
+		if got.Quarantined {
 			break
 		}
 		if os.Getenv("AUTH") == "true" && refusedToList(t, records) {
 			// MiniStack's IAM asks for the right to list parameters on
 			// everything, where AWS asks for it on the path. The reaper then
-			// adopts nothing, and says so; the stray is this test's to remove.
+			// leaves it alone, and says so; the stray is this test's to remove.
 			t.Log("the emulator does not let the reaper list what exists")
 			if got, err := things.Get(ctx, stray.Name); err != nil || things.Delete(ctx, got) != nil {
 				t.Errorf("removing it: %v", err)
@@ -259,9 +263,22 @@ func TestStraysAreRemoved(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it is still there; the reaper says:\n%s", longshore(t, "reaper", "report"))
+			t.Fatalf("it is still in use; the reaper says:\n%s", longshore(t, "reaper", "report"))
 		}
 		time.Sleep(2 * time.Second) // the rule fires each minute
+	}
+	if list := longshore(t, "reaper", "quarantine"); !strings.Contains(list, stray.Name) {
+		t.Errorf("it is not listed:\n%s", list)
+	}
+	longshore(t, "reaper", "delete", stray.Name, "--yes")
+	for {
+		if _, err := things.Get(ctx, stray.Name); err != nil {
+			break
+		}
+		if time.Now().After(deadline.Add(settleLimit)) {
+			t.Fatal("it is still there, though it was to be deleted")
+		}
+		time.Sleep(2 * time.Second)
 	}
 	var report struct {
 		Reports []ledger.Report
@@ -270,15 +287,15 @@ func TestStraysAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range report.Reports {
-		if r.Counted != nil && strings.Contains(strings.Join(r.Counted.Adopted, " "), stray.Name) {
+		if r.Counted != nil && strings.Contains(strings.Join(r.Counted.Quarantined, " "), stray.Name) {
 			return
 		}
 	}
-	t.Errorf("no report says that it was adopted:\n%s", longshore(t, "reaper", "report"))
+	t.Errorf("no report says that it was put into quarantine:\n%s", longshore(t, "reaper", "report"))
 }
 
-// refusedToList reports whether an inventory could not list anything: its pass
-// is given up, and the next one is ten minutes away.
+// refusedToList reports whether an inventory could not list anything: the next one
+// is ten minutes away.
 func refusedToList(t *testing.T, records *ledger.Ledger) bool {
 	t.Helper()
 	state, err := records.Inventory(t.Context())

@@ -15,8 +15,8 @@ import (
 )
 
 func newReaper() *cobra.Command {
-	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper saw and did, or lift its halt"}
-	reaper.AddCommand(newReaperReport(), newReaperResume())
+	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper saw and did, decide on what it has put out of use, or lift its halt"}
+	reaper.AddCommand(newReaperReport(), newReaperResume(), newReaperQuarantine(), newReaperRelease(), newReaperDelete())
 	return reaper
 }
 
@@ -91,7 +91,7 @@ func newReaperResume() *cobra.Command {
 func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report) error {
 	switch {
 	case state.Halt != nil:
-		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt adopts nothing until `longshore reaper resume`.\n\n", stamp(state.Halt.At), state.Halt.Reason)
+		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At), state.Halt.Reason)
 	case state.Pass != nil:
 		_, _ = fmt.Fprintf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
 	case !state.Due.IsZero():
@@ -103,19 +103,23 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, "+
-				"looked at once more %d, dropped %d, faults %d\n",
-				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Dropped, s.Faults)
+				"looked at once more %d, released %d, deleted after their quarantine %d, dropped %d, faults %d\n",
+				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
 			dry := ""
 			if c.DryRun {
 				dry = " (dry run)"
 			}
-			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, adopted %d, odd %d\n",
-				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Adopted), len(c.Odd))
-			for what, names := range map[string][]string{"adopted": c.Adopted, "odd": c.Odd} {
-				for _, name := range names {
-					_, _ = fmt.Fprintf(out, "    %s: %s\n", what, name)
+			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
+				"in quarantine before %d, released %d, odd %d\n",
+				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released, len(c.Odd))
+			for _, list := range []struct {
+				what  string
+				names []string
+			}{{"deleted", c.Deleted}, {"quarantined", c.Quarantined}, {"odd", c.Odd}, {"INCOMPLETE", c.Unreached}} {
+				for _, name := range list.names {
+					_, _ = fmt.Fprintf(out, "    %s: %s\n", list.what, name)
 				}
 			}
 			if c.Halted != "" {
@@ -180,6 +184,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:"},
 		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
 		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
+		{found.Released, "These were in quarantine, and are put into use again:"},
 		{found.Unknown, "Not to be derived:"},
 	} {
 		if len(list.names) > 0 {

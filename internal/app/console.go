@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
@@ -45,6 +46,9 @@ type Console interface {
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Resume(ctx context.Context) error
+	Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
+	Release(ctx context.Context, name string) (lifecycle.Quarantine, error)
+	Discard(ctx context.Context, name string) (operator.Row, error)
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
 }
 
@@ -58,9 +62,9 @@ func newConsole(
 	})
 }
 
-// holdings is what the providers hold.
-func holdings(things demo.Things) map[string]provider.Inventory {
-	return map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Now: now})}
+// holdings is what the providers hold of a broker's.
+func holdings(things demo.Things, broker string) map[string]provider.Inventory {
+	return map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Broker: broker, Now: now})}
 }
 
 // StackConsole is for the broker that a stack is, by the caller's own rights:
@@ -82,7 +86,7 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
-	names := map[string]string{EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC]}
+	names := map[string]string{EnvBroker: said[outputs.Broker], EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC]}
 	d := Deployed{Config: cfg, Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return names[name] }}
 	wired, err := d.wired(map[string]string{EnvDemoPrefix: DemoPrefix(stack)}, 0)
 	if err != nil {
@@ -126,7 +130,7 @@ func FolderConsole(
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, f.whose(), holdings(things), f.clock.Now, nil)
+	console := newConsole(records, offered, f.vault, f.whose(), holdings(things, f.mark.Broker), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }
 
@@ -150,13 +154,17 @@ type ask struct {
 	Query   operator.Query `json:"query,omitzero"`
 	Token   string         `json:"token,omitempty"`
 	Message string         `json:"message,omitempty"`
+	Name    string         `json:"name,omitempty"`
+	After   string         `json:"after,omitempty"`
 }
 
 type tell struct {
-	Rows      []operator.Row   `json:"rows,omitempty"`
-	Reports   []ledger.Report  `json:"reports,omitempty"`
-	Inventory ledger.Inventory `json:"inventory,omitzero"`
-	Rebuilt   operator.Rebuilt `json:"rebuilt,omitzero"`
+	Rows        []operator.Row         `json:"rows,omitempty"`
+	Reports     []ledger.Report        `json:"reports,omitempty"`
+	Inventory   ledger.Inventory       `json:"inventory,omitzero"`
+	Rebuilt     operator.Rebuilt       `json:"rebuilt,omitzero"`
+	Quarantined []lifecycle.Quarantine `json:"quarantined,omitempty"`
+	Next        string                 `json:"next,omitempty"`
 	// Refused and Failed are errors, of which the first says what to do.
 	Refused string `json:"refused,omitempty"`
 	Failed  string `json:"failed,omitempty"`
@@ -209,6 +217,18 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 		"inventory": func(ctx context.Context, _ ask) (t tell, err error) {
 			t.Inventory, err = c.Inventory(ctx)
 			return t, err
+		},
+		"quarantined": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Quarantined, t.Next, err = c.Quarantined(ctx, a.After)
+			return t, err
+		},
+		"release": func(ctx context.Context, a ask) (tell, error) {
+			q, err := c.Release(ctx, a.Name)
+			return tell{Quarantined: []lifecycle.Quarantine{q}}, err
+		},
+		"discard": func(ctx context.Context, a ask) (tell, error) {
+			row, err := c.Discard(ctx, a.Name)
+			return tell{Rows: []operator.Row{row}}, err
 		},
 		"rebuild": func(ctx context.Context, _ ask) (t tell, err error) {
 			t.Rebuilt, err = c.Rebuild(ctx)
@@ -331,6 +351,27 @@ func (r remote) Inventory(ctx context.Context) (ledger.Inventory, error) {
 func (r remote) Resume(ctx context.Context) error {
 	_, err := r.ask(ctx, "resume", ask{})
 	return err
+}
+
+// Quarantined implements Console.
+func (r remote) Quarantined(ctx context.Context, after string) ([]lifecycle.Quarantine, string, error) {
+	t, err := r.ask(ctx, "quarantined", ask{After: after})
+	return t.Quarantined, t.Next, err
+}
+
+// Release implements Console.
+func (r remote) Release(ctx context.Context, name string) (q lifecycle.Quarantine, _ error) {
+	t, err := r.ask(ctx, "release", ask{Name: name})
+	if len(t.Quarantined) > 0 {
+		q = t.Quarantined[0]
+	}
+	return q, err
+}
+
+// Discard implements Console.
+func (r remote) Discard(ctx context.Context, name string) (operator.Row, error) {
+	t, err := r.ask(ctx, "discard", ask{Name: name})
+	return t.row(), err
 }
 
 // Rebuild implements Console.

@@ -165,7 +165,7 @@ func (d Deployed) wired(set map[string]string, delay time.Duration) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	made := demo.New(things, demo.Options{Delay: delay, Now: now})
+	made := demo.New(things, demo.Options{Broker: d.Getenv(EnvBroker), Delay: delay, Now: now})
 	return d.throughVPC(map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made}})
 }
 
@@ -205,8 +205,8 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	}
 	steps := worker.New(worker.Options{
 		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
-		Providers: providers,
-		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
+		Providers: providers, Inventories: inventories(wired),
+		Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
 		defer d.recovered(ctx, &err)
@@ -286,7 +286,7 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
-		"adopted": r.Adopted, "dropped": r.Dropped, "faults": r.Faults,
+		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

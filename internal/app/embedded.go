@@ -89,13 +89,13 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err != nil {
 		return nil, fmt.Errorf("opening the demo's folder: %w", err)
 	}
-	made := demo.New(things, demo.Options{Delay: s.DemoDelay, Now: now})
+	made := demo.New(things, demo.Options{Broker: e.folder.mark.Broker, Delay: s.DemoDelay, Now: now})
 	holds := map[string]provider.Inventory{ProviderDemo: made}
 	records := ledger.New(e.folder.records, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
-		Providers: map[string]provider.Provider{ProviderDemo: made},
-		Now:       now, NewID: newID, Log: log,
+		Providers: map[string]provider.Provider{ProviderDemo: made}, Inventories: holds,
+		Now: now, NewID: newID, Log: log,
 		CallTimeout: callTimeout, HardTimeout: hardTimeout,
 		Alone: true, // the folder is this process's
 	})
@@ -195,7 +195,7 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	}
 	if report.Halted = false; !report.Empty() { // that was said when it happened
 		log.Info("swept", "redriven", report.Redriven, "overdue", report.Overdue, "reclaimed", report.Reclaimed,
-			"looks", report.Looks, "adopted", report.Adopted, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
+			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined, "released", report.Released, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }
 

@@ -44,7 +44,7 @@ func demoInside(getenv func(string) string) (calls.Open, error) {
 		if err != nil {
 			return provider.Wired{}, err
 		}
-		p := demo.New(things, demo.Options{Delay: delay, Now: now})
+		p := demo.New(things, demo.Options{Broker: getenv(EnvBroker), Delay: delay, Now: now})
 		return provider.Wired{Provider: p, Inventory: p}, nil
 	})
 	return func(json.RawMessage) (provider.Wired, error) { return made() }, nil

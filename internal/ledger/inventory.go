@@ -29,13 +29,14 @@ type Inventory struct {
 	Pass *Pass `json:"pass,omitempty"`
 	// Things is how many existed in the last whole pass.
 	Things int `json:"things,omitempty"`
-	// Adopted counts what was adopted since Since, which moves on by a day.
-	Adopted int       `json:"adopted,omitempty"`
+	// Orphans counts what was deleted or put into quarantine since Since, which
+	// moves on by a day.
+	Orphans int       `json:"adopted,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	// Unseen is when no inventory was taken although one was due; nil if there
 	// is no such time, or everything that was made then has a record.
 	Unseen *Span `json:"unseen,omitempty"`
-	// Halt says why nothing is adopted until an operator says so; nil if not.
+	// Halt says why orphans are left alone until an operator says so; nil if not.
 	Halt *Halt `json:"halt,omitempty"`
 }
 
@@ -56,7 +57,7 @@ type Pass struct {
 	Report   Report `json:"report"`
 }
 
-// A Halt is why the reaper adopts nothing.
+// A Halt is why the reaper leaves orphans alone.
 type Halt struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
@@ -79,6 +80,8 @@ type Swept struct {
 	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
 	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
 	Dropped   int `json:"dropped,omitempty"`   // expired records
+	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
+	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
 	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
 	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
 }
@@ -90,9 +93,19 @@ type Counted struct {
 	Owned   int  `json:"owned"`             // a record knows of them
 	Young   int  `json:"young,omitempty"`   // not yet old enough to judge
 	Sighted int  `json:"sighted,omitempty"` // seen without an owner, for the first time or too soon after it
-	// Adopted were given a record whose operation removes them; in a dry run,
-	// they would have been.
-	Adopted []string `json:"adopted,omitempty"`
+	// Deleted are orphans whose deletion was begun, since a tombstone explains
+	// them; in a dry run, it would have been.
+	Deleted []string `json:"adopted,omitempty"`
+	// Quarantined are orphans that nothing explains, and that were put out of use;
+	// in a dry run, they would have been.
+	Quarantined []string `json:"quarantined,omitempty"`
+	// InQuarantine counts those that were in quarantine before, and Released those
+	// that an operator has left alone.
+	InQuarantine int `json:"in_quarantine,omitempty"`
+	Released     int `json:"released,omitempty"`
+	// Unreached says of providers what of them could not be listed, and why: of that
+	// the report says nothing.
+	Unreached []string `json:"unreached,omitempty"`
 	// Odd are of another incarnation than their record, or lack their tags:
 	// only a person can tell what they are.
 	Odd []string `json:"odd,omitempty"`

@@ -135,11 +135,12 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// A Due is a record that the reaper is to look at: one of the two is set, or
+// A Due is a record that the reaper is to look at: one of the three is set, or
 // none for a record that only expires.
 type Due struct {
-	Record    *lifecycle.Record
-	Inventory *Inventory
+	Record     *lifecycle.Record
+	Inventory  *Inventory
+	Quarantine *lifecycle.Quarantine
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
 	key     store.Key
@@ -168,6 +169,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Inventory = &Inventory{}
 			err = decode(r, d.Inventory)
 			d.Inventory.Version = r.Version
+		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
+			d.Quarantine = &lifecycle.Quarantine{}
+			err = decode(r, d.Quarantine)
+			d.Quarantine.Version = r.Version
 		}
 		if err != nil {
 			damaged = append(damaged, err)

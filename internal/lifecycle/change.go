@@ -63,10 +63,13 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 
 // An Orphan is a thing that exists although no record knows of it.
 type Orphan struct {
-	Key         Key
-	Incarnation string
-	Provider    string // what made it
-	Created     time.Time
+	Key         Key    `json:"key"`
+	Incarnation string `json:"incarnation"`
+	Provider    string `json:"provider"` // what made it
+	// Broker is the identity of the broker that made it; empty on what was made
+	// before brokers had one.
+	Broker  string    `json:"broker,omitempty"`
+	Created time.Time `json:"created"`
 }
 
 // BeginOrphanDeletion gives an orphan a record whose operation removes it.

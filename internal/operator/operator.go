@@ -30,6 +30,7 @@ type Records interface {
 	Scan(ctx context.Context) (ledger.Everything, error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	reaper.Resumed
+	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
 }
 
 // Options are what a Console is made of.
@@ -321,17 +322,17 @@ func (c *Console) settle(ctx context.Context, token, message string) (Row, error
 // same record.
 const decideTimeout = 10 * time.Second
 
-func decide(ctx context.Context, once func() (Row, error)) (row Row, _ error) {
+func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
 	err := ledger.Again(ctx, func(context.Context) (err error) {
-		row, err = once()
+		out, err = once()
 		return err
 	})
 	if errors.Is(err, ledger.ErrConflict) {
-		return Row{}, refuse("it is being changed all the time: look again, and decide again")
+		return out, refuse("it is being changed all the time: look again, and decide again")
 	}
-	return row, err
+	return out, err
 }
 
 // Reports are what the reaper saw and did, the oldest first.

@@ -31,6 +31,9 @@ type Rebuilt struct {
 	// Gone are instances that have a record, and do not exist: they were deleted
 	// after the time to which the table was restored.
 	Gone []string `json:"gone,omitempty"`
+	// Released are things in quarantine that have a record again, and are put into
+	// use again.
+	Released []string `json:"released,omitempty"`
 	// Unknown are things of which too little is said, and why.
 	Unknown []string `json:"unknown,omitempty"`
 	// Restless is in how many listings what exists changed, so that each may have
@@ -89,6 +92,9 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	}
 	if !rests {
 		r.out.Restless = passes
+	}
+	if err := r.release(ctx); err != nil {
+		return r.out, err
 	}
 	if err := r.gone(ctx, before.Records); err != nil {
 		return r.out, err
@@ -166,6 +172,33 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 	return nil
 }
 
+// release takes out of quarantine what has a record again.
+func (r *rebuilding) release(ctx context.Context) error {
+	for q, err := range pages.All(ctx, r.Records.Quarantines) {
+		if err != nil {
+			return err
+		}
+		i, err := r.Records.Record(ctx, q.Key, r.Now())
+		if err != nil {
+			return err
+		}
+		if i.State != lifecycle.Ready || i.Incarnation != q.Incarnation {
+			continue
+		}
+		if q, changed := q.Release(r.Now()); changed {
+			err := r.driveQuarantine(ctx, q, ledger.Check(i))
+			if errors.Is(err, ledger.ErrConflict) { // the reaper finds it
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			r.out.Released = append(r.out.Released, q.Name)
+		}
+	}
+	return nil
+}
+
 // providerOf names the provider that an instance is of; empty if its plan has
 // left the catalog.
 func (c *Console) providerOf(i lifecycle.Record) string {
@@ -177,7 +210,7 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Created: h.Created}
+	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker, Created: h.Created}
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil

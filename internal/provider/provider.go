@@ -72,9 +72,12 @@ type Inventory interface {
 
 // A Quarantiner can put a thing out of use without deleting it: logins are
 // locked, keys made inactive, the thing is tagged. An Inventory may implement
-// it. Repeating it is success, and so is a thing that is gone.
+// it. Repeating either is success, and so is a thing that is gone or of another
+// incarnation, which is left as it is.
 type Quarantiner interface {
 	Quarantine(ctx context.Context, h Holding) error
+	// Release puts the thing into use again as it was before.
+	Release(ctx context.Context, h Holding) error
 }
 
 // A Holding is one thing in the inventory.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // A Thing is something that exists in the cloud, with what its tags say.
@@ -24,7 +25,8 @@ type Thing struct {
 }
 
 // A Lister lists everything that a provider holds, page by page, and changes
-// nothing. Cursor is empty for the first page; next is empty at the end.
+// nothing. Cursor is empty for the first page; next is empty at the end. What
+// cannot be reached is an error, beside the page and the next one if there are any.
 type Lister interface {
 	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
 }
@@ -44,18 +46,18 @@ type InventoryOptions struct {
 	Whose ledger.Identity
 	// Every is the time between two passes.
 	Every time.Duration
-	// DryRun has it only report what it would adopt.
+	// DryRun has it only report what it would do about orphans.
 	DryRun bool
 }
 
-// What is adopted has been seen twice without an owner, is not young, and is
-// one of few: a reaper that finds that much of the world has no owner is more
-// likely to be wrong than right.
+// An orphan has been seen twice without an owner, is not young, and is one of few:
+// a reaper that finds that much of the world has no owner is more likely to be
+// wrong than right.
 const (
 	youngFor = time.Hour
 	apart    = 10 * time.Minute
-	// A day's adoptions end at maxADay, or at one in hundred of what exists if
-	// that is less, but never below minADay.
+	// A day's orphans, deleted or put out of use, end at maxADay, or at one in
+	// hundred of what exists if that is less, but never below minADay.
 	maxADay, minADay = 20, 3
 	// tardy is how late an inventory may be before the table counts as one that
 	// nobody kept meanwhile.
@@ -92,6 +94,7 @@ type part struct {
 	state  ledger.Inventory
 	report *Report
 	known  bool // whose table this is
+	faults []error
 }
 
 // takeInventory goes on with the pass, or begins one, for as long as there is
@@ -118,7 +121,7 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 		p.state.Pass = &ledger.Pass{Report: ledger.Report{Started: now, Counted: &ledger.Counted{DryRun: p.DryRun}}}
 	}
 	if now.Sub(p.state.Since) >= 24*time.Hour {
-		p.state.Since, p.state.Adopted = now, 0
+		p.state.Since, p.state.Orphans = now, 0
 	}
 	identity, err := p.InventoryOptions.Records.Identity(ctx)
 	if err != nil {
@@ -147,14 +150,14 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 		}
 		whole, err := p.provider(ctx, name)
 		if err != nil || p.state.Halt != nil {
-			return err
+			return errors.Join(append(p.faults, err)...)
 		}
 		if !whole {
 			p.state.Due = r.Now() // go on in the next run
-			return p.save(ctx)
+			return errors.Join(append(p.faults, p.save(ctx))...)
 		}
 	}
-	return p.finish(ctx)
+	return errors.Join(append(p.faults, p.finish(ctx))...)
 }
 
 // missed notes that no inventory was taken for a while: nothing swept then, or
@@ -171,26 +174,33 @@ func (p *part) missed(now time.Time) {
 	p.state.Unseen = &ledger.Span{From: from, To: now}
 }
 
-// provider looks at what a provider holds, and reports whether it saw the end.
+// provider looks at what a provider holds, and reports whether it came to the end.
+// What cannot be listed leaves the pass incomplete, and the rest is looked at.
 func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
 	for p.timeLeft(ctx) {
-		page, next, err := p.Listers[name].List(ctx, p.state.Pass.Cursor)
-		if err != nil {
-			// The place may be one that the provider no longer knows: the next
-			// pass begins at the beginning.
-			p.state.Pass, p.state.Due = nil, p.Now().Add(apart)
-			return false, errors.Join(fmt.Errorf("listing what provider %q holds: %w", name, err), p.save(ctx))
+		cursor := p.state.Pass.Cursor
+		page, next, unreached := p.Listers[name].List(ctx, cursor)
+		if unreached != nil {
+			p.unreached(name, unreached)
 		}
 		for _, t := range page {
 			if err := p.thing(ctx, name, t); err != nil || p.state.Halt != nil {
 				return false, err
 			}
 		}
-		if p.state.Pass.Cursor = next; next == "" {
+		if next == "" || unreached != nil && next == cursor {
 			return true, nil
 		}
+		p.state.Pass.Cursor = next
 	}
 	return false, nil
+}
+
+// unreached notes what could not be listed.
+func (p *part) unreached(name string, why error) {
+	counted := p.state.Pass.Report.Counted
+	counted.Unreached = some(counted.Unreached, limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description))
+	p.faults = append(p.faults, fmt.Errorf("listing what provider %q holds: %w", name, why))
 }
 
 func (p *part) timeLeft(ctx context.Context) bool {
@@ -224,10 +234,32 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	seen, err := p.InventoryOptions.Records.Sighting(ctx, provider, t.Name, now)
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Created: t.Created}
+	return p.orphan(ctx, orphan, c, t.Name)
+}
+
+// orphan judges a thing that no record knows of. One that a tombstone explains is
+// deleted; of any other one, the record was most likely lost, and it is put out of
+// use until somebody misses it.
+func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, name string) error {
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
+	if err != nil {
+		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
+	}
+	explained := c.Explains(orphan)
+	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
+		if q.Phase == lifecycle.Released {
+			counted.Released++
+		} else {
+			counted.InQuarantine++
+		}
+		return nil
+	}
+	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
 	switch {
 	case err != nil:
-		return fmt.Errorf("reading when %q was seen first: %w", t.Name, err)
+		return fmt.Errorf("reading when %q was seen first: %w", name, err)
 	case seen.First.IsZero():
 		seen.First = now
 		counted.Sighted++
@@ -235,19 +267,25 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case now.Sub(seen.First) < apart || !p.known:
 		counted.Sighted++
 		return nil
-	case p.DryRun:
-		counted.Adopted = some(counted.Adopted, t.Name)
+	case p.DryRun && explained:
+		counted.Deleted = some(counted.Deleted, name)
 		return nil
-	case p.state.Unseen.Holds(t.Created):
+	case p.DryRun:
+		counted.Quarantined = some(counted.Quarantined, name)
+		return nil
+	case p.state.Unseen.Holds(orphan.Created):
 		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it was at an earlier time",
 			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
-	case p.state.Adopted >= aDay(p.state.Things):
+	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
+	case explained:
+		return p.remove(ctx, orphan, c, q, seen)
+	default:
+		return p.enclose(ctx, orphan, c, q, seen)
 	}
-	return p.adopt(ctx, lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Created: t.Created}, c, seen)
 }
 
-// aDay is how many things may be adopted in a day, of so many that exist.
+// aDay is how many orphans may be dealt with in a day, of so many things that exist.
 func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
 
 // some adds a name to a list that stays short.
@@ -258,23 +296,39 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// adopt gives the thing a record whose operation removes it. How many were
-// adopted is in the same commit: no run can adopt more than it may.
-func (p *part) adopt(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, seen ledger.Sighting) error {
+// remove gives the orphan a record whose operation deletes it. How many orphans
+// were dealt with is in the same commit: no run can deal with more than it may.
+func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine, seen ledger.Sighting) error {
 	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
 	if err != nil {
 		return err
 	}
-	p.state.Adopted++
-	p.state.Pass.Report.Counted.Adopted = some(p.state.Pass.Report.Counted.Adopted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.PutInventory(p.state))
+	p.state.Orphans++
+	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.DeleteQuarantine(q), ledger.PutInventory(p.state))
 	if err != nil {
-		return fmt.Errorf("adopting %q: %w", seen.Name, err)
+		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
 	}
 	p.state.Version++
-	p.report.Adopted++
-	p.Log.Warn("what no record knew of is being removed", "thing", seen.Name, "provider", orphan.Provider)
+	p.report.Orphans++
+	p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", seen.Name, "provider", orphan.Provider)
 	return p.drive(ctx, c)
+}
+
+// enclose puts the orphan into quarantine, in the place of what had its name.
+func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine, seen ledger.Sighting) error {
+	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
+	q.Version = was.Version
+	p.state.Orphans++
+	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutQuarantine(q), ledger.Check(c), ledger.DeleteSighting(seen), ledger.PutInventory(p.state)); err != nil {
+		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
+	}
+	p.state.Version++
+	p.report.Quarantined++
+	p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
+		"thing", seen.Name, "provider", orphan.Provider, "deleted_from", q.Ends)
+	return p.driveQuarantine(ctx, q)
 }
 
 // save keeps how far the pass is.
@@ -285,18 +339,22 @@ func (p *part) save(ctx context.Context) error {
 	return nil
 }
 
-// halt ends the pass, and all adopting until an operator says otherwise.
+// halt ends the pass, and leaves orphans alone until an operator says otherwise.
 func (p *part) halt(ctx context.Context, reason string) error {
 	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
 	p.state.Pass.Report.Counted.Halted = reason
 	p.report.Halted = true
-	p.Log.Error("the reaper adopts nothing any more until it is told to resume", "reason", reason)
+	p.Log.Error("the reaper leaves orphans alone until it is told to resume", "reason", reason)
 	return p.end(ctx)
 }
 
 // finish ends a whole pass.
 func (p *part) finish(ctx context.Context) error {
 	counted := p.state.Pass.Report.Counted
+	if len(counted.Unreached) > 0 { // it says nothing of what is not there
+		p.state.Due = p.Now().Add(apart)
+		return p.end(ctx)
+	}
 	p.state.Things = counted.Things
 	// A table is known by its identity. A new one gets it as soon as all that
 	// exists is in it; one that lacks it beside things that it knows nothing of
@@ -310,7 +368,7 @@ func (p *part) finish(ctx context.Context) error {
 	default:
 		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is not the right one", counted.Sighted))
 	}
-	if counted.Young+counted.Sighted+len(counted.Adopted) == 0 {
+	if counted.Young+counted.Sighted+counted.InQuarantine+len(counted.Deleted)+len(counted.Quarantined) == 0 {
 		p.state.Unseen = nil
 	}
 	p.state.Due = p.Now().Add(p.Every)
@@ -339,7 +397,7 @@ func (p *part) end(ctx context.Context) error {
 	}
 	c := report.Counted
 	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young, "sighted", c.Sighted,
-		"adopted", len(c.Adopted), "odd", len(c.Odd), "dry_run", c.DryRun, "halted", c.Halted)
+		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached", len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil
 }
 
@@ -364,7 +422,7 @@ func resume(ctx context.Context, records Resumed, whose ledger.Identity, now tim
 	if err != nil {
 		return err
 	}
-	state.Halt, state.Unseen, state.Pass, state.Adopted, state.Since, state.Due = nil, nil, nil, 0, now, now
+	state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
 	changes := []ledger.Change{ledger.PutInventory(state)}
 	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
 		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now

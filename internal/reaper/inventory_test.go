@@ -151,11 +151,30 @@ func known(t *testing.T) *stock {
 	return s
 }
 
-func TestAStrayIsAdoptedAtTheSecondSight(t *testing.T) {
+// entombed says that a platform has asked for the deletion of what has the id.
+func (s *stock) entombed(id string) {
+	s.Helper()
+	r, err := s.records.Record(s.Context(), thing(id, s.now).Key, s.now)
+	if err == nil {
+		r, err = r.Entomb(s.now, s.now)
+	}
+	if err == nil {
+		err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 	for _, id := range []string{"i", "i/b"} {
 		t.Run(id, func(t *testing.T) {
 			s := known(t)
+			s.now = s.now.Add(time.Minute)
 			s.things = []reaper.Thing{thing(id, s.now.Add(30*time.Minute))}
+			s.now = s.now.Add(31 * time.Minute)
+			s.entombed(id)
+			s.now = s.now.Add(-32 * time.Minute)
 			if c := s.pass(); c.Young != 1 {
 				t.Errorf("a young thing may have its record tomorrow: %+v", c)
 			}
@@ -163,26 +182,26 @@ func TestAStrayIsAdoptedAtTheSecondSight(t *testing.T) {
 				t.Errorf("one sight is no proof: %+v", c)
 			}
 			c := s.pass()
-			if !slices.Equal(c.Adopted, []string{s.things[0].Name}) || len(s.started) != 1 {
+			if !slices.Equal(c.Deleted, []string{s.things[0].Name}) || len(s.started) != 1 {
 				t.Fatalf("%+v, started %v", c, s.started)
 			}
 			course := s.state(id)
 			if course.State != lifecycle.Deleting || course.Token() != s.started[0].Token || !course.InProgress() {
 				t.Errorf("it is not being deleted: %+v", course)
 			}
-			if c := s.pass(); c.Owned != 1 || len(c.Adopted) != 0 {
-				t.Errorf("what has a record is adopted again: %+v", c)
+			if c := s.pass(); c.Owned != 1 || len(c.Deleted) != 0 {
+				t.Errorf("what has a record is deleted again: %+v", c)
 			}
 		})
 	}
 }
 
-// An id that was used and deleted is no excuse for a thing that came after
+// A thing of the incarnation that was deleted is explained, also if it came after
 // every late look.
-func TestAStrayWithATombstoneIsAdopted(t *testing.T) {
+func TestALateOrphanIsDeleted(t *testing.T) {
 	s := known(t)
 	s.things = []reaper.Thing{s.recorded("i", true)}
-	s.things[0].Created = s.now.Add(-24 * time.Hour)
+	s.things[0].Created = s.now.Add(time.Minute)
 	if c := s.pass(); c.Owned != 1 {
 		t.Errorf("a late look will deal with it: %+v", c)
 	}
@@ -195,12 +214,12 @@ func TestAStrayWithATombstoneIsAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass()
-	if c := s.pass(); len(c.Adopted) != 1 || s.state("i").State != lifecycle.Deleting {
+	if c := s.pass(); len(c.Deleted) != 1 || s.state("i").State != lifecycle.Deleting {
 		t.Errorf("%+v, the record is %q", c, s.state("i").State)
 	}
 }
 
-func TestWhatIsNotAdopted(t *testing.T) {
+func TestWhatIsNoOrphan(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		things func(s *stock) []reaper.Thing
@@ -237,7 +256,7 @@ func TestADryRunOnlyReports(t *testing.T) {
 	s.things = []reaper.Thing{thing("i", epoch)}
 	s.pass()
 	for range 2 {
-		if c := s.pass(); !c.DryRun || len(c.Adopted) != 1 || s.state("i").State != lifecycle.Absent || len(s.started) != 0 {
+		if c := s.pass(); !c.DryRun || len(c.Quarantined) != 1 || s.state("i").State != lifecycle.Absent || len(s.started) != 0 {
 			t.Errorf("%+v, the record is %q", c, s.state("i").State)
 		}
 	}
@@ -252,7 +271,7 @@ func TestASightIsForgotten(t *testing.T) {
 	s.now = s.now.Add(48 * time.Hour)
 	s.pass()
 	s.things = []reaper.Thing{thing("i", epoch)}
-	if c := s.pass(); c.Sighted != 1 || len(c.Adopted) != 0 {
+	if c := s.pass(); c.Sighted != 1 || len(c.Quarantined) != 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -264,7 +283,7 @@ func many(n int) (things []reaper.Thing) {
 	return things
 }
 
-func TestADaysAdoptionsAreLimited(t *testing.T) {
+func TestADaysOrphansAreLimited(t *testing.T) {
 	tests := map[string]struct {
 		things, want int
 	}{"Few": {10, 3}, "Many": {450, 4}, "Most": {2500, 20}}
@@ -274,8 +293,8 @@ func TestADaysAdoptionsAreLimited(t *testing.T) {
 			s.things = many(tc.things)
 			s.pass()
 			c := s.pass()
-			if len(c.Adopted) != tc.want || c.Halted == "" || len(s.started) != tc.want {
-				t.Fatalf("%d adopted, %d started, halted: %q; want %d", len(c.Adopted), len(s.started), c.Halted, tc.want)
+			if len(c.Quarantined) != tc.want || c.Halted == "" || len(s.started) != tc.want {
+				t.Fatalf("%d in quarantine, %d started, halted: %q; want %d", len(c.Quarantined), len(s.started), c.Halted, tc.want)
 			}
 			listed := s.listed
 			s.now = s.now.Add(48 * time.Hour)
@@ -298,12 +317,12 @@ func TestTheLimitIsOfADay(t *testing.T) {
 	s := known(t)
 	s.things = many(2)
 	s.pass()
-	if c := s.pass(); len(c.Adopted) != 2 || c.Halted != "" {
+	if c := s.pass(); len(c.Quarantined) != 2 || c.Halted != "" {
 		t.Fatalf("%+v", c)
 	}
 	s.things = append(s.things, thing("later-1", epoch), thing("later-2", epoch))
 	s.pass()
-	if c := s.pass(); len(c.Adopted) != 1 || c.Halted == "" {
+	if c := s.pass(); len(c.Quarantined) != 1 || c.Halted == "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -350,7 +369,7 @@ func TestTheRightTable(t *testing.T) {
 			if err := reaper.Resume(t.Context(), s.records, s.options.Whose, s.now); err != nil {
 				t.Fatal(err)
 			}
-			if r := s.run(t.Context()); r.Halted && r.Adopted == 0 {
+			if r := s.run(t.Context()); r.Halted && r.Quarantined == 0 {
 				t.Errorf("an operator's word does not count: %+v, %+v", r, s.last())
 			}
 		})
@@ -432,7 +451,7 @@ func TestAProviderThatCannotBeListed(t *testing.T) {
 }
 
 // A platform that uses the id just now is faster than the reaper.
-func TestAdoptionLosesToAPlatform(t *testing.T) {
+func TestAQuarantineLosesToAPlatform(t *testing.T) {
 	s := known(t)
 	s.things = many(1)
 	s.pass()
@@ -441,7 +460,7 @@ func TestAdoptionLosesToAPlatform(t *testing.T) {
 		s.overdue("stray-000")
 	}
 	s.now = s.now.Add(time.Hour)
-	if r := s.run(t.Context()); r.Adopted != 0 || len(s.started) != 0 {
+	if r := s.run(t.Context()); r.Quarantined != 0 || len(s.started) != 0 {
 		t.Errorf("%+v", r)
 	}
 	if c := s.state("stray-000"); c.State != lifecycle.Creating {
@@ -495,7 +514,7 @@ func TestARestoredTableThatIsWhole(t *testing.T) {
 	s.run(t.Context())
 	s.things = []reaper.Thing{thing("i", made)}
 	s.pass()
-	if c := s.pass(); len(c.Adopted) != 1 || c.Halted != "" {
+	if c := s.pass(); len(c.Quarantined) != 1 || c.Halted != "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -523,7 +542,7 @@ func TestResumeBesideARun(t *testing.T) {
 	if err := reaper.Resume(t.Context(), &contended{s.records, 3}, ours, s.now); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.run(t.Context()); r.Adopted == 0 {
+	if r := s.run(t.Context()); r.Quarantined == 0 {
 		t.Errorf("it does not go on: %+v", r)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -564,7 +583,7 @@ func TestAnotherBrokersThings(t *testing.T) {
 			stray.Broker = tc.broker
 			s.things = []reaper.Thing{stray}
 			s.pass()
-			if c := s.pass(); c.Things != tc.want || len(c.Adopted) != tc.want || len(s.started) != tc.want {
+			if c := s.pass(); c.Things != tc.want || len(c.Quarantined) != tc.want || len(s.started) != tc.want {
 				t.Errorf("%s: %+v, started %v", tc.reason, c, s.started)
 			}
 		})

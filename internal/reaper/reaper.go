@@ -2,8 +2,9 @@
 // past due, past its deadline for a last look, begins the deletion of failed
 // leftovers that nobody deleted, and drops what has expired. It finds them by
 // the index of what is due alone. On a slower schedule it compares what exists
-// to what is recorded, and gives a record to what has none. It deletes nothing
-// in the cloud itself: that is always an ordinary operation.
+// to what is recorded: orphans that a tombstone explains are deleted, and others
+// put out of use. It changes nothing in the cloud itself: that is always a step of
+// the worker.
 package reaper
 
 import (
@@ -26,6 +27,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
+	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -61,7 +63,8 @@ func New(o Options) *Reaper { return &Reaper{Options: o} }
 // A Report counts what one sweep did.
 type Report struct {
 	ledger.Swept
-	Adopted int // things without a record that were given one
+	Orphans     int // orphans whose deletion was begun
+	Quarantined int // orphans that were put out of use
 	// Halted: things without a record are left alone until an operator says
 	// otherwise.
 	Halted bool
@@ -173,8 +176,12 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var errs []error
 	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		if c := d.Record; err == nil && c != nil && c.InProgress() {
+		switch c, q := d.Record, d.Quarantine; {
+		case err != nil:
+		case c != nil && c.InProgress():
 			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
+		case q != nil && q.Moving():
+			refs = append(refs, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
 		}
 	}
 	return refs, errors.Join(errs...)
@@ -189,6 +196,9 @@ func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due
 
 func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	now := r.Now()
+	if d.Quarantine != nil {
+		return r.quarantine(ctx, *d.Quarantine, now, report)
+	}
 	if c := d.Record; c == nil || c.Forgotten(now) {
 		if d.Expires.IsZero() || now.Before(d.Expires) {
 			return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/store/memory"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -53,13 +52,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
 	out := &scene{T: t, now: epoch}
-	out.records = &counted{Ledger: ledger.New(s, out.id)}
+	out.records = &counted{Ledger: ledger.New(memory.New(), out.id)}
 	return out
 }
 

@@ -116,8 +116,8 @@ func (k *Kit) Broker() *broker.Broker { return broker.New(k.BrokerOptions()) }
 // WorkerOptions are those of the worker.
 func (k *Kit) WorkerOptions() worker.Options {
 	return worker.Options{
-		Records: k.Ledger(), Vault: k.Vault, Plans: k.Catalog, Providers: k.Providers, Now: k.Now, NewID: k.NewID, Log: k.Log,
-		CallTimeout: k.CallTimeout, HardTimeout: k.HardTimeout, Alone: k.Alone,
+		Records: k.Ledger(), Vault: k.Vault, Plans: k.Catalog, Providers: k.Providers, Inventories: k.inventories(),
+		Now: k.Now, NewID: k.NewID, Log: k.Log, CallTimeout: k.CallTimeout, HardTimeout: k.HardTimeout, Alone: k.Alone,
 	}
 }
 
@@ -137,16 +137,21 @@ func (k *Kit) Reaper() *reaper.Reaper { return reaper.New(k.ReaperOptions()) }
 // Console is what an operator does with the records. It knows the inventory of
 // each provider that has one.
 func (k *Kit) Console(whose ledger.Identity) *operator.Console {
+	return operator.New(operator.Options{
+		Records: k.Ledger(), Vault: k.Vault, Start: k.Engine.Start, Catalog: k.Catalog.Plan, ServiceOf: k.Catalog.ServiceOf,
+		Now: k.Now, NewID: k.NewID, Whose: whose, OperationTimeout: k.OperationTimeout, Inventories: k.inventories(),
+	})
+}
+
+// inventories are those of the providers that have one.
+func (k *Kit) inventories() map[string]provider.Inventory {
 	inventories := map[string]provider.Inventory{}
 	for name, p := range k.Providers {
 		if i, ok := p.(provider.Inventory); ok {
 			inventories[name] = i
 		}
 	}
-	return operator.New(operator.Options{
-		Records: k.Ledger(), Vault: k.Vault, Start: k.Engine.Start, Catalog: k.Catalog.Plan, ServiceOf: k.Catalog.ServiceOf,
-		Now: k.Now, NewID: k.NewID, Whose: whose, OperationTimeout: k.OperationTimeout, Inventories: inventories,
-	})
+	return inventories
 }
 
 // Handler is the wire over decisions. The platforms are known by their user

@@ -132,6 +132,20 @@ func (c cloud) Unbind(ctx context.Context, b provider.Binding) (provider.Status,
 	return c.call(func() (provider.Status, error) { return c.p.Unbind(ctx, b) })
 }
 
+func (c cloud) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	return c.p.List(ctx, cursor)
+}
+
+func (c cloud) Quarantine(ctx context.Context, h provider.Holding) (err error) {
+	c.w.effect(func() { err = c.p.Quarantine(ctx, h) })
+	return err
+}
+
+func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
+	c.w.effect(func() { err = c.p.Release(ctx, h) })
+	return err
+}
+
 // Start and Finish make a world an engine that only remembers.
 func (w *world) Start(_ context.Context, ref workflow.Ref) error {
 	w.effect(func() { w.started[ref.Name()] = ref })

@@ -8,11 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -173,63 +171,6 @@ func TestALateLookIsRepeated(t *testing.T) {
 				t.Error("what came late is still there")
 			}
 		})
-	}
-}
-
-// shelves lets the reaper see the demo's things.
-type shelves struct{ *demo.Provider }
-
-func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
-	page, next, err := s.Provider.List(ctx, cursor)
-	for _, h := range page {
-		things = append(things, reaper.Thing{
-			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
-			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
-		})
-	}
-	return things, next, err
-}
-
-// What comes after every look, or was never recorded, is found by what exists,
-// adopted, and removed by an ordinary deletion; what is in use stays.
-func TestStraysAreRemoved(t *testing.T) {
-	w := newWorld(t)
-	done(provision, bind)(w)
-	p := demo.New(w.things, demo.Options{Now: w.now})
-	stray := provider.Instance{
-		Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
-		Operation: provider.Operation{ID: "lost", Kind: provider.KindProvision, Started: w.clock, Synchronous: true},
-	}
-	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
-		t.Fatal(s, err)
-	}
-	if s, err := p.Bind(context.Background(), provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}); err != nil || !s.Done {
-		t.Fatal(s, err)
-	}
-	if w.held() != 4 {
-		t.Fatalf("%d things exist", w.held())
-	}
-	records := w.ledger()
-	r := w.reaper()
-	r.Inventory = &reaper.InventoryOptions{
-		Records: records, Listers: map[string]reaper.Lister{"demo": shelves{p}}, Whose: ledger.Identity{Deployment: "test"}, Every: time.Hour,
-	}
-	// The table is known to be the right one.
-	if err := records.Commit(context.Background(), ledger.PutIdentity(ledger.Identity{Deployment: "test"})); err != nil {
-		t.Fatal(err)
-	}
-	adopted := 0
-	for range 5 {
-		w.clock = w.clock.Add(time.Hour)
-		report, err := r.Sweep(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		adopted += report.Adopted
-		w.rest()
-	}
-	if adopted != 2 || w.held() != 2 || w.instance().State != lifecycle.Ready || w.course(bindingKey).State != lifecycle.Ready {
-		t.Errorf("%d adopted, %d things are left", adopted, w.held())
 	}
 }
 

@@ -27,6 +27,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -42,10 +43,12 @@ type Options struct {
 	Vault     vault.Vault
 	Plans     Plans
 	Providers map[string]provider.Provider
-	Now       func() time.Time
-	NewID     func() string // different at each call
-	Log       *slog.Logger
-	Metrics   *metrics.Metrics
+	// Inventories are the providers', of which some can put a thing out of use.
+	Inventories map[string]provider.Inventory
+	Now         func() time.Time
+	NewID       func() string // different at each call
+	Log         *slog.Logger
+	Metrics     *metrics.Metrics
 	// CallTimeout ends a call to the cloud. HardTimeout is when whatever runs
 	// a step is certainly dead; between the two there is time to record what
 	// happened.
@@ -88,6 +91,9 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	ctx = logs.Begin(ctx)
 	logs.AddSubject(ctx, ref.Token.Key.Platform, ref.Token.Key.Instance, ref.Token.Key.Binding)
 	logs.AddOperation(ctx, ref.Token)
+	if _, _, is := ref.Token.Key.OfQuarantine(); is {
+		return w.quarantine(ctx, ref)
+	}
 	return w.step(ctx, ref)
 }
 

@@ -125,6 +125,15 @@ func (p *Provider) key(ctx context.Context, s step, was chosen) (provider.Status
 
 // Quarantine marks a thing: its passwords open no more.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
+	return p.quarantine(ctx, h, true)
+}
+
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	return p.quarantine(ctx, h, false)
+}
+
+func (p *Provider) quarantine(ctx context.Context, h provider.Holding, in bool) error {
 	for range maxTries {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -136,10 +145,10 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 		if err != nil {
 			return err
 		}
-		if t.Tags != h.Tags || t.Quarantined {
-			return nil // another one, since it was listed
+		if t.Tags != h.Tags || t.Quarantined == in {
+			return nil // it is so, or it is another one by now
 		}
-		t.Quarantined = true
+		t.Quarantined = in
 		if err = p.things.Replace(ctx, t); !errors.Is(err, ErrChanged) {
 			return err
 		}

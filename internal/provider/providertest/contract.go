@@ -143,8 +143,18 @@ func testQuarantine(t *testing.T, open stage) {
 	if s.Opens(t, grant) || !s.Opens(t, free) {
 		t.Error("in quarantine: want the credentials refused, and the others accepted")
 	}
-	if err := q.Quarantine(t.Context(), held[1]); err != nil {
-		t.Fatalf("quarantine of an instance: %v", err)
+	for range 2 {
+		if err := q.Release(t.Context(), held[0]); err != nil {
+			t.Fatalf("release of a binding: %v", err)
+		}
+	}
+	if !s.Opens(t, grant) || !s.Opens(t, free) {
+		t.Error("released: want the same credentials accepted again, and the others still")
+	}
+	for _, h := range held {
+		if err := q.Quarantine(t.Context(), h); err != nil {
+			t.Fatalf("quarantine once more, and of an instance: %v", err)
+		}
 	}
 	for _, r := range []request{b, in} {
 		if held := s.held(r.tags()); len(held) != 1 {
@@ -156,8 +166,8 @@ func testQuarantine(t *testing.T, open stage) {
 		s.none(r)
 	}
 	for _, h := range held {
-		if err := q.Quarantine(t.Context(), h); err != nil {
-			t.Errorf("quarantine of what is gone: %v", err)
+		if err := errors.Join(q.Quarantine(t.Context(), h), q.Release(t.Context(), h)); err != nil {
+			t.Errorf("quarantine and release of what is gone: %v", err)
 		}
 	}
 	s.finish()

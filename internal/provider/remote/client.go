@@ -113,6 +113,12 @@ func (q quarantiner) Quarantine(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
+// Release implements provider.Quarantiner.
+func (q quarantiner) Release(ctx context.Context, h provider.Holding) error {
+	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
+	return err
+}
+
 // targetsOf are those that a step of the instance names.
 func targetsOf(in provider.Instance) []provider.Target {
 	targets := []provider.Target{in.Target}

@@ -98,12 +98,16 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	case verbList:
 		out = &page{}
 		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
-	case verbQuarantine:
+	case verbQuarantine, verbRelease:
 		q, ok := w.Inventory.(provider.Quarantiner)
 		if !ok {
 			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Quarantiner"))
 		}
-		err = q.Quarantine(ctx, *r.Holding)
+		if r.Verb == verbRelease {
+			err = q.Release(ctx, *r.Holding)
+		} else {
+			err = q.Quarantine(ctx, *r.Holding)
+		}
 	}
 	var failure *provider.Failure
 	switch {

@@ -82,6 +82,11 @@ func (p *told) Quarantine(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
+func (p *told) Release(ctx context.Context, h provider.Holding) error {
+	_, err := p.step(ctx, "release", h)
+	return err
+}
+
 // call is what both functions are in a test: the client, and what it is wired to.
 type call struct {
 	told
@@ -209,12 +214,17 @@ func TestEverythingTravels(t *testing.T) {
 	if d := cmp.Diff([]any{"list", "canary <cursor>"}, call.got); d != "" {
 		t.Errorf("what is asked for a page: -want +got:\n%s", d)
 	}
-	call = newCall()
-	if err := call.Inventory.(provider.Quarantiner).Quarantine(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]any{"quarantine", h}, call.got); d != "" {
-		t.Errorf("what is quarantined: -want +got:\n%s", d)
+	for verb, do := range map[string]func(provider.Quarantiner) error{
+		"quarantine": func(q provider.Quarantiner) error { return q.Quarantine(t.Context(), h) },
+		"release":    func(q provider.Quarantiner) error { return q.Release(t.Context(), h) },
+	} {
+		call = newCall()
+		if err := do(call.Inventory.(provider.Quarantiner)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
+			t.Errorf("%s is told: -want +got:\n%s", verb, d)
+		}
 	}
 	if strings.Contains(call.log.String(), "canary") {
 		t.Errorf("it is logged: %s", &call.log)
@@ -267,6 +277,9 @@ func TestReach(t *testing.T) {
 		},
 		"Quarantine": {
 			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
+		},
+		"Release": {
+			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Release(t.Context(), held) }, []provider.Target{there},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

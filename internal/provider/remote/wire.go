@@ -25,6 +25,7 @@ const (
 	verbUnbind      = "unbind"
 	verbList        = "list"
 	verbQuarantine  = "quarantine"
+	verbRelease     = "release"
 )
 
 // A request is one call. It holds secrets: nobody logs or stores it.
@@ -103,7 +104,7 @@ func (r request) check() error {
 	}
 	complete := map[string]bool{
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
-		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil,
+		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
 	}
 	if !complete[r.Verb] {
 		return fmt.Errorf("verb %q is not known, or lacks what it is about", r.Verb)

@@ -171,8 +171,8 @@ func (c client) configure(ctx context.Context, name, config string) error {
 	return c.on(ctx, name, func(t *thing) error { t.config = config; return nil })
 }
 
-func (c client) lock(ctx context.Context, name string) error {
-	return c.on(ctx, name, func(t *thing) error { t.locked = true; return nil })
+func (c client) lock(ctx context.Context, name string, locked bool) error {
+	return c.on(ctx, name, func(t *thing) error { t.locked = locked; return nil })
 }
 
 // createKey shows the secret this once.

@@ -25,6 +25,7 @@ func TestMutants(t *testing.T) {
 		"needs-parameters":   {Reason: "a deletion is given no parameters", Caught: "Lifecycle"},
 		"no-broker":          {Reason: "two brokers never meet", Caught: "Brokers"},
 		"open-in-quarantine": {Reason: "what is in quarantine opens to nobody", Caught: "Quarantine"},
+		"never-released":     {Reason: "what is released opens as before", Caught: "Quarantine"},
 		"orphan-untold":      {Reason: "a listed thing carries what its deletion needs", Caught: "Orphans"},
 		"trusts-absence":     {Reason: "no absence counts at the wrong target", Caught: "WrongTarget"},
 	})

@@ -342,8 +342,22 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	if err != nil || p.Mutant == "open-in-quarantine" {
 		return err
 	}
-	if err := c.lock(ctx, h.Name); !errors.Is(err, ErrNotFound) {
+	return gone(c.lock(ctx, h.Name, true))
+}
+
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	c, _, err := p.at(ctx, h.Target)
+	if err != nil || p.Mutant == "never-released" {
 		return err
 	}
-	return nil
+	return gone(c.lock(ctx, h.Name, false))
+}
+
+// gone takes what is not there for done.
+func gone(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
 }

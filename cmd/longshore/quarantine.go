@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
+)
+
+func newReaperQuarantine() *cobra.Command {
+	var (
+		p place
+		f format
+	)
+	c := &cobra.Command{
+		Use: "quarantine", Short: "List what the reaper has put out of use", Args: takes(0, 0, ""),
+		Long: `List what the reaper has put out of use, since no record and no tombstone says
+what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
+and puts it into use again. What is listed is deleted when its time is over.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			machine, err := f.machine()
+			if err != nil {
+				return err
+			}
+			return p.with(c.Context(), func(console app.Console) error {
+				return listQuarantine(c.Context(), console, machine, c.OutOrStdout())
+			})
+		},
+	}
+	p.flags(c)
+	f.flag(c)
+	return c
+}
+
+// listQuarantine prints page by page.
+func listQuarantine(ctx context.Context, console app.Console, machine bool, out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var all []lifecycle.Quarantine
+	listed := 0
+	for q, err := range pages.All(ctx, console.Quarantined) {
+		switch {
+		case err != nil:
+			return err
+		case machine:
+			all = append(all, q)
+			continue
+		case listed == 0:
+			_, _ = fmt.Fprintln(w, "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING")
+		}
+		listed++
+		ends := stamp(q.Ends)
+		if q.Phase == lifecycle.Releasing || q.Phase == lifecycle.Released {
+			ends = "-"
+		}
+		_, _ = fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			q.Provider, q.Name, q.Phase, stamp(q.Since), ends, q.Key.Platform, q.Key.Instance, orDash(q.Key.Binding))
+	}
+	switch {
+	case machine:
+		return printJSON(out, each(all))
+	case listed == 0:
+		_, err := fmt.Fprintln(out, "Nothing is in quarantine.")
+		return err
+	}
+	return w.Flush()
+}
+
+// with does something with the broker's console.
+func (p place) with(ctx context.Context, do func(app.Console) error) error {
+	console, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	return do(console)
+}
+
+const aThing = "a thing's NAME: `longshore reaper quarantine` lists them"
+
+func newReaperRelease() *cobra.Command {
+	var p place
+	c := &cobra.Command{
+		Use: "release NAME", Short: "Put a thing that is in quarantine into use again", Args: takes(1, 1, aThing),
+		Long: `Put a thing that is in quarantine into use again, and leave it alone from then
+on: for something that no platform of this broker is to know of. To have it known
+again, there is ` + "`longshore rebuild`" + `.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.with(c.Context(), func(console app.Console) error {
+				q, err := console.Release(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s/%s is put into use again, and left alone.\n", q.Provider, q.Name)
+				return err
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	return c
+}
+
+func newReaperDelete() *cobra.Command {
+	var (
+		p   place
+		yes bool
+	)
+	c := &cobra.Command{
+		Use: "delete NAME --yes", Short: "Delete a thing that is in quarantine, without waiting for its time", Args: takes(1, 1, aThing),
+		Long: "Delete a thing that is in quarantine, or was released from it, with all that is in it, without waiting for its time.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if !yes {
+				return errors.New("the thing and what is in it are deleted for good: say --yes if nobody needs it")
+			}
+			return p.with(c.Context(), func(console app.Console) error {
+				row, err := console.Discard(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				_, _ = fmt.Fprint(c.OutOrStdout(), "It is being deleted.\n\n")
+				return show(c.OutOrStdout(), row)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	c.Flags().BoolVar(&yes, "yes", false, "it is meant: it is deleted for good")
+	return c
+}

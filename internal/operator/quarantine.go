@@ -1,0 +1,89 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// Quarantined reads one page of what is in quarantine, or was released from it.
+func (c *Console) Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
+	return c.Records.Quarantines(ctx, after)
+}
+
+// Release has a thing that is in quarantine be in use again and left alone, whether
+// it has a record or not.
+func (c *Console) Release(ctx context.Context, name string) (lifecycle.Quarantine, error) {
+	return decide(ctx, func() (lifecycle.Quarantine, error) {
+		q, err := c.quarantined(ctx, name)
+		if err != nil {
+			return q, err
+		}
+		q, changed := q.Release(c.Now())
+		if !changed {
+			return q, refuse("%q is released already", name)
+		}
+		return q, c.driveQuarantine(ctx, q)
+	})
+}
+
+// Discard begins the deletion of a thing that is in quarantine, or was released
+// from it, at once.
+func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
+	return decide(ctx, func() (Row, error) {
+		q, err := c.quarantined(ctx, name)
+		if err != nil {
+			return Row{}, err
+		}
+		r, err := c.Records.Record(ctx, q.Key, c.Now())
+		if err != nil {
+			return Row{}, err
+		}
+		if r.State != lifecycle.Absent && r.State != lifecycle.Deleted {
+			return Row{}, refuse("what %q was made for has a record, which is %q: have its platform delete it", name, r.State)
+		}
+		r, past, err := r.BeginOrphanDeletion(c.start(c.OperationTimeout), q.Orphan)
+		if err != nil {
+			return Row{}, err
+		}
+		return c.drive(ctx, r, ledger.PutPast(past), ledger.DeleteQuarantine(q))
+	})
+}
+
+// quarantined finds a thing by its name, which may be that of things of several
+// providers.
+func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle.Quarantine, err error) {
+	for q, err := range pages.All(ctx, c.Records.Quarantines) {
+		switch {
+		case err != nil:
+			return found, err
+		case q.Provider+"/"+q.Name == name:
+			return q, nil
+		case q.Name != name:
+		case found.Version > 0:
+			return found, refuse("several providers have a thing %q in quarantine: name it as PROVIDER/NAME", name)
+		default:
+			found = q
+		}
+	}
+	if found.Version == 0 {
+		return found, refuse("nothing of the name %q is in quarantine: `longshore reaper quarantine` lists what is", name)
+	}
+	return found, nil
+}
+
+// driveQuarantine commits what an operator asked for, and starts it. A start that
+// fails is the reaper's to repeat.
+func (c *Console) driveQuarantine(ctx context.Context, q lifecycle.Quarantine, more ...ledger.Change) error {
+	if err := c.Records.Commit(ctx, append(more, ledger.PutQuarantine(q))...); err != nil {
+		return fmt.Errorf("releasing %q: %w", q.Name, err)
+	}
+	if c.Start != nil {
+		_ = c.Start(ctx, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
+	}
+	return nil
+}
