@@ -114,7 +114,10 @@ functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)
 
 # What follows on the CDK's command, such as -c demo-delay=1s, stands in CONTEXT.
 cdk = cd infra && CDK_DISABLE_CLI_TELEMETRY=true $(CDK)/node_modules/.bin/cdk $(1) \
-  -c stack=$(STACK) -c architecture=$(ARCHITECTURE) $(CONTEXT)
+  -c stack=$(STACK) -c architecture=$(ARCHITECTURE) $${state:-} $(CONTEXT)
+# A stack that took over another one's state goes on with it, unless CONTEXT says
+# otherwise.
+state = state="$$($(GO) run ./infra/deployed state --stack $(STACK))"
 
 .PHONY: synth
 synth: functions $(CDK)/installed ## make the CloudFormation template in cdk.out
@@ -126,16 +129,17 @@ bootstrap: functions $(CDK)/installed ## prepare your AWS account and region for
 
 .PHONY: diff
 diff: functions $(CDK)/installed ## say what deploying would change
-	$(call cdk,diff)
+	@$(state); $(call cdk,diff)
 
 .PHONY: deploy
 deploy: functions $(CDK)/installed ## deploy the stack STACK (Longshore) to your AWS account
-	$(call cdk,deploy)
+	@$(state); $(call cdk,deploy)
 
 .PHONY: destroy
 destroy: functions $(CDK)/installed ## remove the stack, unless instances live (FORCE=1 removes it all the same)
-	@if [ "$(FORCE)" != 1 ]; then $(GO) run ./infra/deployed idle --stack $(STACK) || \
-	  { echo "nothing was removed; FORCE=1 leaves what lives behind"; exit 1; }; fi
+	@if [ "$(FORCE)" != 1 ]; then \
+	  live="$$($(GO) run ./cmd/longshore instances --stack $(STACK))" && [ "$$live" = "No instances." ] || \
+	  { echo "$$live"; echo "nothing was removed: have the platform delete what lives; FORCE=1 leaves it behind"; exit 1; }; fi
 	@$(GO) run ./infra/deployed kept --stack $(STACK) || [ "$(FORCE)" = 1 ]
 	$(call cdk,destroy)
 

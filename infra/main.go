@@ -7,7 +7,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -17,6 +20,15 @@ func main() {
 	if err := synth(); err != nil {
 		fmt.Fprintf(os.Stderr, "infra: %v\n", err)
 		os.Exit(1)
+	}
+}
+
+// warnOfUnknown has the deployment tell of context values that nothing reads. It
+// is no error: others may have put theirs beside ours.
+func warnOfUnknown(stack awscdk.Stack, given []string) {
+	if names := unknown(given); len(names) > 0 {
+		awscdk.Annotations_Of(stack).AddWarningV2(jsii.String("longshore:unknown"), jsii.String(fmt.Sprintf(
+			"Context values that this stack does not know: %s. It knows: %s", strings.Join(names, ", "), strings.Join(contextNames(), ", "))))
 	}
 }
 
@@ -33,7 +45,9 @@ func synth() error {
 	if err := WriteCatalog(settings); err != nil {
 		return err
 	}
-	NewStack(root, settings)
+	stack := NewStack(root, settings)
+	given, _ := root.Node().GetAllContext(nil).(map[string]any)
+	warnOfUnknown(stack, slices.Collect(maps.Keys(given)))
 	root.Synth(nil)
 	return nil
 }

@@ -208,6 +208,25 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	return s, errors.Join(r.problems...)
 }
 
+// contextNames are all that ReadSettings asks for.
+func contextNames() []string {
+	names := map[string]bool{}
+	_, _ = ReadSettings(func(name string) any {
+		names[name] = true
+		return nil
+	})
+	return slices.Sorted(maps.Keys(names))
+}
+
+// unknown are the names that somebody gave and nobody asks for, such as one that
+// is misspelt. Those of the CDK itself have a colon or an at sign.
+func unknown(given []string) []string {
+	ours := contextNames()
+	return slices.DeleteFunc(slices.Sorted(slices.Values(given)), func(name string) bool {
+		return slices.Contains(ours, name) || strings.ContainsAny(name, ":@")
+	})
+}
+
 // check collects what is wrong with the settings.
 func (s Settings) check(r *reader) {
 	if !stackName.MatchString(s.Stack) {

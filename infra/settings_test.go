@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,39 @@ func TestReadSettings(t *testing.T) {
 				t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
 			}
 		})
+	}
+}
+
+// A value whose name is misspelt would be as if it were not given.
+func TestWhatNobodyReadsIsToldOf(t *testing.T) {
+	given := []string{"alarm-emial", "alarm-email", "stack", "aws:cdk:enable-path-metadata", "@aws-cdk/core:target", "domian"}
+	if d := cmp.Diff([]string{"alarm-emial", "domian"}, unknown(given)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+	stack, err := build(map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnOfUnknown(stack, []string{"stack"})
+	if said := findings(t, stack); len(said) > 0 {
+		t.Errorf("without reason it is said that %q", said)
+	}
+	warnOfUnknown(stack, given)
+	if said := strings.Join(findings(t, stack), ""); !strings.Contains(said, "alarm-emial, domian. It knows: alarm-email, ") {
+		t.Errorf("it is said that %q", said)
+	}
+}
+
+// Whatever can be chosen is in the guide.
+func TestEveryContextValueIsInTheGuide(t *testing.T) {
+	guide, err := os.ReadFile("../docs/aws.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range contextNames() {
+		if !strings.Contains(string(guide), "-c "+name+"=") {
+			t.Errorf("docs/aws.md does not say what -c %s= is", name)
+		}
 	}
 }
 

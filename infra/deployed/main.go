@@ -1,8 +1,8 @@
 // Command deployed asks a stack that is deployed what its operator has to
-// know: whether instances still live in it, before it is destroyed, what then
-// stays of it, and how its broker is reached. It owns nothing and changes
-// nothing. It needs the operator's own rights to read the stack, its table and
-// its secret.
+// know: with which state it goes on when it is deployed again, what stays of it
+// when it is destroyed, and how its broker is reached. It owns nothing and
+// changes nothing. It needs the operator's own rights to read the stack, its
+// template and its secret.
 package main
 
 import (
@@ -17,7 +17,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/infra/outputs"
@@ -25,8 +24,9 @@ import (
 
 const usage = `What a deployed stack says.
 
-  deployed idle --stack NAME
-        succeeds if no instance lives in it, and lists those that do
+  deployed state --stack NAME
+        prints what a deployment is to be told so that the stack goes on with a
+        state that it took over; nothing if the state is its own, or there is none
   deployed kept --stack NAME
         says what stays when it is destroyed, and how to go on with that
   deployed env --stack NAME [--url URL]
@@ -36,7 +36,7 @@ const usage = `What a deployed stack says.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "deployed: %v\n", err)
@@ -49,11 +49,11 @@ type misuse string
 
 func (m misuse) Error() string { return string(m) + "\n\n" + strings.TrimSpace(usage) }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	if len(args) == 0 {
 		return misuse("say what to ask")
 	}
-	if args[0] != "idle" && args[0] != "kept" && args[0] != "env" {
+	if args[0] != "state" && args[0] != "kept" && args[0] != "env" {
 		return misuse(fmt.Sprintf("unknown question %q", args[0]))
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -72,15 +72,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("loading the AWS configuration: %w", err)
 	}
-	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), *name)
-	if err != nil {
-		return err
+	client := cloudformation.NewFromConfig(cfg)
+	if args[0] == "state" {
+		return state(ctx, client, *name, out, diagnostics)
 	}
-	switch args[0] {
-	case "idle":
-		return idle(ctx, dynamodb.NewFromConfig(cfg), said[outputs.Table], out)
-	case "kept":
-		return kept(*name, said, out)
+	said, err := outputs.Of(ctx, client, *name)
+	switch {
+	case err != nil:
+		return err
+	case args[0] == "kept":
+		return kept(ctx, client, *name, said, out)
 	default:
 		return env(ctx, secretsmanager.NewFromConfig(cfg), said, *url, out)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -93,14 +94,14 @@ func TestMisuse(t *testing.T) {
 	}{
 		"Nothing":  {"it does not guess", nil, "say what to ask"},
 		"Unknown":  {"nor take another question for one it knows", []string{"destroy", "--stack", "Longshore"}, `unknown question "destroy"`},
-		"NoStack":  {"a stack is never meant by itself", []string{"idle"}, "--stack NAME is needed"},
+		"NoStack":  {"a stack is never meant by itself", []string{"kept"}, "--stack NAME is needed"},
 		"Flag":     {"a flag may be misspelt", []string{"env", "--stak", "x"}, "-stak"},
-		"Argument": {"the name is given by its flag", []string{"idle", "--stack", "Longshore", "Other"}, `["Other"] is too much`},
+		"Argument": {"the name is given by its flag", []string{"kept", "--stack", "Longshore", "Other"}, `["Other"] is too much`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), test.args, &out)
+			err := run(t.Context(), test.args, &out, io.Discard)
 			var wrong misuse
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "deployed env --stack NAME") {
 				t.Errorf("%s: error %v, want %q and how to ask", test.reason, err, test.want)

@@ -2,6 +2,7 @@ package outputs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,6 +13,9 @@ import (
 type Stacks interface {
 	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput, opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
 }
+
+// ErrNone: the stack says nothing of a broker.
+var ErrNone = errors.New("it is not a broker's, or its last deployment has failed")
 
 // Of are what the stack says of itself, all of them.
 func Of(ctx context.Context, client Stacks, name string) (map[string]string, error) {
@@ -27,7 +31,7 @@ func Of(ctx context.Context, client Stacks, name string) (map[string]string, err
 	}
 	for _, want := range []string{API, URL, Secret, Table} {
 		if said[want] == "" {
-			return nil, fmt.Errorf("stack %q has no output %q: it is not a broker's, or its last deployment has failed", name, want)
+			return nil, fmt.Errorf("stack %q has no output %q: %w", name, want, ErrNone)
 		}
 	}
 	return said, nil

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/infra/outputs"
+)
+
+// Stacks is what is called of *cloudformation.Client.
+type Stacks interface {
+	outputs.Stacks
+	GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput, opts ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error)
+}
+
+// A part is one of those that outlive a stack.
+type part struct {
+	// name is for people, context how a deployment is told of it.
+	name, context string
+	// output says which it is, and kind is its type in a template.
+	output, kind string
+}
+
+var parts = []part{
+	{"its table", "table", outputs.Table, "AWS::DynamoDB::Table"},
+	{"the key of that", "key", outputs.Key, "AWS::KMS::Key"},
+	{"the secret that the platforms log in with", "secret", outputs.Secret, "AWS::SecretsManager::Secret"},
+}
+
+// A template is of a deployed stack.
+type template struct {
+	Resources map[string]struct{ Type, DeletionPolicy string }
+	Outputs   map[string]struct{ Value any }
+}
+
+// policy is what becomes of the part when the stack goes, and whether it is the
+// stack's at all.
+func (t template) policy(p part) (deletion string, owned bool) {
+	for _, r := range t.Resources {
+		if r.Type == p.kind {
+			return r.DeletionPolicy, true
+		}
+	}
+	return "", false
+}
+
+func templateOf(ctx context.Context, client Stacks, stack string) (template, error) {
+	var t template
+	out, err := client.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: &stack})
+	if err != nil {
+		return t, fmt.Errorf("reading the template of stack %q: %w", stack, err)
+	}
+	if err := json.Unmarshal([]byte(aws.ToString(out.TemplateBody)), &t); err != nil || len(t.Resources) == 0 {
+		return t, fmt.Errorf("the template of stack %q is none that this program deploys: %w", stack, err)
+	}
+	return t, nil
+}
+
+// isAbsent reports whether there is no stack of the name.
+func isAbsent(err error) bool {
+	var refused smithy.APIError
+	return errors.As(err, &refused) && refused.ErrorCode() == "ValidationError" && strings.Contains(refused.ErrorMessage(), "does not exist")
+}
+
+// state prints what a deployment is to be told, so that the stack goes on with
+// the state that it has. A stack that took over another one's is told each
+// time: without that it would be given a new table, and know nothing. One that
+// does not exist yet, or whose first deployment failed, has none.
+func state(ctx context.Context, client Stacks, stack string, out, diagnostics io.Writer) error {
+	said, err := outputs.Of(ctx, client, stack)
+	if isAbsent(err) || errors.Is(err, outputs.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t, err := templateOf(ctx, client, stack)
+	if err != nil {
+		return err
+	}
+	var told []string
+	for _, p := range parts {
+		if _, owned := t.policy(p); !owned {
+			told = append(told, "-c "+p.context+"="+said[p.output])
+		}
+	}
+	if given, ok := t.Outputs[outputs.Broker].Value.(string); ok {
+		told = append(told, "-c broker="+given)
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	line := strings.Join(told, " ")
+	if _, err := fmt.Fprintf(diagnostics, "stack %s goes on with what it took over: %s\n", stack, line); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, line)
+	return err
+}
+
+// kept says what outlives the stack, and how another one goes on with it: the
+// stack's outputs go with the stack. It is an error if something would not.
+func kept(ctx context.Context, client Stacks, stack string, said map[string]string, out io.Writer) error {
+	t, err := templateOf(ctx, client, stack)
+	if err != nil {
+		return err
+	}
+	var stay, told, lost []string
+	for _, p := range parts {
+		deletion, owned := t.policy(p)
+		if owned && !strings.HasPrefix(deletion, "Retain") {
+			lost = append(lost, fmt.Sprintf("%s, %s", p.name, said[p.output]))
+			continue
+		}
+		stay, told = append(stay, p.name), append(told, "-c "+p.context+"="+said[p.output])
+	}
+	if id := said[outputs.Broker]; id != "" { // a stack of an earlier version has none
+		told = append(told, "-c broker="+id)
+	}
+	if _, err := fmt.Fprintf(out, `What stays when stack %[1]s is gone: %[2]s.
+A stack that goes on with that knows every instance and every platform again:
+
+  make deploy STACK=%[1]s CONTEXT="%[3]s"
+
+`, stack, strings.Join(stay, ", "), strings.Join(told, " ")); err != nil {
+		return err
+	}
+	if lost != nil {
+		return fmt.Errorf("what goes with stack %q, as its last deployment said: %s. Deploy once more by this version to keep it", stack, strings.Join(lost, "; "))
+	}
+	return nil
+}
