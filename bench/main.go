@@ -22,7 +22,9 @@ func main() {
 	flag.DurationVar(&o.long, "inside", 200*time.Millisecond, "how long a round inside the process is measured")
 	flag.StringVar(&o.profile, "profile", "",
 		"write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
-	flag.StringVar(&o.only, "only", "", "measure this `part` alone: handlers, loopback, together or starts")
+	flag.StringVar(&o.only, "only", "",
+		"measure this `part` alone: handlers, loopback, together, starts or million; the last is not measured otherwise")
+	flag.IntVar(&o.records, "records", 1_000_000, "how many records the large folder of million has")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -33,6 +35,7 @@ func main() {
 type options struct {
 	longshore, alone, peer string
 	rounds, clients        int
+	records                int
 	measured, long         time.Duration
 	profile, only          string
 }
@@ -59,8 +62,8 @@ func run(o options, out io.Writer) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func() (*section, error)
-	}{{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts}} {
-		if o.only != "" && o.only != part.name {
+	}{{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts}, {"million", b.million}} {
+		if o.only != part.name && (o.only != "" || part.name == "million") {
 			continue
 		}
 		s, err := part.measure()
