@@ -147,6 +147,7 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 				return store.ErrNotFound
 			}
 			r = own(r)
+			r.Key = key
 			return err
 		})
 	}

@@ -150,7 +150,7 @@ func (c content) lastCommit() (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(v[8:])) + 1).UTC(), nil
 }
 
-// read returns the record and whether there is one. That there is none is proven
+// read returns the record without its key, and whether there is one. That there is none is proven
 // by the records on both sides: a damaged key stands where it always stood.
 func (c content) read(key []byte) (r store.Record, found bool, err error) {
 	err = c.records.ascend(key, func(k, v []byte) (bool, error) {
@@ -159,7 +159,7 @@ func (c content) read(key []byte) (r store.Record, found bool, err error) {
 		}
 		found = true
 		var err error
-		r, err = decode(k, v)
+		r, err = decodeOf(k, v)
 		return false, err
 	})
 	return r, found && err == nil, err
@@ -207,6 +207,9 @@ func (c content) listDue(before time.Time, cursor string) (store.Page, error) {
 		}
 		if kept, _ := milliseconds(r.Due); !found || kept != due {
 			return false, damaged("due index and record %q disagree", key)
+		}
+		if r.Key, err = splitKey(key); err != nil {
+			return false, err
 		}
 		p.add(k, own(r))
 		return true, nil
@@ -288,8 +291,8 @@ func (b buckets) require(changes []store.Change) error {
 	return nil
 }
 
-// read returns the record, as this transaction has changed it, and whether there
-// is one.
+// read returns the record as this transaction has changed it, without its key, and
+// whether there is one.
 func (b buckets) read(key []byte) (store.Record, bool, error) {
 	if err := b.content.records.verify(key); err != nil {
 		return store.Record{}, false, err
@@ -300,7 +303,7 @@ func (b buckets) read(key []byte) (store.Record, bool, error) {
 		_, _, err := b.content.read(key)
 		return store.Record{}, false, err
 	}
-	r, err := decode(key, v)
+	r, err := decodeOf(key, v)
 	return r, err == nil, err
 }
 
@@ -327,7 +330,7 @@ func (b buckets) change(c store.Change) (tally uint64, err error) {
 	var old store.Record
 	v := b.records.Get(key)
 	if v != nil {
-		if old, err = decode(key, v); err != nil {
+		if old, err = decodeOf(key, v); err != nil {
 			return 0, err
 		}
 		tally -= storedChecksum(v)

@@ -2,9 +2,11 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"hash/crc64"
 	"time"
 
@@ -51,6 +53,7 @@ func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
 // format, the envelope, and the body. Whoever changes how records are written
 // raises recordFormat and fileFormat, and keeps reading the old ones.
 const (
+	firstFormat  = 1
 	recordFormat = 2
 	sumLength    = 8
 	formatAt     = sumLength // the byte with the format
@@ -65,14 +68,30 @@ const (
 	hasExpires = 1 << 1
 )
 
-var crcTable = crc64.MakeTable(crc64.ECMA)
+var (
+	ecma       = crc64.MakeTable(crc64.ECMA)
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
 
+// checksum is that of what the file says of itself, and of records of format 1.
 func checksum(parts ...[]byte) uint64 {
 	var sum uint64
 	for _, p := range parts {
-		sum = crc64.Update(sum, crcTable, p)
+		sum = crc64.Update(sum, ecma, p)
 	}
 	return sum
+}
+
+// recordSum is the checksum of a record: two of 32 bits, which processors make
+// many times as fast as one of 64.
+func recordSum(key, value []byte) uint64 {
+	if value[formatAt] == firstFormat {
+		return checksum(key, value[sumLength:])
+	}
+	value = value[sumLength:]
+	high := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, value)
+	low := crc32.Update(crc32.Update(0, crc32.IEEETable, key), crc32.IEEETable, value)
+	return uint64(high)<<32 | uint64(low)
 }
 
 func encode(key []byte, r store.Record) []byte {
@@ -98,13 +117,13 @@ func encode(key []byte, r store.Record) []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.Writer)))
 	b = append(b, r.Writer...)
 	b = append(b, r.Body...)
-	binary.BigEndian.PutUint64(b, checksum(key, b[sumLength:]))
+	binary.BigEndian.PutUint64(b, recordSum(key, b))
 	return b
 }
 
 // proven reports whether the value is what was written under the key.
 func proven(key, value []byte) error {
-	if len(value) >= formatEnd && binary.BigEndian.Uint64(value) == checksum(key, value[sumLength:]) {
+	if len(value) >= formatEnd && binary.BigEndian.Uint64(value) == recordSum(key, value) {
 		return nil
 	}
 	k, err := splitKey(key)
@@ -116,24 +135,28 @@ func proven(key, value []byte) error {
 
 // decode gives a record whose body is the one in value, which bbolt takes back.
 func decode(key, value []byte) (r store.Record, err error) {
+	if r, err = decodeOf(key, value); err == nil {
+		r.Key, err = splitKey(key)
+	}
+	return r, err
+}
+
+// decodeOf is decode for whoever knows the key.
+func decodeOf(key, value []byte) (r store.Record, err error) {
 	if err := proven(key, value); err != nil {
 		return r, err
 	}
-	k, err := splitKey(key)
-	if err != nil {
-		return r, err
-	}
 	ok := false
-	switch format := value[formatAt]; format {
-	case 1:
+	switch value[formatAt] {
+	case firstFormat:
 		r, ok = decode1(value[formatEnd:])
 	case recordFormat:
 		r, ok = decode2(value[formatEnd:])
 	}
 	if !ok {
-		return store.Record{}, damaged("record %q of %q has no readable envelope", k.Sort, k.Partition)
+		k, err := splitKey(key)
+		return store.Record{}, cmp.Or(err, damaged("record %q of %q has no readable envelope", k.Sort, k.Partition))
 	}
-	r.Key = k
 	return r, nil
 }
 
