@@ -45,8 +45,10 @@ func TestFsck(t *testing.T) {
 		status int
 		says   []string // on either output
 	}{
-		"Sound":       {func(*testing.T, string) {}, 0, []string{"nothing is damaged: ", " records"}},
-		"Record":      {spoil("longshore.db", `"state":"`), 1, []string{"damaged: longshore.db: ", "does not match its checksum", "restore the folder from a backup"}},
+		"Sound": {func(*testing.T, string) {}, 0, []string{"nothing is damaged: ", " records"}},
+		"Record": {spoil("longshore.db", `"state":"`), 1, []string{
+			"damaged: longshore.db: ", "does not match its checksum", "restore the folder from a backup",
+		}},
 		"RecordsGone": {remove("longshore.db"), 1, []string{"damaged: longshore.db: ", "restore the folder"}},
 		"Key":         {spoil("vault.key", ""), 1, []string{"damaged: vault.key: ", "restore the folder"}},
 		"KeyGone":     {remove("vault.key"), 1, []string{"damaged: vault.key: "}},
@@ -60,7 +62,8 @@ func TestFsck(t *testing.T) {
 			b := newBench(t)
 			b.send("PUT", "/v2/service_instances/one", `{"service_id":"`+b.service+`","plan_id":"`+b.plans["sync"]+
 				`","organization_guid":"o","space_guid":"s","parameters":{"label":"x"}}`, 201)
-			if status, _, diagnostics := called(t, nil, "fsck", "--data", b.dir); status != 2 || !strings.Contains(diagnostics, "is in use by another process: stop the broker") {
+			status, _, diagnostics := called(t, nil, "fsck", "--data", b.dir)
+			if status != 2 || !strings.Contains(diagnostics, "is in use by another process: stop the broker") {
 				t.Errorf("while the broker runs: exit status %d: %s", status, diagnostics)
 			}
 			b.stop()

@@ -108,5 +108,6 @@ func sealedIn(r store.Record) (values []vault.Value, err error) {
 }
 
 func notAFolder(dir string, cause error) error {
-	return &FolderError{Dir: dir, What: "is not a data folder", Remedy: "name one with --data in which the broker was started once", Cause: cause}
+	const remedy = "name one with --data in which the broker was started once"
+	return &FolderError{Dir: dir, What: "is not a data folder", Remedy: remedy, Cause: cause}
 }

@@ -65,12 +65,13 @@ func (l *Ledger) Record(ctx context.Context, key lifecycle.Key, now time.Time) (
 
 func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	at := recordKey(key)
-	stored, err := l.get(ctx, at)
+	was := l.memory.recall(at)
+	stored, err := l.reread(ctx, at, was)
 	if err != nil || stored.Version == 0 {
 		return lifecycle.Record{}, err
 	}
-	if r, ok := l.memory.recall(stored); ok {
-		return r, nil
+	if was.is(stored) {
+		return was.value, nil
 	}
 	r, err := decodeRecord(stored)
 	if err == nil {
@@ -193,12 +194,21 @@ func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, erro
 
 // get reads what is stored; version 0 for nothing.
 func (l *Ledger) get(ctx context.Context, key store.Key) (store.Record, error) {
+	return l.reread(ctx, key, nil)
+}
+
+// reread is get for whoever may know the record, and needs its body only if not.
+func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r store.Record, err error) {
 	// What no record can be named by is not recorded: the ids in tokens that
 	// platforms make up may be of any length.
 	if store.CheckKey(key) != nil {
 		return store.Record{}, nil
 	}
-	r, err := l.store.Get(ctx, key)
+	if s, ok := l.store.(store.Rereader); ok && was != nil {
+		r, err = s.Reread(ctx, key, was.version, was.writer)
+	} else {
+		r, err = l.store.Get(ctx, key)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Record{}, nil
 	}

@@ -22,7 +22,7 @@ const (
 // writer, that the store gave. The lifecycle's records never change in place.
 type memory struct {
 	mu    sync.RWMutex
-	kept  map[store.Key]decoded
+	kept  map[store.Key]*decoded
 	bytes int // of all that is kept
 }
 
@@ -33,23 +33,28 @@ type decoded struct {
 	bytes   int
 }
 
-func (m *memory) recall(r store.Record) (lifecycle.Record, bool) {
+// is reports whether it is of this very record.
+func (d *decoded) is(r store.Record) bool {
+	return d != nil && d.version == r.Version && d.writer == r.Writer && r.Writer != ""
+}
+
+// recall gives the record as it was last read; nil if it is not kept.
+func (m *memory) recall(key store.Key) *decoded {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	d, ok := m.kept[r.Key]
-	if !ok || d.version != r.Version || d.writer != r.Writer || r.Writer == "" {
-		return lifecycle.Record{}, false
-	}
-	return d.value, true
+	return m.kept[key]
 }
 
 func (m *memory) keep(r store.Record, value lifecycle.Record) {
 	size := decodedAlone + len(r.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.bytes += size - m.kept[r.Key].bytes
-	if m.kept == nil || m.bytes > maxRemembered {
-		m.kept, m.bytes = make(map[store.Key]decoded), size
+	if old := m.kept[r.Key]; old != nil {
+		m.bytes -= old.bytes
 	}
-	m.kept[r.Key] = decoded{r.Version, r.Writer, value, size}
+	m.bytes += size
+	if m.kept == nil || m.bytes > maxRemembered {
+		m.kept, m.bytes = make(map[store.Key]*decoded), size
+	}
+	m.kept[r.Key] = &decoded{r.Version, r.Writer, value, size}
 }

@@ -24,7 +24,7 @@ type pollBody struct {
 // lastOperation is checklist sections 8 and 9: always 200 while the record is
 // known, whatever became of the operation (LOP-03, LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
-	token := c.query.Get("operation")
+	token := c.hint("operation")
 	if len(token) > limits.Token { // LOP-17
 		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter operation is longer than %d characters.", limits.Token)
 	}

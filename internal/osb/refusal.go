@@ -70,14 +70,14 @@ type failureBody struct {
 }
 
 // refusal turns an error into an answer. What is not a Refusal is internal.
-func (s *Server) refusal(ctx context.Context, err error, r *http.Request) response {
+func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at route) response {
 	var refused *lifecycle.Refusal
 	var method *methodNotAllowed
 	var many *tooMany
 	header := http.Header{}
 	switch {
 	case wentAway(r, err):
-		s.Log.InfoContext(ctx, "client went away before it was answered", "route", route{r})
+		s.Log.InfoContext(ctx, "client went away before it was answered", "route", at.name)
 		return response{status: statusClientWentAway}
 	case errors.As(err, &method):
 		header.Set("Allow", method.allow)
@@ -87,7 +87,7 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request) respon
 		refused = lifecycle.Refuse(lifecycle.TooManyRequests, "This platform sends more requests than it may. Repeat this one later.")
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
-		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", route{r}, "error", err)
+		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", at.name, "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
 	}
 	answer := answers[refused.Reason]

@@ -43,13 +43,12 @@ func drain(w http.ResponseWriter, r *http.Request) {
 
 // parse checks the syntax of the request: query, body, types (step 5).
 func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
+	if isPoll(c) { // all that it reads of the query is a hint
+		return nil
+	}
 	var err error
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
-		// Polls are never refused for what is only a hint: platforms take 400
-		// there for the failure of the operation (INP-05).
-		if !isPoll(c) {
-			return lifecycle.Refuse(lifecycle.BadRequest, "The query of the URL is malformed.")
-		}
+		return lifecycle.Refuse(lifecycle.BadRequest, "The query of the URL is malformed.")
 	}
 	if c.Method != http.MethodGet { // which begins nothing that is kept
 		if err := checkIdentity(c.Request); err != nil {
@@ -57,7 +56,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 		}
 		var readable bool
 		if c.Asker, readable = asker(c.Request); !readable {
-			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", route{c.Request})
+			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
 		}
 	}
 	if c.Method == http.MethodPut || c.Method == http.MethodPatch {
@@ -72,7 +71,28 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 	return err
 }
 
-func isPoll(c *call) bool { return strings.HasSuffix(c.URL.Path, "/last_operation") }
+func isPoll(c *call) bool { return strings.HasSuffix(c.at.name, "last operation") }
+
+// hint is a parameter of a poll's query, as url.ParseQuery has it. Whatever else is
+// wrong with the query, polls are never refused for what is only a hint: platforms
+// take 400 there for the failure of the operation (INP-05).
+func (c *call) hint(name string) string {
+	for rest := c.URL.RawQuery; rest != ""; {
+		var pair string
+		pair, rest, _ = strings.Cut(rest, "&")
+		key, value, _ := strings.Cut(pair, "=")
+		if strings.Contains(pair, ";") {
+			continue
+		}
+		if key, err := url.QueryUnescape(key); err != nil || key != name {
+			continue
+		}
+		if value, err := url.QueryUnescape(value); err == nil {
+			return value
+		}
+	}
+	return ""
+}
 
 // acceptsIncomplete reads the client's permission: the query decides, and the
 // body where the query is silent (INP-09, INP-10).

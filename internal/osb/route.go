@@ -1,7 +1,6 @@
 package osb
 
 import (
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -58,15 +57,22 @@ func (p pattern) match(segments []string) bool {
 	return true
 }
 
-// find gives the pattern that a request's path matches.
-func find(r *http.Request) (pattern, []string, bool) {
+// A route is where a request's path leads. In the log it is its name: identifiers
+// are left out.
+type route struct {
+	pattern
+	found []string // the segments of the path
+}
+
+// find gives the pattern that a request's path matches; none without methods.
+func find(r *http.Request) route {
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for _, p := range patterns {
 		if p.match(segments) {
-			return p, segments, true
+			return route{p, segments}
 		}
 	}
-	return pattern{}, nil, false
+	return route{pattern: pattern{name: "unknown"}}
 }
 
 // withoutPrefix takes a platform's own path away from before the API's paths.
@@ -84,22 +90,10 @@ func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
 	return "/" + first, out
 }
 
-// A route names a request's route for the log, where there is a line:
-// identifiers are left out.
-type route struct{ *http.Request }
-
-// LogValue implements slog.LogValuer.
-func (r route) LogValue() slog.Value {
-	if p, _, ok := find(r.Request); ok {
-		return slog.StringValue(p.name)
-	}
-	return slog.StringValue("unknown")
-}
-
 // route finds the handler, and decodes the identifiers of the path.
 func (s *Server) route(c *call) (handler, error) {
-	p, segments, ok := find(c.Request)
-	if !ok {
+	p, segments := c.at.pattern, c.at.found
+	if p.methods == nil {
 		return nil, lifecycle.Refuse(lifecycle.NotFound, "This broker has no such path; its API begins at /v2/catalog.")
 	}
 	h, ok := p.methods[c.Method]

@@ -195,6 +195,7 @@ type response struct {
 type call struct {
 	*http.Request
 	broker.Caller
+	at       route
 	version  version  // of the API that the client speaks
 	shown    *shown   // to the platform
 	segments []string // of the path, each decoded once (INP-11)
@@ -217,12 +218,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
-	resp, err := s.answer(ctx, w, r, prefix, received)
+	at := find(r)
+	resp, err := s.answer(ctx, w, r, at, prefix, received)
 	if err == nil {
 		err = resp.encode()
 	}
 	if err != nil {
-		resp = s.refusal(ctx, err, r)
+		resp = s.refusal(ctx, err, r, at)
 		_ = resp.encode() // it holds nothing but texts and flags
 	}
 	if location := resp.header.Get("Location"); prefix != "" && location != "" {
@@ -233,7 +235,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resp.write(w, asked != http.MethodHead)
 	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
-	s.Log.InfoContext(ctx, "request", "method", asked, "route", route{r}, "status", resp.status,
+	s.Log.InfoContext(ctx, "request", "method", asked, "route", at.name, "status", resp.status,
 		"milliseconds", s.Now().Sub(began).Milliseconds())
 }
 
@@ -284,11 +286,11 @@ func (r *response) encode() error {
 	return nil
 }
 
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, prefix string,
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, at route, prefix string,
 	received time.Time) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = logs.Panicked(ctx, s.Log, p, "route", route{r})
+			err = logs.Panicked(ctx, s.Log, p, "route", at.name)
 		}
 	}()
 	user, password, _ := r.BasicAuth()
@@ -309,7 +311,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	c := &call{Request: r, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest, shown: s.shownTo(platform)}
+	c := &call{
+		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest, shown: s.shownTo(platform),
+	}
 	c.View = c.shown.view
 	if underV2(r) {
 		if c.version, err = apiVersion(r.Header); err != nil {

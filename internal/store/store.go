@@ -131,6 +131,13 @@ type Store interface {
 	Commit(ctx context.Context, changes ...Change) error
 }
 
+// A Rereader is a Store that spares whoever has read a record before its body.
+type Rereader interface {
+	// Reread reads a record as Get does, but without its body if it is still of
+	// this version and this writer.
+	Reread(ctx context.Context, key Key, version int64, writer string) (Record, error)
+}
+
 // A Scanner reads everything that there is, which costs as much as everything:
 // it is for operators, never for serving requests. Every store of this program
 // is one.

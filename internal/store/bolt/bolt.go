@@ -73,7 +73,10 @@ type Store struct {
 	lastCommit time.Time
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Rereader = (*Store)(nil)
+)
 
 // An Option changes how Open opens.
 type Option func(*options)
@@ -137,16 +140,30 @@ func (s *Store) Close() error {
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
-	var r store.Record
-	err := store.CheckKey(key)
+	return s.get(ctx, key, func(store.Record) bool { return false })
+}
+
+// Reread implements store.Rereader.
+func (s *Store) Reread(ctx context.Context, key store.Key, version int64, writer string) (store.Record, error) {
+	return s.get(ctx, key, func(r store.Record) bool { return r.Version == version && r.Writer == writer })
+}
+
+// get leaves out the body of a record that is known.
+func (s *Store) get(ctx context.Context, key store.Key, known func(store.Record) bool) (r store.Record, err error) {
+	err = store.CheckKey(key)
 	if err == nil {
 		err = s.view(ctx, func(c content) error {
-			var found bool
+			found := false
 			r, found, err = c.read(joinKey(key))
-			if err == nil && !found {
-				return store.ErrNotFound
+			switch {
+			case err != nil:
+			case !found:
+				err = store.ErrNotFound
+			case known(r):
+				r.Body = nil
+			default:
+				r = own(r)
 			}
-			r = own(r)
 			r.Key = key
 			return err
 		})

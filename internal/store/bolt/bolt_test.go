@@ -397,3 +397,33 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 	closeStore(t, s)
 	near("the clock went on", closed(clock), now)
 }
+
+// Whoever has read a record before is spared its body, and of another version or
+// writer gets all of it.
+func TestReread(t *testing.T) {
+	s := open(t, newPath(t))
+	r := fixture("partition", "sort")
+	if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+		t.Fatal(err)
+	}
+	r.Version++
+	known := r
+	known.Body = nil
+	for name, test := range map[string]struct {
+		version int64
+		writer  string
+		want    store.Record
+	}{
+		"Known":         {1, r.Writer, known},
+		"OtherVersion":  {2, r.Writer, r},
+		"AnotherWriter": {1, "another", r},
+	} {
+		got, err := s.Reread(t.Context(), r.Key, test.version, test.writer)
+		if d := cmp.Diff(test.want, got); err != nil || d != "" {
+			t.Errorf("%s: %v -want +got:\n%s", name, err, d)
+		}
+	}
+	if _, err := s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of no record: %v", err)
+	}
+}
