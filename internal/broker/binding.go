@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,11 +56,8 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 		if err != nil {
 			return BindResult{}, err
 		}
-		answer, err := r.OnPut(same, q.AcceptsIncomplete, q.Received, b.Now())
+		answer, err := r.Answer(lifecycle.Put, b.facts(q.Caller, same, b.unknownPlan(q)))
 		if err != nil {
-			if unknown := b.unknownPlan(q); !same && r.Attributes.ServiceID != "" && unknown != nil {
-				return BindResult{}, unknown // CLI-07: 400 comes before 409
-			}
 			return BindResult{}, err
 		}
 		switch answer {
@@ -77,11 +73,10 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 			}
 			return b.finishBind(ctx, q, r, later, Done)
 		}
-		r, later, err := b.beginBind(limited, q, r)
-		if err != nil {
+		if r, err = b.beginBind(limited, q, r); err != nil {
 			return BindResult{}, err
 		}
-		return b.finishBind(ctx, q, r, later, Created)
+		return b.finishBind(ctx, q, r, !r.Operation.Synchronous, Created)
 	})
 }
 
@@ -120,69 +115,63 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 // beginBind checks in the order of checklist section 0, steps 8 to 12, then
 // commits the intent together with the condition that the instance is still as
 // it was read.
-func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (lifecycle.Record, bool, error) {
+func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (lifecycle.Record, error) {
 	now := b.Now()
-	i, err := b.Records.Record(ctx, q.key().InstanceKey(), now)
+	i, err := b.record(ctx, q.key().InstanceKey())
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
-	standing := i.OnBind(q.Received, b.Now())
-	if refusal := (*lifecycle.Refusal)(nil); errors.As(standing, &refusal) && refusal.Reason == lifecycle.NotFound {
-		return r, false, standing
-	}
-	var predecessor lifecycle.Record
-	if q.Predecessor != "" {
-		if predecessor, err = b.succeeded(ctx, i, &q, now); err != nil {
-			return r, false, err
-		}
-	}
-	plan, err := b.bindable(i, q)
+	predecessor, plan, err := b.wanted(ctx, i, &q, now)
+	invalid, err := refused(err)
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
-	if standing != nil {
-		return r, false, standing
+	if _, err := i.Answer(lifecycle.BindOn, b.facts(q.Caller, false, invalid)); err != nil {
+		return r, err
 	}
 	if plan.RequiresApp && q.AppGUID == "" {
-		return r, false, lifecycle.RefuseRequiresApp()
+		return r, lifecycle.RefuseRequiresApp()
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, mode(plan.AsynchronousBinding, catalog.Never))
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
 	pointer, err := b.Records.Pointer(ctx, q.Platform, q.BindingID)
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
 	if pointer.Version != 0 && pointer.Key != r.Key {
-		return r, false, lifecycle.Refuse(lifecycle.Conflict, "A binding with this id exists on another service instance; use another id.")
+		return r, lifecycle.RefuseBoundElse()
 	}
 	pointer.Key = r.Key
-
 	fresh := lifecycle.Record{
 		Provider:    i.Provider,
 		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID, Context: q.Context},
 		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor},
 	}
 	if fresh.Attributes.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
-		return r, false, err
+		return r, err
 	}
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
-		return r, false, err
+		return r, err
 	}
 	r, past, err := r.BeginCreate(b.start(q.Caller, plan, now, synchronous), fresh)
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
-	err = b.Records.Commit(ctx, ledger.Put(r), ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer), ledger.PutPast(past))
-	if err != nil {
-		return r, false, err
+	return r, b.begin(ctx, r, past, ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer))
+}
+
+// wanted reads the predecessor, if the request names one, and finds the plan; it
+// refuses what the catalog does not allow.
+func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (predecessor lifecycle.Record, plan catalog.Plan, err error) {
+	if q.Predecessor != "" {
+		if predecessor, err = b.succeeded(ctx, i, q, now); err != nil {
+			return predecessor, plan, err
+		}
 	}
-	b.begun(r)
-	if !synchronous {
-		b.launch(ctx, r)
-	}
-	return r, !synchronous, nil
+	plan, err = b.bindable(i, *q)
+	return predecessor, plan, err
 }
 
 // bindable refuses what the catalog does not allow to be bound.
@@ -192,7 +181,7 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		if _, _, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); err != nil {
 			return catalog.Plan{}, err
 		}
-		return catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id or plan_id is not the one of the service instance.")
+		return catalog.Plan{}, lifecycle.RefuseOtherPlan()
 	}
 	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
 	if !ok { // it has left the catalog, and what exists goes on working
@@ -200,14 +189,14 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		return plan, nil
 	}
 	if !offering.PlanBindable(plan) {
-		return plan, lifecycle.Refuse(lifecycle.BadRequest, "This plan cannot be bound.")
+		return plan, lifecycle.RefuseUnbindable()
 	}
 	if q.Route != "" && !slices.Contains(offering.Requires, "route_forwarding") {
-		return plan, lifecycle.Refuse(lifecycle.BadRequest, "This service cannot be bound to a route.")
+		return plan, lifecycle.RefuseRoute()
 	}
 	if q.Predecessor != "" {
 		if plan.BindingRotatable == nil || !*plan.BindingRotatable { // ROT-05
-			return plan, lifecycle.Refuse(lifecycle.BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
+			return plan, lifecycle.RefuseRotation()
 		}
 		return plan, nil // its parameters were accepted once
 	}
@@ -230,7 +219,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindReque
 		return p, err
 	}
 	if !grant.ExpiresAt.IsZero() && !now.Before(grant.ExpiresAt) {
-		return p, lifecycle.Refuse(lifecycle.BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
+		return p, lifecycle.RefusePredecessorOld()
 	}
 	parameters, err := b.open(ctx, p.Key, vault.Parameters, p.Attributes.Parameters)
 	if err != nil {
@@ -238,7 +227,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindReque
 	}
 	if q.AppGUID != "" && q.AppGUID != p.AppGUID || q.Route != "" && q.Route != p.Route ||
 		q.Parameters != nil && !lifecycle.SameParameters(parameters, q.Parameters) {
-		return p, lifecycle.Refuse(lifecycle.BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
+		return p, lifecycle.RefuseTakenOver()
 	}
 	// The plan is the instance's, which may have changed since.
 	if q.ServiceID == "" {
@@ -265,27 +254,18 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant
 
 // finishBind answers now or later, as finishProvision does.
 func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Record, later bool, success Effect) (BindResult, error) {
-	result, err := b.follow(ctx, r, later, success)
-	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		result, err = b.follow(ctx, r, true, success)
-	}
-	switch {
-	case errors.Is(err, errTooSlow):
-		if b.undo(ctx, q.Caller, r.Token()) {
-			return BindResult{}, tooSlow("The service binding could not be created in time and is being removed; try again.")
-		}
-		return BindResult{}, tooSlow("The creation of the service binding takes longer than this request can wait and goes on; try again.")
-	case err != nil || result.Effect == Accepted:
+	result, err := b.finishCreation(ctx, q.Caller, r, later, success)
+	if err != nil || result.Effect == Accepted {
 		return BindResult{Result: result}, err
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	now, err := b.Records.Record(ctx, r.Key, b.Now())
+	now, err := b.record(ctx, r.Key)
 	if err != nil {
 		return BindResult{}, err
 	}
 	if now.State != lifecycle.Ready || now.Incarnation != r.Incarnation {
-		return BindResult{}, &lifecycle.Refusal{Reason: lifecycle.ConcurrencyError, Message: "A later request deleted this service binding."}
+		return BindResult{}, lifecycle.RefuseDeletedLater(r.Noun())
 	}
 	grant, err := b.grant(ctx, now)
 	return BindResult{result, grant}, err
@@ -304,9 +284,9 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		answer, overtaken := r.OnDelete(q.Received, b.Now())
+		answer, overtaken := r.Answer(lifecycle.Delete, b.facts(q.Caller, false, nil))
 		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !i.Exists()) {
-			return Result{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
+			return Result{}, lifecycle.RefuseIDsMissing()
 		}
 		if overtaken != nil {
 			return Result{}, overtaken
@@ -330,7 +310,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			}
 			return b.follow(ctx, r, later, Done)
 		}
-		if err := i.OnUnbind(); err != nil {
+		if _, err := i.Answer(lifecycle.UnbindOn, b.facts(q.Caller, false, nil)); err != nil {
 			return Result{}, err
 		}
 		b.logHints(limited, q, r.Attributes.ServiceID, r.Attributes.PlanID)
@@ -348,12 +328,8 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 			return Result{}, err
 		}
 		// Neither an update nor the deletion of the instance may have begun since.
-		if err := b.Records.Commit(limited, ledger.Put(r), ledger.Check(i), ledger.PutPast(past)); err != nil {
+		if err := b.begin(limited, r, past, ledger.Check(i)); err != nil {
 			return Result{}, err
-		}
-		b.begun(r)
-		if !synchronous {
-			b.launch(limited, r)
 		}
 		return b.follow(ctx, r, !synchronous, Done)
 	})
@@ -374,7 +350,7 @@ func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (Bi
 	if err != nil {
 		return BindingView{}, err
 	}
-	if err := r.OnGet(); err != nil {
+	if _, err := r.Answer(lifecycle.Get, b.facts(c, false, nil)); err != nil {
 		return BindingView{}, err
 	}
 	grant, err := b.grant(ctx, r)

@@ -63,9 +63,10 @@ type Options struct {
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
 	// SynchronousWait is how long a request waits for work that is to be done
-	// within it. It ends well before the platform, or what stands between,
-	// gives up (NFR-01).
+	// within it, and Waits is the same for some providers, by their names. It ends
+	// well before the platform, or what stands between, gives up (NFR-01).
 	SynchronousWait time.Duration
+	Waits           map[string]time.Duration
 	// RecordsTimeout is how long a request may take to read, decide and write;
 	// what it then answers is known, or an error. Zero for the default.
 	RecordsTimeout time.Duration
@@ -185,9 +186,30 @@ func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous b
 	}
 }
 
-// begun counts an operation whose intent was committed.
-func (b *Broker) begun(c lifecycle.Record) {
-	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(c.Operation.Kind)})
+// begin commits the intent, under the condition of what else is written, and starts
+// the operation unless its request waits for it.
+func (b *Broker) begin(ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, also ...ledger.Change) error {
+	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
+		return err
+	}
+	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(r.Operation.Kind)})
+	if !r.Operation.Synchronous {
+		b.launch(ctx, r)
+	}
+	return nil
+}
+
+// facts are what is known of a request beside the record.
+func (b *Broker) facts(c Caller, same bool, invalid error) lifecycle.Facts {
+	return lifecycle.Facts{Same: same, Permitted: c.AcceptsIncomplete, Invalid: invalid, Received: c.Received, Now: b.Now()}
+}
+
+// refused tells a refusal from a fault.
+func refused(err error) (invalid, fault error) {
+	if refusal := (*lifecycle.Refusal)(nil); errors.As(err, &refusal) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // launch starts the operation that was just committed. A start that fails is
@@ -219,7 +241,7 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, suc
 		return b.ended(ctx, c.Token(), success) // in between
 	}
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
-	wait, cancel := context.WithTimeout(ctx, b.SynchronousWait)
+	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[c.Provider], b.SynchronousWait))
 	defer cancel()
 	if err := b.Engine.Finish(wait, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
@@ -251,7 +273,7 @@ func (b *Broker) change(
 	return next, b.Records.Commit(ctx, ledger.Put(next))
 }
 
-// ended answers for an operation that should have settled.
+// ended answers for an operation that should have settled; errTooSlow if it has not.
 func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (Result, error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -259,27 +281,25 @@ func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (
 	if err != nil {
 		return Result{}, err
 	}
+	return outcome(op, success)
+}
+
+func outcome(op lifecycle.Operation, success Effect) (Result, error) {
 	switch {
 	case op.Cancelled:
-		return Result{}, &lifecycle.Refusal{Reason: lifecycle.ConcurrencyError, Message: "The operation was cancelled by a later deletion."}
+		return Result{}, lifecycle.RefuseCancelled()
 	case op.Phase == lifecycle.Succeeded:
 		return Result{Effect: success}, nil
 	case op.Phase == lifecycle.Failed:
-		return Result{}, &lifecycle.Refusal{
-			Reason: lifecycle.OperationFailed, Message: op.Description,
-			InstanceUsable: op.InstanceUsable, UpdateRepeatable: op.UpdateRepeatable,
-		}
+		failed := lifecycle.RefuseFailed(op.Description)
+		failed.InstanceUsable, failed.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
+		return Result{}, failed
 	}
 	return Result{}, errTooSlow
 }
 
 // errTooSlow: the operation did not settle while the request waited.
 var errTooSlow = errors.New("operation did not settle in time")
-
-// tooSlow is the answer when synchronous work goes on after the wait.
-func tooSlow(what string) *lifecycle.Refusal {
-	return &lifecycle.Refusal{Reason: lifecycle.OperationFailed, Message: what, Cause: errTooSlow}
-}
 
 func (b *Broker) accepted(c lifecycle.Record) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
@@ -329,7 +349,7 @@ func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Op
 	return b.operationIn(ctx, c, t)
 }
 
-var errNoOperation = lifecycle.Refuse(lifecycle.NotFound, "There is no operation with this token.")
+var errNoOperation = lifecycle.RefuseNoOperation()
 
 func (b *Broker) operationIn(ctx context.Context, c lifecycle.Record, t lifecycle.Token) (lifecycle.Operation, error) {
 	if c.Operation != nil && c.Operation.ID == t.Operation {
@@ -372,7 +392,7 @@ func (b *Broker) open(ctx context.Context, key lifecycle.Key, member vault.Membe
 func checked(err error) error {
 	var violation *catalog.ParameterError
 	if errors.As(err, &violation) {
-		return &lifecycle.Refusal{Reason: lifecycle.BadRequest, Message: violation.Error()}
+		return lifecycle.RefuseParameters(violation.Error())
 	}
 	return err
 }
@@ -386,11 +406,11 @@ func (b *Broker) knownOffering(c Caller, serviceID string) bool {
 // a plan of another offering (PROV-14).
 func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering, catalog.Plan, error) {
 	if !b.knownOffering(c, serviceID) {
-		return catalog.Offering{}, catalog.Plan{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
+		return catalog.Offering{}, catalog.Plan{}, lifecycle.RefuseService()
 	}
 	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
 	if !ok || !c.View.Shows(serviceID, planID) {
-		return offering, plan, lifecycle.Refuse(lifecycle.BadRequest, "The plan_id is not a plan of this service in the catalog.")
+		return offering, plan, lifecycle.RefusePlan()
 	}
 	return offering, plan, nil
 }
@@ -411,8 +431,7 @@ func maintenanceConflict(plan catalog.Plan, given *string) error {
 	if given == nil || plan.MaintenanceInfo != nil && plan.MaintenanceInfo.Version == *given {
 		return nil
 	}
-	return lifecycle.Refuse(lifecycle.MaintenanceInfoConflict,
-		"The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
+	return lifecycle.RefuseMaintenance()
 }
 
 func maintenanceVersion(plan catalog.Plan) string {

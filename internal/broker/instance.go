@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/internal/catalog"
@@ -45,11 +46,9 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnPut(same, q.AcceptsIncomplete, q.Received, b.Now())
+		_, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
+		answer, err := i.Answer(lifecycle.Put, b.facts(q.Caller, same, unknown))
 		if err != nil {
-			if _, _, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID); !same && i.Attributes.ServiceID != "" && unknown != nil {
-				return Result{}, unknown // CLI-07: 400 comes before 409
-			}
 			return Result{}, err
 		}
 		switch answer {
@@ -66,17 +65,16 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 			}
 			return b.finishProvision(ctx, q, i, later, Done)
 		}
-		i, later, err := b.beginProvision(limited, q, i)
-		if err != nil {
+		if i, err = b.beginProvision(limited, q, i); err != nil {
 			return Result{}, err
 		}
-		return b.finishProvision(ctx, q, i, later, Created)
+		return b.finishProvision(ctx, q, i, !i.Operation.Synchronous, Created)
 	})
 }
 
 func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q ProvisionRequest) (bool, error) {
 	a := q.attributes()
-	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !i.LostPlace() && !lifecycle.SamePlacement(a, i.Attributes) {
+	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !i.SamePlace(a) {
 		return false, nil
 	}
 	if i.LostParameters() {
@@ -86,76 +84,86 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q Provisi
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
-func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record) (lifecycle.Record, bool, error) {
+func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record) (lifecycle.Record, error) {
 	offering, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 	if err != nil {
-		return i, false, err
+		return i, err
 	}
 	if err := b.Catalog.CheckCreate(q.ServiceID, q.PlanID, q.Parameters); err != nil {
-		return i, false, checked(err)
+		return i, checked(err)
 	}
 	if err := maintenanceConflict(plan, q.MaintenanceVersion); err != nil {
-		return i, false, err
+		return i, err
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, mode(plan.Asynchronous, catalog.Allowed))
 	if err != nil {
-		return i, false, err
+		return i, err
 	}
 	a := q.attributes()
 	a.MaintenanceVersion, a.DashboardURL = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID)
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
-		return i, false, err
+		return i, err
 	}
 	start := b.start(q.Caller, plan, b.Now(), synchronous)
 	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
 	i, past, err := i.BeginCreate(start, lifecycle.Record{Provider: offering.Provider, Attributes: a})
 	if err != nil {
-		return i, false, err
+		return i, err
 	}
-	if err := b.Records.Commit(ctx, ledger.Put(i), ledger.PutPast(past)); err != nil {
-		return i, false, err
-	}
-	b.begun(i)
-	if !synchronous {
-		b.launch(ctx, i)
-	}
-	return i, !synchronous, nil
+	return i, b.begin(ctx, i, past)
 }
 
-// finishProvision answers now or later. Work that should have been done within
-// the request but was not is accepted where the client allows that; else it is
-// undone, since the platform takes the error for "nothing was made" and will
-// delete it anyway.
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record, later bool, success Effect) (Result, error) {
-	r, err := b.follow(ctx, i, later, success)
-	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.follow(ctx, i, true, success)
-	}
+	r, err := b.finishCreation(ctx, q.Caller, i, later, success)
 	if err == nil {
 		r.DashboardURL = i.Attributes.DashboardURL
 	}
-	if !errors.Is(err, errTooSlow) {
-		return r, err
-	}
-	if b.undo(ctx, q.Caller, i.Token()) {
-		return Result{}, tooSlow("The service instance could not be created in time and is being removed; try again with accepts_incomplete=true.")
-	}
-	return Result{}, tooSlow("The creation of the service instance takes longer than this request can wait and goes on; try again with accepts_incomplete=true.")
+	return r, err
 }
 
-// undo turns a creation that took too long into a deletion, unless it has
-// settled or been overtaken meanwhile. It reports false for one that goes on:
-// its token was given to somebody, and nothing that was accepted is lost because
-// another request cannot wait for it.
-func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) bool {
+// finishCreation answers now or later. Work that should have been done within the
+// request but was not is accepted where the client allows that; else it is undone,
+// since the platform takes the error for "nothing was made" and will delete it
+// anyway. What settles before it is undone is answered as it ended.
+func (b *Broker) finishCreation(ctx context.Context, c Caller, r lifecycle.Record, later bool, success Effect) (Result, error) {
+	result, err := b.follow(ctx, r, later, success)
+	if !errors.Is(err, errTooSlow) {
+		return result, err
+	}
+	if c.AcceptsIncomplete {
+		return b.follow(ctx, r, true, success)
+	}
+	hint := " with accepts_incomplete=true"
+	if r.IsBinding() {
+		hint = ""
+	}
+	op, err := b.undo(ctx, c, r.Token())
+	switch {
+	case err != nil:
+		return Result{}, err
+	case op.Cancelled:
+		return Result{}, lifecycle.RefuseUndone.Because(errTooSlow, r.Noun(), hint)
+	case op.Phase == lifecycle.InProgress:
+		return Result{}, lifecycle.RefuseCreationLong.Because(errTooSlow, r.Noun(), hint)
+	}
+	return outcome(op, success)
+}
+
+// undo turns a creation that took too long into a deletion, unless it has settled
+// or been overtaken meanwhile, and gives the creation as it is then. One that goes
+// on was given to somebody, and nothing that was accepted is lost because another
+// request cannot wait for it.
+func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Operation, error) {
 	record, err := decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
 		c.Received = time.Time{} // no request asks for this deletion
 		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
 	})
 	if err != nil {
-		b.Log.ErrorContext(ctx, "a creation that took too long could not be turned into a deletion", "error", err)
+		return lifecycle.Operation{}, fmt.Errorf("turning a creation that took too long into a deletion: %w", err)
 	}
-	return err != nil || !record.Runs(t)
+	ctx, cancel := b.limited(ctx)
+	defer cancel()
+	return b.operationIn(ctx, record, t)
 }
 
 // overtake begins the deletion of what an operation is about to create, unless it
@@ -174,12 +182,7 @@ func (b *Broker) overtake(
 	if err != nil {
 		return r, err
 	}
-	if err := b.Records.Commit(ctx, ledger.Put(begun), ledger.PutPast(past)); err != nil {
-		return begun, err
-	}
-	b.begun(begun)
-	b.launch(ctx, begun)
-	return begun, nil
+	return begun, b.begin(ctx, begun, past)
 }
 
 // A DeleteRequest is a DELETE of an instance or a binding. The service and
@@ -201,7 +204,7 @@ func (b *Broker) logHints(ctx context.Context, q DeleteRequest, serviceID, planI
 	}
 }
 
-var errGone = lifecycle.Refuse(lifecycle.Gone, "")
+var errGone = lifecycle.RefuseGone()
 
 // Deprovision answers a DELETE of an instance (checklist section 13).
 func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, error) {
@@ -211,7 +214,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		answer, err := i.OnDelete(q.Received, b.Now())
+		answer, err := i.Answer(lifecycle.Delete, b.facts(q.Caller, false, nil))
 		if err != nil {
 			return Result{}, err
 		}
@@ -245,12 +248,8 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(limited, ledger.Put(i), ledger.PutPast(past)); err != nil {
+		if err := b.begin(limited, i, past); err != nil {
 			return Result{}, err
-		}
-		b.begun(i)
-		if !synchronous {
-			b.launch(limited, i)
 		}
 		return b.follow(ctx, i, !synchronous, Done)
 	})
@@ -268,7 +267,7 @@ func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err 
 	if c, readErr := b.record(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
 		return b.accepted(c), nil
 	}
-	return Result{}, tooSlow("The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
+	return Result{}, lifecycle.RefuseDeletionLong.Because(errTooSlow)
 }
 
 // entomb remembers that a deletion of what does not exist was asked for, so that
@@ -303,7 +302,7 @@ func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceVie
 	if err != nil {
 		return InstanceView{}, err
 	}
-	if err := i.OnGet(); err != nil {
+	if _, err := i.Answer(lifecycle.Get, b.facts(c, false, nil)); err != nil {
 		return InstanceView{}, err
 	}
 	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)

@@ -28,13 +28,13 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	if err != nil {
 		return Poll{}, err
 	}
-	if c.Operation == nil && c.State == lifecycle.Ready {
+	switch {
+	case c.Operation == nil && c.Incarnation != "":
 		// A rebuild has made the record from what exists: the operation that made
-		// it is lost, and ended well.
+		// it is lost, and ended well. So did what ended it with its instance.
 		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
-	}
-	if c.Operation == nil {
-		return Poll{}, lifecycle.Refuse(lifecycle.NotFound, "There is no %s with this id.", key.Noun())
+	case c.Operation == nil:
+		return Poll{}, lifecycle.RefuseMissing(key.Noun())
 	}
 	op, recognised := *c.Operation, false
 	if failed := c.FailedCreation(); failed != nil {
@@ -89,9 +89,9 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 		case op.Cancelled: // a repetition
 			return b.record(limited, t.Key)
 		case op.Phase != lifecycle.InProgress:
-			return lifecycle.Record{}, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
+			return lifecycle.Record{}, lifecycle.RefuseFinished()
 		case op.Kind != lifecycle.Provision && op.Kind != lifecycle.Bind:
-			return lifecycle.Record{}, lifecycle.Refuse(lifecycle.Conflict, "Only a creation can be cancelled, not the %s.", op.Kind)
+			return lifecycle.Record{}, lifecycle.RefuseNoCreation(op.Kind)
 		}
 		return b.overtake(limited, c, t, func(*lifecycle.Operation) bool { return false })
 	})
@@ -105,7 +105,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 		return Poll{}, nil, err
 	}
 	if !op.Cancelled { // it has settled in between
-		return Poll{}, nil, lifecycle.Refuse(lifecycle.Conflict, "The operation is finished and cannot be cancelled.")
+		return Poll{}, nil, lifecycle.RefuseFinished()
 	}
 	if record.InProgress() && record.Operation.Kind.Deletes() {
 		p := b.poll(t.Key, *record.Operation)

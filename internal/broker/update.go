@@ -42,19 +42,18 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if i.State == lifecycle.Absent || i.State == lifecycle.Deleted {
-			_, err := i.OnPatch(false, q.Received, b.Now())
-			return Result{}, err
-		}
 		t, err := b.target(limited, i, q)
+		invalid, err := refused(err)
 		if err != nil {
 			return Result{}, err
 		}
-		same, err := b.leadsTo(limited, i, t)
-		if err != nil {
-			return Result{}, err
+		same := false
+		if invalid == nil {
+			if same, err = b.leadsTo(limited, i, t); err != nil {
+				return Result{}, err
+			}
 		}
-		answer, err := i.OnPatch(same, q.Received, b.Now())
+		answer, err := i.Answer(lifecycle.Patch, b.facts(q.Caller, same, invalid))
 		if err != nil {
 			return Result{}, err
 		}
@@ -82,12 +81,8 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if err := b.Records.Commit(limited, ledger.Put(i), ledger.PutPast(past)); err != nil {
+		if err := b.begin(limited, i, past); err != nil {
 			return Result{}, err
-		}
-		b.begun(i)
-		if !synchronous {
-			b.launch(limited, i)
 		}
 		return b.finishUpdate(ctx, q, i, !synchronous)
 	})
@@ -97,10 +92,10 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 // does not hold.
 func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
 	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
-		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not in the catalog of this broker.")
+		return target{}, lifecycle.RefuseService()
 	}
 	if q.ServiceID != i.Attributes.ServiceID {
-		return target{}, lifecycle.Refuse(lifecycle.BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
+		return target{}, lifecycle.RefuseOtherService()
 	}
 	t := target{attributes: i.Attributes}
 	_, current := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
@@ -148,7 +143,7 @@ func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) 
 		}
 	}
 	if len(t.parameters) > limits.Parameters {
-		return lifecycle.Refuse(lifecycle.BadRequest, "The parameters together with those that the service instance has exceed %d bytes.", limits.Parameters)
+		return lifecycle.RefuseMerged(limits.Parameters)
 	}
 	if q.Parameters == nil && plan == i.Attributes.PlanID {
 		return nil
@@ -174,6 +169,10 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	if err := maintenanceConflict(t.plan, q.MaintenanceVersion); err != nil {
 		return err
 	}
+	if t.changes && q.Parameters == nil && i.LostParameters() {
+		// What it leaves out would be taken from the instance.
+		return lifecycle.RefusePartUnknown()
+	}
 	if t.attributes.PlanID == i.Attributes.PlanID {
 		return nil
 	}
@@ -183,10 +182,9 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	}
 	if !offering.PlanIsUpdateable(plan) {
 		no, yes := false, true
-		return &lifecycle.Refusal{
-			Reason: lifecycle.Unprocessable, Message: "The plan of this service instance cannot be changed.",
-			InstanceUsable: &yes, UpdateRepeatable: &no,
-		}
+		refusal := lifecycle.RefusePlanChange()
+		refusal.InstanceUsable, refusal.UpdateRepeatable = &yes, &no
+		return refusal
 	}
 	return nil
 }
@@ -214,5 +212,5 @@ func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.
 	if !errors.Is(err, errTooSlow) {
 		return r, err
 	}
-	return Result{}, tooSlow("The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
+	return Result{}, lifecycle.RefuseUpdateLong.Because(errTooSlow)
 }

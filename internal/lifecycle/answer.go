@@ -1,8 +1,25 @@
 package lifecycle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// An Answer is what a request to a record comes to, when it is not refused.
+// A Request is what a platform asks, of an instance or a binding.
+type Request string
+
+// The requests. BindOn and UnbindOn are what a PUT and a DELETE of a binding ask
+// of its instance.
+const (
+	Put      Request = "put"
+	Patch    Request = "patch"
+	Delete   Request = "delete"
+	Get      Request = "get"
+	BindOn   Request = "bind"
+	UnbindOn Request = "unbind"
+)
+
+// An Answer is what a request comes to, when it is not refused.
 type Answer int
 
 // The answers.
@@ -14,140 +31,140 @@ const (
 	Missing                   // nothing to delete
 )
 
-// OnPut answers a PUT (checklist sections 14.1 and 14.2). Same says whether the
-// request asks for what the record has; it means nothing where there is nothing.
-// Permitted says that the client understands a 202.
-func (r Record) OnPut(same, permitted bool, received, now time.Time) (Answer, error) {
-	switch seen := r.Seen(); {
-	case seen == Absent:
-		return Begin, nil
-	case seen == Ready && r.lost(): // and with it what the request would be compared to
-		return 0, refuseLost()
-	case seen != Deleted && !same && r.IsBinding():
-		return 0, Refuse(Conflict, "A service binding with this id exists with other attributes; use another id.")
-	case seen != Deleted && !same:
-		return 0, Refuse(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
-	case permitted && r.FailedCreation() != nil:
-		return Stays, nil
-	}
-	switch r.State {
-	case Deleted:
+// Facts are what is known of a request beside the record.
+type Facts struct {
+	// Same says that it asks for what the record has, or of an update, for what
+	// the one that runs leads to. It means nothing where there is nothing.
+	Same bool
+	// Permitted says that the client understands a 202.
+	Permitted bool
+	// Invalid refuses what it asks for by the catalog: a 400, which comes before
+	// whatever the record says but a 404 (CLI-07). Nil for what may be asked for;
+	// what the record has may be, whatever is in the catalog (CAT-28).
+	Invalid error
+	// Received is when it arrived, and Now when it is decided.
+	Received, Now time.Time
+}
+
+// A rule decides on a request to a record whose state is among is, and among seen
+// as the platform sees it; where one of the lists is empty, in any.
+type rule struct {
+	is, seen []State
+	when     func(Record, Facts) bool // nil: whatever the facts are
+	answer   Answer
+	refuse   Text // in place of an answer; Facts.Invalid if both are missing
+}
+
+func (d rule) holds(r Record, f Facts) bool {
+	return (d.is == nil || slices.Contains(d.is, r.State)) && (d.seen == nil || slices.Contains(d.seen, r.Seen())) &&
+		(d.when == nil || d.when(r, f))
+}
+
+// decisions is section 14 of the checklist: of each request, the first rule that
+// holds decides. What a rule lets begin is also what a record can become by it.
+var decisions = map[Request][]rule{
+	Put: {
+		{is: []State{Absent}, answer: Begin},
+		{when: invalid},
+		{seen: []State{Ready}, when: credentialsLost, refuse: RefuseLost}, // and with them what the request would be compared to
+		{seen: recorded, when: otherInstance, refuse: RefuseOtherInstance},
+		{seen: recorded, when: otherBinding, refuse: RefuseOtherBinding},
+		{when: failedForGood, answer: Stays},
 		// A PUT that was sent before the deletion and arrives after it: the
 		// platform believes it gone (ORB-03).
-		if r.overtaken(received, now) {
-			return 0, Refuse(ConcurrencyError, "A later request deleted this %s.", r.Noun())
-		}
-		return Begin, nil
-	case Creating:
-		return Join, nil
-	case CreateFailed:
-		return Begin, nil
-	case Ready:
-		if r.Unusable {
-			return 0, refuseUnusable()
-		}
-		return Exists, nil
-	case DeleteFailed:
-		return 0, refuseHalfDeleted(r.Key)
-	default: // Updating, Deleting
-		return 0, RefuseConcurrent()
-	}
+		{is: []State{Deleted}, when: overtaken, refuse: RefuseDeletedLater},
+		{is: []State{Deleted, CreateFailed}, answer: Begin},
+		{is: []State{Creating}, answer: Join},
+		{is: []State{Ready}, when: unusable, refuse: RefuseUnusable},
+		{is: []State{Ready}, answer: Exists},
+		{is: []State{DeleteFailed}, refuse: RefuseHalfDeleted},
+		{is: []State{Updating, Deleting}, refuse: RefuseConcurrent},
+	},
+	Patch: {
+		{seen: gone, refuse: RefuseMissing},
+		{when: invalid},
+		{seen: []State{Ready}, when: overtaken, refuse: RefuseEarlier},
+		{seen: []State{Ready}, answer: Begin}, // also after a failed update, to repair (UPD-25)
+		{seen: []State{Updating}, when: same, answer: Join},
+		{seen: []State{CreateFailed}, refuse: RefuseHalfMade},
+		{seen: []State{DeleteFailed}, refuse: RefuseHalfDeleted},
+		{seen: []State{Creating, Updating, Deleting}, refuse: RefuseConcurrent},
+	},
+	// Safe in every state (ORB-01, ORB-02), refused while an update runs (DEPR-09),
+	// and if it meant an earlier life. It is never answered 410 where there is one.
+	Delete: {
+		{is: gone, answer: Missing},
+		{when: invalid},
+		{is: []State{Updating}, refuse: RefuseConcurrent},
+		{is: []State{Deleting}, answer: Join},
+		{is: []State{DeleteFailed}, answer: Begin}, // it is to be deleted, whoever asks
+		{when: overtaken, refuse: RefuseEarlier},
+		{is: []State{Creating, Ready, CreateFailed}, answer: Begin},
+	},
+	// Of what is being removed it is not said that there is none: platforms that go
+	// by a GET would forget it, and its removal may yet fail (GETI-05, GETB-03). Nor
+	// is it said of credentials that are lost: they still work.
+	Get: {
+		{seen: []State{Ready, DeleteFailed}, when: credentialsLost, refuse: RefuseLost},
+		{seen: []State{Ready, DeleteFailed}, answer: Exists},
+		{seen: []State{Updating, Deleting}, refuse: RefuseConcurrent},
+		{seen: []State{Absent, Creating, CreateFailed, Deleted}, refuse: RefuseMissing},
+	},
+	BindOn: {
+		{seen: gone, refuse: RefuseMissing},
+		{when: invalid},
+		{seen: []State{Ready}, when: overtaken, refuse: RefuseEarlier},
+		{seen: []State{Ready}, when: unusable, refuse: RefuseUnusable},
+		{seen: []State{Ready}, answer: Begin},
+		{seen: []State{CreateFailed}, refuse: RefuseHalfMade},
+		{seen: []State{DeleteFailed}, refuse: RefuseHalfDeleted},
+		{seen: []State{Creating, Updating, Deleting}, refuse: RefuseConcurrent},
+	},
+	// Also when the instance is not healthy (UNB-10), but not while it changes
+	// (CONC-08).
+	UnbindOn: {
+		{is: []State{Updating, Deleting}, refuse: RefuseConcurrent},
+		{answer: Begin},
+	},
 }
 
-// OnPatch answers a PATCH of an instance. Same says whether a running update
-// leads to the attributes that the request asks for.
-func (r Record) OnPatch(same bool, received, now time.Time) (Answer, error) {
-	switch r.Seen() {
-	case Absent, Deleted:
-		return 0, refuseMissing(r.Key)
-	case Ready:
-		if r.overtaken(received, now) {
-			return 0, refuseEarlier(r.Key)
-		}
-		return Begin, nil // also after a failed update, to repair (UPD-25)
-	case Updating:
-		if same {
-			return Join, nil
-		}
-		return 0, RefuseConcurrent()
-	case CreateFailed:
-		return 0, refuseHalfMade()
-	case DeleteFailed:
-		return 0, refuseHalfDeleted(r.Key)
-	default: // Creating, Deleting
-		return 0, RefuseConcurrent()
-	}
+var (
+	gone     = []State{Absent, Deleted}
+	recorded = []State{Creating, Ready, Updating, CreateFailed, Deleting, DeleteFailed}
+)
+
+func invalid(_ Record, f Facts) bool       { return f.Invalid != nil && !f.Same }
+func same(_ Record, f Facts) bool          { return f.Same }
+func otherInstance(r Record, f Facts) bool { return !f.Same && !r.IsBinding() }
+func otherBinding(r Record, f Facts) bool  { return !f.Same && r.IsBinding() }
+func failedForGood(r Record, f Facts) bool { return f.Permitted && r.FailedCreation() != nil }
+func overtaken(r Record, f Facts) bool     { return r.overtaken(f.Received, f.Now) }
+func unusable(r Record, _ Facts) bool      { return r.Unusable }
+func credentialsLost(r Record, _ Facts) bool {
+	return r.IsBinding() && r.Grant == nil && !r.Rebuilt.IsZero()
 }
 
-// OnDelete answers a DELETE: safe in every state (ORB-01, ORB-02), refused while
-// an update runs (DEPR-09), and if it meant an earlier life of this id. It is
-// never answered 410 where there is one.
-func (r Record) OnDelete(received, now time.Time) (Answer, error) {
-	switch r.State {
-	case Absent, Deleted:
-		return Missing, nil
-	case Updating:
-		return 0, RefuseConcurrent()
-	case Deleting:
-		return Join, nil
-	case DeleteFailed: // it is to be deleted, whoever asks
-		return Begin, nil
-	default: // Creating, Ready, CreateFailed
-		if r.overtaken(received, now) {
-			return 0, refuseEarlier(r.Key)
-		}
-		return Begin, nil
-	}
-}
-
-// OnGet answers a GET. Of what is being removed it does not say that there is
-// none: platforms that go by a GET would forget it, and its removal may yet fail
-// (GETI-01 to GETI-07, GETB-01 to GETB-03).
-func (r Record) OnGet() error {
-	switch r.Seen() {
-	case Ready, DeleteFailed:
-		if r.lost() {
-			return refuseLost()
-		}
-		return nil
-	case Updating, Deleting:
-		return RefuseConcurrent()
-	default: // Absent, Creating, CreateFailed, Deleted
-		return refuseMissing(r.Key)
-	}
-}
-
-// OnBind says whether a new binding of this instance may begin. A request from
-// before a deletion meant the instance that had this id then.
-func (r Record) OnBind(received, now time.Time) error {
-	switch r.Seen() {
-	case Absent, Deleted:
-		return refuseMissing(r.Key)
-	case Ready:
+// Answer decides on a request: an answer, or a *Refusal.
+func (r Record) Answer(q Request, f Facts) (Answer, error) {
+	for _, d := range decisions[q] {
 		switch {
-		case r.overtaken(received, now):
-			return refuseEarlier(r.Key)
-		case r.Unusable:
-			return refuseUnusable()
+		case !d.holds(r, f):
+		case d.answer != 0:
+			return d.answer, nil
+		case d.refuse != nil:
+			return 0, d.refuse(r.Noun())
+		default:
+			return 0, f.Invalid
 		}
-		return nil
-	case CreateFailed:
-		return refuseHalfMade()
-	case DeleteFailed:
-		return refuseHalfDeleted(r.Key)
-	default: // Creating, Updating, Deleting
-		return RefuseConcurrent()
 	}
+	return 0, Refuse(Internal, "No rule decides on %q in state %q.", q, r.State)
 }
 
-// OnUnbind says whether a binding of this instance may begin to be removed: also
-// when the instance is not healthy (UNB-10), but not while it changes (CONC-08).
-func (r Record) OnUnbind() error {
-	switch r.State {
-	case Updating, Deleting:
-		return RefuseConcurrent()
-	}
-	return nil
+// answers reports whether a rule gives the request this answer in the state.
+func answers(q Request, a Answer, s State) bool {
+	return slices.ContainsFunc(decisions[q], func(d rule) bool {
+		return d.answer == a && (slices.Contains(d.is, s) || slices.Contains(d.seen, s))
+	})
 }
 
 // OnSucceed answers whether another binding of the instance may succeed this
@@ -159,7 +176,7 @@ func (r Record) OnSucceed(instance string) error {
 	case seen == Creating, seen == Deleting:
 		return RefuseConcurrent()
 	default: // Absent, CreateFailed, DeleteFailed, Deleted; what an earlier instance had
-		return Refuse(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
+		return RefuseNoPredecessor()
 	}
 }
 
@@ -174,34 +191,3 @@ func (r Record) Of(i Record) Record {
 
 // Exists reports whether there is something, in whatever state it is.
 func (r Record) Exists() bool { return r.State != Absent && r.State != Deleted }
-
-// lost reports whether the credentials of a binding that exists are not known
-// any more.
-func (r Record) lost() bool { return r.IsBinding() && r.Grant == nil && !r.Rebuilt.IsZero() }
-
-func refuseMissing(k Key) *Refusal {
-	return Refuse(NotFound, "There is no %s with this id.", k.Noun())
-}
-
-func refuseEarlier(k Key) *Refusal {
-	return Refuse(ConcurrencyError, "The request arrived before the one that made this %s, "+
-		"and meant an earlier one with this id, which was deleted; repeat it if it means this one.", k.Noun())
-}
-
-func refuseHalfMade() *Refusal {
-	return Refuse(Unprocessable, "The service instance could not be created; delete it.")
-}
-
-func refuseHalfDeleted(k Key) *Refusal {
-	return Refuse(Unprocessable, "The %s could not be deleted completely; delete it again.", k.Noun())
-}
-
-func refuseUnusable() *Refusal {
-	return Refuse(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
-}
-
-// refuseLost is not a 404, though there is nothing to show: platforms that go by
-// that would forget a binding that exists, and whose credentials still work.
-func refuseLost() *Refusal {
-	return Refuse(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
-}

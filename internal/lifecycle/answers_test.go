@@ -139,17 +139,17 @@ func TestInstanceAnswers(t *testing.T) {
 				covered[i.State] = true
 				before := deepCopy(i)
 				put := func(same bool) string {
-					a, err := i.OnPut(same, true, at(60), at(60))
+					a, err := onPut(i, same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
 				patch := func(same bool) string {
-					a, err := i.OnPatch(same, at(60), at(60))
+					a, err := onPatch(i, same, at(60), at(60))
 					return outcome(t, a, err)
 				}
-				deleted, err := i.OnDelete(at(60), at(60))
+				deleted, err := onDelete(i, at(60), at(60))
 				got := row{
 					PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false), Delete: outcome(t, deleted, err),
-					Get: allowed(t, i.OnGet()), Bind: allowed(t, i.OnBind(at(60), at(60))), Unbind: allowed(t, i.OnUnbind()),
+					Get: allowed(t, onGet(i)), Bind: allowed(t, onBind(i, at(60), at(60))), Unbind: allowed(t, onUnbind(i)),
 				}
 				same(t, "IDEM-01: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, i)
@@ -196,11 +196,11 @@ func TestBindingAnswers(t *testing.T) {
 				covered[b.State] = true
 				before := deepCopy(b)
 				put := func(same bool) string {
-					a, err := b.OnPut(same, true, at(60), at(60))
+					a, err := onPut(b, same, true, at(60), at(60))
 					return outcome(t, a, err)
 				}
-				deleted, err := b.OnDelete(at(60), at(60))
-				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, b.OnGet())}
+				deleted, err := onDelete(b, at(60), at(60))
+				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, onGet(b))}
 				same(t, "IDEM-07: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, b)
 			})
@@ -276,11 +276,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 				want     string
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
-					a, err := p.instance.OnPut(same, true, put.received, at(8))
+					a, err := onPut(p.instance, same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the instance, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
-					a, err = p.binding.OnPut(same, true, put.received, at(8))
+					a, err = onPut(p.binding, same, true, put.received, at(8))
 					if got := outcome(t, a, err); got != put.want {
 						t.Errorf("%s: a PUT of the binding, received %s: %s, want %s", tc.reason, when, got, put.want)
 					}
@@ -294,11 +294,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 // clients know (ERR-04).
 func TestConcurrencySentence(t *testing.T) {
 	updating := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginUpdate)
-	_, put := updating.OnPut(true, true, at(60), at(60))
-	_, patch := updating.OnPatch(false, at(60), at(60))
-	_, deletion := updating.OnDelete(at(60), at(60))
+	_, put := onPut(updating, true, true, at(60), at(60))
+	_, patch := onPatch(updating, false, at(60), at(60))
+	_, deletion := onDelete(updating, at(60), at(60))
 	for what, err := range map[string]error{
-		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": updating.OnGet(), "bind": updating.OnBind(at(60), at(60)), "unbind": updating.OnUnbind(),
+		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": onGet(updating), "bind": onBind(updating, at(60), at(60)), "unbind": onUnbind(updating),
 	} {
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Message != lifecycle.ConcurrencySentence {

@@ -187,11 +187,11 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 					case same:
 						want = tc.waiting
 					}
-					a, err := p.instance.OnPut(same, permitted, at(60), at(60))
+					a, err := onPut(p.instance, same, permitted, at(60), at(60))
 					if got := outcome(t, a, err); got != want {
 						t.Errorf("%s: an instance, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
 					}
-					a, err = p.binding.OnPut(same, permitted, at(60), at(60))
+					a, err = onPut(p.binding, same, permitted, at(60), at(60))
 					if got := outcome(t, a, err); got != want {
 						t.Errorf("%s: a binding, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
 					}
@@ -215,9 +215,9 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 
 // seen are the answers to what reads, and to what needs the instance.
 func (p *pair) seen() []string {
-	update, err := p.instance.OnPatch(true, at(60), at(60))
+	update, err := onPatch(p.instance, true, at(60), at(60))
 	return []string{
-		outcome(p.T, update, err), allowed(p.T, p.instance.OnGet()), allowed(p.T, p.instance.OnBind(at(60), at(60))), allowed(p.T, p.binding.OnGet()),
+		outcome(p.T, update, err), allowed(p.T, onGet(p.instance)), allowed(p.T, onBind(p.instance, at(60), at(60))), allowed(p.T, onGet(p.binding)),
 	}
 }
 

@@ -136,16 +136,16 @@ func TestTheOrderOfRequests(t *testing.T) {
 			received, now := tc.when.received, tc.when.now
 			answered := func(a lifecycle.Answer, err error) string { return outcome(t, a, err) }
 			got := row{
-				Put:    answered(tc.is.instance.OnPut(true, true, received, now)),
-				Delete: answered(tc.is.instance.OnDelete(received, now)),
-				Patch:  answered(tc.is.instance.OnPatch(false, received, now)),
-				Bind:   allowed(t, tc.is.instance.OnBind(received, now)),
+				Put:    answered(onPut(tc.is.instance, true, true, received, now)),
+				Delete: answered(onDelete(tc.is.instance, received, now)),
+				Patch:  answered(onPatch(tc.is.instance, false, received, now)),
+				Bind:   allowed(t, onBind(tc.is.instance, received, now)),
 			}
 			same(t, tc.reason, tc.want, got)
-			if b := answered(tc.is.binding.OnPut(true, true, received, now)); b != tc.want.Put {
+			if b := answered(onPut(tc.is.binding, true, true, received, now)); b != tc.want.Put {
 				t.Errorf("%s: a PUT of the binding: %s, want %s", tc.reason, b, tc.want.Put)
 			}
-			if b := answered(tc.is.binding.OnDelete(received, now)); b != tc.want.Delete {
+			if b := answered(onDelete(tc.is.binding, received, now)); b != tc.want.Delete {
 				t.Errorf("%s: a DELETE of the binding: %s, want %s", tc.reason, b, tc.want.Delete)
 			}
 		})
@@ -160,7 +160,7 @@ func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := b.OnPut(true, true, at(15), at(40)); outcome(t, a, err) != ce {
+	if a, err := onPut(b, true, true, at(15), at(40)); outcome(t, a, err) != ce {
 		t.Errorf("a late bind: %v %v", a, err)
 	}
 	b, _, err = b.BeginCreate(start("again", at(30)), bound("small"))
@@ -168,7 +168,7 @@ func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for received, want := range map[time.Time]string{at(15): ce, at(35): begin} {
-		if a, err := b.OnDelete(received, at(40)); outcome(t, a, err) != want {
+		if a, err := onDelete(b, received, at(40)); outcome(t, a, err) != want {
 			t.Errorf("a DELETE received at %v: %v %v, want %s", received, a, err, want)
 		}
 	}

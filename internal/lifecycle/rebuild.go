@@ -29,11 +29,20 @@ func (r Record) Rebuild(found Orphan, a Attributes, instance string, now time.Ti
 // ordered. What is lost takes no part in whether a request is the same: a
 // platform that repeats its own request would be told of a conflict (PROV-07).
 func (r Record) LostPlace() bool {
-	a := r.Attributes
-	return !r.Rebuilt.IsZero() && a.OrganizationGUID == "" && a.SpaceGUID == "" && a.Context == nil
+	return !r.Rebuilt.IsZero() && r.Attributes.OrganizationGUID == "" && r.Attributes.SpaceGUID == ""
 }
 
-// LostParameters reports the same of the parameters.
+// SamePlace reports whether a request names the place where the instance was
+// ordered, as far as that is known.
+func (r Record) SamePlace(asked Attributes) bool {
+	known := r.Attributes
+	if r.LostPlace() {
+		known.OrganizationGUID, known.SpaceGUID = asked.OrganizationGUID, asked.SpaceGUID
+	}
+	return SamePlacement(asked, known)
+}
+
+// LostParameters reports whether the parameters are not known any more.
 func (r Record) LostParameters() bool { return !r.Rebuilt.IsZero() && r.Attributes.Parameters == nil }
 
 // Lose drops what is sealed in the record and cannot be opened any more. A

@@ -25,7 +25,7 @@ func TestLostCredentialsStayLost(t *testing.T) {
 		t.Fatalf("%v %v", b.State, err)
 	}
 	var refusal *lifecycle.Refusal
-	if err := b.OnGet(); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable {
+	if err := onGet(b); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable {
 		t.Errorf("read as %v", err)
 	}
 }
@@ -128,7 +128,7 @@ func TestLoseOfABinding(t *testing.T) {
 			t.Errorf("%s: it is not known that its parameters are lost", name)
 		}
 		var refusal *lifecycle.Refusal
-		if err := b.OnGet(); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
+		if err := onGet(b); errors.As(err, &refusal) != (c.reads >= 0) || refusal != nil && refusal.Reason != c.reads {
 			t.Errorf("%s: read as %v", name, err)
 		}
 	}

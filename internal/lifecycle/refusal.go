@@ -1,6 +1,9 @@
 package lifecycle
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Reason says why a request was refused. The osb package maps each to one
 // status and error code; nothing else does.
@@ -65,19 +68,68 @@ const (
 	RequiresAppSentence   = "This service supports generation of credentials through binding an application only."
 )
 
-// RefuseAsyncRequired is the answer to a request without accepts_incomplete
-// whose work can only be done asynchronously.
-func RefuseAsyncRequired() *Refusal {
-	return &Refusal{Reason: AsyncRequired, Message: AsyncRequiredSentence}
+// A Text is one thing that requests are refused with. Calling it fills it in; it
+// leaves the arguments that it has no place for.
+type Text func(args ...any) *Refusal
+
+func text(reason Reason, format string) Text {
+	takes := strings.Count(format, "%")
+	return func(args ...any) *Refusal { return Refuse(reason, format, args[:min(takes, len(args))]...) }
 }
 
-// RefuseConcurrent is the answer while another operation holds the resource.
-func RefuseConcurrent() *Refusal {
-	return &Refusal{Reason: ConcurrencyError, Message: ConcurrencySentence}
+// Because keeps a cause for the log.
+func (t Text) Because(cause error, args ...any) *Refusal {
+	r := t(args...)
+	r.Cause = cause
+	return r
 }
 
-// RefuseRequiresApp is the answer to a service key for a plan that needs an
-// application.
-func RefuseRequiresApp() *Refusal {
-	return &Refusal{Reason: RequiresApp, Message: RequiresAppSentence}
-}
+// The texts: what is wrong, and what to do. Each stands here once. A %s that names
+// a thing takes its Noun.
+var (
+	// What the catalog does not hold, or does not allow.
+	RefuseService        = text(BadRequest, "The service_id is not in the catalog of this broker.")
+	RefusePlan           = text(BadRequest, "The plan_id is not a plan of this service in the catalog.")
+	RefuseOtherService   = text(BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
+	RefuseOtherPlan      = text(BadRequest, "The service_id or plan_id is not the one of the service instance.")
+	RefuseUnbindable     = text(BadRequest, "This plan cannot be bound.")
+	RefuseRoute          = text(BadRequest, "This service cannot be bound to a route.")
+	RefuseRotation       = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
+	RefuseParameters     = text(BadRequest, "%s") // what the plan's schema says of them
+	RefuseMerged         = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
+	RefusePlanChange     = text(Unprocessable, "The plan of this service instance cannot be changed.")
+	RefuseMaintenance    = text(MaintenanceInfoConflict, "The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
+	RefuseAsyncRequired  = text(AsyncRequired, AsyncRequiredSentence)
+	RefuseRequiresApp    = text(RequiresApp, RequiresAppSentence)
+	RefuseIDsMissing     = text(BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
+	RefusePartUnknown    = text(Unprocessable, "The parameters of this service instance were lost; an update must give all of them, and not only those that change.")
+	RefuseNoPredecessor  = text(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
+	RefusePredecessorOld = text(BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
+	RefuseTakenOver      = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
+
+	// What the record says.
+	RefuseMissing       = text(NotFound, "There is no %s with this id.")
+	RefuseOtherInstance = text(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
+	RefuseOtherBinding  = text(Conflict, "A service binding with this id exists with other attributes; use another id.")
+	RefuseBoundElse     = text(Conflict, "A binding with this id exists on another service instance; use another id.")
+	RefuseConcurrent    = text(ConcurrencyError, ConcurrencySentence)
+	RefuseDeletedLater  = text(ConcurrencyError, "A later request deleted this %s.")
+	RefuseEarlier       = text(ConcurrencyError, "The request arrived before the one that made this %s, "+
+		"and meant an earlier one with this id, which was deleted; repeat it if it means this one.")
+	RefuseHalfMade    = text(Unprocessable, "The %s could not be created; delete it.")
+	RefuseHalfDeleted = text(Unprocessable, "The %s could not be deleted completely; delete it again.")
+	RefuseUnusable    = text(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
+	RefuseLost        = text(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
+	RefuseGone        = text(Gone, "")
+
+	// What became of an operation.
+	RefuseNoOperation  = text(NotFound, "There is no operation with this token.")
+	RefuseFinished     = text(Conflict, "The operation is finished and cannot be cancelled.")
+	RefuseNoCreation   = text(Conflict, "Only a creation can be cancelled, not the %s.")
+	RefuseCancelled    = text(ConcurrencyError, "The operation was cancelled by a later deletion.")
+	RefuseFailed       = text(OperationFailed, "%s") // what its provider says
+	RefuseUndone       = text(OperationFailed, "The %s could not be created in time and is being removed; try again%s.")
+	RefuseCreationLong = text(OperationFailed, "The creation of the %s takes longer than this request can wait and goes on; try again%s.")
+	RefuseUpdateLong   = text(OperationFailed, "The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
+	RefuseDeletionLong = text(OperationFailed, "The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
+)

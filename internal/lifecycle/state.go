@@ -49,21 +49,26 @@ func Events() []Event {
 	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, BeginOrphanDeletion, Succeed, Fail, Remove}
 }
 
-// transitions is all that can ever happen. What is not in it is refused by next,
-// wherever it was asked for.
-var transitions = map[State]map[Event]State{
-	Absent:       {BeginCreate: Creating, Entomb: Deleted, BeginOrphanDeletion: Deleting},
-	Creating:     {Succeed: Ready, Fail: CreateFailed, BeginDelete: Deleting, Remove: Deleted},
-	Ready:        {BeginUpdate: Updating, BeginDelete: Deleting, Remove: Deleted},
-	Updating:     {Succeed: Ready, Fail: Ready},
-	CreateFailed: {BeginCreate: Creating, BeginDelete: Deleting, Remove: Deleted},
-	Deleting:     {Succeed: Deleted, Fail: DeleteFailed, Remove: Deleted},
-	DeleteFailed: {BeginDelete: Deleting, Remove: Deleted},
-	Deleted:      {BeginCreate: Creating, Entomb: Deleted, BeginOrphanDeletion: Deleting},
+// begins says of each event that begins something which request it answers, how,
+// and what the record is then. Only of an instance is there a PATCH.
+var begins = map[Event]struct {
+	by     Request
+	answer Answer
+	to     State
+}{
+	BeginCreate:         {Put, Begin, Creating},
+	BeginUpdate:         {Patch, Begin, Updating},
+	BeginDelete:         {Delete, Begin, Deleting},
+	Entomb:              {Delete, Missing, Deleted},
+	BeginOrphanDeletion: {Delete, Missing, Deleting},
 }
 
-// onlyOf says of which kind of record an event is that the other never meets.
-var onlyOf = map[Event]struct{ binding bool }{BeginUpdate: {false}, Remove: {true}}
+// settles is what becomes of what an operation works on.
+var settles = map[State]map[Event]State{
+	Creating: {Succeed: Ready, Fail: CreateFailed},
+	Updating: {Succeed: Ready, Fail: Ready},
+	Deleting: {Succeed: Deleted, Fail: DeleteFailed},
+}
 
 // An IllegalTransition is a fault of the caller: it asked for an event that
 // the record's state does not allow. Nothing was changed.
@@ -76,10 +81,17 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
+// next is the state after an event. What no rule lets begin is refused, wherever
+// it was asked for.
 func (r Record) next(e Event) (State, error) {
-	to, legal := transitions[r.State][e]
-	only, limited := onlyOf[e]
-	if !legal || limited && only.binding != r.IsBinding() || r.State == Updating && r.IsBinding() {
+	to, legal := settles[r.State][e]
+	if b, begin := begins[e]; begin {
+		to, legal = b.to, answers(b.by, b.answer, r.State) && (e != BeginUpdate || !r.IsBinding())
+	}
+	if e == Remove {
+		to, legal = Deleted, r.IsBinding() && r.Exists()
+	}
+	if !legal || r.State == Updating && r.IsBinding() {
 		return r.State, &IllegalTransition{State: r.State, Event: e}
 	}
 	return to, nil
