@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/testkit"
 )
 
@@ -48,7 +49,7 @@ func TestALostKey(t *testing.T) {
 			} {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
 			}
-			var refused *app.FolderError
+			var refused *remedy.Error
 			if _, err := app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}, testkit.Demo(), slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
 				t.Fatalf("the broker starts: %v", err)
 			}

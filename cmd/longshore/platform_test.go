@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/testkit"
 )
 
@@ -104,7 +105,7 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 	t.Helper()
 	before, _ := os.ReadFile(credentialsOf(dir))
 	s, err := startIn(t, dir, username, password)
-	var wrong *app.SettingError
+	var wrong *remedy.Error
 	if !errors.As(err, &wrong) || wrong.Name != setting {
 		t.Fatalf("the start ended with %v", err)
 	}

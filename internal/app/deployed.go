@@ -31,6 +31,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/vault/kms"
 	"github.com/longshore/longshore/internal/worker"
@@ -104,7 +105,7 @@ func (d Deployed) required(names ...string) (map[string]string, error) {
 	var missing []error
 	for _, name := range names {
 		if values[name] = d.Getenv(name); values[name] == "" {
-			missing = append(missing, &SettingError{name, "is not set", "deploy the function with its infrastructure, which sets it"})
+			missing = append(missing, remedy.For(name, "is not set", "deploy the function with its infrastructure, which sets it"))
 		}
 	}
 	return values, errors.Join(missing...)
@@ -154,7 +155,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 func (d Deployed) things(set map[string]string) (*parameters.Store, error) {
 	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
 	if err != nil {
-		return nil, &SettingError{EnvDemoPrefix, "is not a path of parameters", err.Error()}
+		return nil, remedy.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
 	}
 	return things, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
@@ -58,22 +59,8 @@ type marker struct {
 
 const folderFormat = 1
 
-// A FolderError says why a data folder cannot be used, and what to do.
-type FolderError struct {
-	Dir, What, Remedy string
-	Cause             error
-}
-
-func (e *FolderError) Error() string {
-	s := fmt.Sprintf("data folder %q %s: %s", e.Dir, e.What, e.Remedy)
-	if e.Cause != nil {
-		s += fmt.Sprintf(" (%v)", e.Cause)
-	}
-	return s
-}
-
-// Unwrap gives the cause to errors.Is and errors.As.
-func (e *FolderError) Unwrap() error { return e.Cause }
+// dataFolder names a folder in an error.
+func dataFolder(dir string) string { return fmt.Sprintf("data folder %q", dir) }
 
 // openFolder opens the data folder, or sets up an empty one. Records that are
 // lost, and a key that is lost or another, end it, unless they are to be begun
@@ -81,8 +68,8 @@ func (e *FolderError) Unwrap() error { return e.Cause }
 // ends that.
 func openFolder(dir string, anew bool) (_ *folder, err error) {
 	f := &folder{dir: dir, clock: newClock()}
-	fail := func(what, remedy string, cause error) error {
-		return &FolderError{Dir: dir, What: what, Remedy: remedy, Cause: cause}
+	fail := func(what, mend string, cause error) error {
+		return &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail("cannot be made", "name another with --data, or allow this one to be written", err)
@@ -306,8 +293,8 @@ func (f *folder) setAside(name string) error {
 // setUp makes what a new folder holds. It may be stopped at any point and
 // begun again; the marker comes last.
 func (f *folder) setUp() error {
-	fail := func(what, remedy string, cause error) error {
-		return &FolderError{Dir: f.dir, What: what, Remedy: remedy, Cause: cause}
+	fail := func(what, mend string, cause error) error {
+		return &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
 	}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -388,10 +375,10 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 	case errors.Is(err, fs.ErrNotExist):
 		r = initialRegistry()
 	case errors.As(err, new(*fs.PathError)):
-		return r, &FolderError{Dir: f.dir, What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+		return r, &remedy.Error{Name: dataFolder(f.dir), What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
 	case err != nil:
-		return r, &FolderError{
-			Dir: f.dir, What: "has a damaged " + fileCredentials,
+		return r, &remedy.Error{
+			Name: dataFolder(f.dir), What: "has a damaged " + fileCredentials,
 			Remedy: "restore it from a backup; without it, every platform but the first is unknown", Cause: err,
 		}
 	case format >= credentialsFormat:
@@ -406,7 +393,7 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 		return r, err
 	}
 	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
-		return r, &FolderError{Dir: f.dir, What: "cannot keep the platforms' credentials", Remedy: "allow it to be written", Cause: err}
+		return r, &remedy.Error{Name: dataFolder(f.dir), What: "cannot keep the platforms' credentials", Remedy: "allow it to be written", Cause: err}
 	}
 	if s.Username != "" {
 		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)
@@ -422,10 +409,8 @@ func adopt(r *platforms.Registry, s Settings) error {
 	}
 	first := &r.Platforms[0]
 	if name, taken := r.UserOf(s.Username); taken && name != first.Name {
-		return &SettingError{
-			EnvUsername, fmt.Sprintf("is %q, which is the user name of platform %q too", s.Username, name),
-			"set another one and tell the platform of it, or unset both it and " + EnvPassword + " to have the first platform's login printed",
-		}
+		return remedy.For(EnvUsername, fmt.Sprintf("is %q, which is the user name of platform %q too", s.Username, name),
+			"set another one and tell the platform of it, or unset both it and "+EnvPassword+" to have the first platform's login printed")
 	}
 	first.Credential = platforms.Credential{Username: s.Username, Password: s.Password}
 	first.Previous, first.Chosen = nil, true
@@ -439,23 +424,23 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 		return nil
 	}
 	first := r.Platforms[0]
-	remedy := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
+	mend := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
 		"`longshore platform rotate %s --data %s` gives it a new password", EnvUsername, EnvPassword, first.Name, f.dir)
 	until, known := first.Until(s.Username, s.Password)
 	switch {
 	case !first.Removed.IsZero():
-		return &SettingError{EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
-			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir)}
+		return remedy.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
+			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir))
 	case s.Username != first.Username:
 		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username)
-		return &SettingError{EnvUsername, what, remedy}
+		return remedy.For(EnvUsername, what, mend)
 	case !known:
-		return &SettingError{EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), remedy}
+		return remedy.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), mend)
 	case until.IsZero():
 		return nil
 	case !now().Before(until):
-		return &SettingError{EnvPassword, fmt.Sprintf(
-			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), remedy}
+		return remedy.For(EnvPassword, fmt.Sprintf(
+			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), mend)
 	}
 	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername,
 		"valid_until", until)

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/vault"
@@ -120,7 +121,7 @@ func refused(t *testing.T, dir string, says ...string) {
 	t.Helper()
 	before := contents(t, dir)
 	f, err := openFolder(dir, false)
-	var why *FolderError
+	var why *remedy.Error
 	if !errors.As(err, &why) {
 		if err == nil {
 			f.close()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/store"
 	"github.com/longshore/longshore/internal/store/bolt"
 	"github.com/longshore/longshore/internal/vault"
@@ -30,7 +31,7 @@ const Restore = restore
 
 // CheckFolder reads all of a data folder and proves that nothing in it is damaged:
 // its marker, its key, each page of the records, each record, and that all that is
-// sealed opens. It changes nothing and fails, with a FolderError, where there is
+// sealed opens. It changes nothing and fails, with a *remedy.Error, where there is
 // nothing to judge: no data folder, or one that is in use. Progress is told how
 // many of the pages have been read.
 func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
@@ -40,10 +41,10 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	}
 	lock, err := lockFile(filepath.Join(dir, fileLock))
 	if errors.Is(err, errLocked) {
-		return out, &FolderError{Dir: dir, What: "is in use by another process", Remedy: "stop the broker, and check again"}
+		return out, &remedy.Error{Name: dataFolder(dir), What: "is in use by another process", Remedy: "stop the broker, and check again"}
 	}
 	if err != nil {
-		return out, &FolderError{Dir: dir, What: "cannot be locked", Remedy: "allow it to be written", Cause: err}
+		return out, &remedy.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be written", Cause: err}
 	}
 	defer func() { _ = lock.Close() }()
 	if markErr != nil {
@@ -108,6 +109,6 @@ func sealedIn(r store.Record) (values []vault.Value, err error) {
 }
 
 func notAFolder(dir string, cause error) error {
-	const remedy = "name one with --data in which the broker was started once"
-	return &FolderError{Dir: dir, What: "is not a data folder", Remedy: remedy, Cause: cause}
+	const start = "name one with --data in which the broker was started once"
+	return &remedy.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start, Cause: cause}
 }

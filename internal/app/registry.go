@@ -21,6 +21,7 @@ import (
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // NewPassword is at least 128 random bits in letters and digits, which every
@@ -68,8 +69,8 @@ func FolderRegistrar(dir string) (Registrar, error) {
 	}
 	f := folderRegistrar{dir}
 	if _, format, err := f.read(); errors.Is(err, fs.ErrNotExist) || err == nil && format < credentialsFormat {
-		return nil, &FolderError{
-			Dir: dir, What: "has not yet been taken over by this version",
+		return nil, &remedy.Error{
+			Name: dataFolder(dir), What: "has not yet been taken over by this version",
 			Remedy: "start the broker in it once, with the same environment as ever, which then is asked no more who may log in",
 		}
 	}

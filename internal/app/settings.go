@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // The names of the settings that come from the environment. This list is the
@@ -72,31 +73,25 @@ const maxPlatformRate = 100_000
 // DefaultDemoDelay is the demo's delay unless it is set.
 const DefaultDemoDelay = 3 * time.Second
 
-// A SettingError names a setting that is missing or invalid, and says what to
-// do.
-type SettingError struct{ Name, What, Remedy string }
-
-func (e *SettingError) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.What, e.Remedy) }
-
 // Complete reads the environment into the settings that the command line
 // gave, and checks them all.
 func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return s, &SettingError{"--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080"}
+		return s, remedy.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")
 	}
 	if s.Data == "" {
-		return s, &SettingError{"--data", "is empty", "name the folder in which the broker keeps its records"}
+		return s, remedy.For("--data", "is empty", "name the folder in which the broker keeps its records")
 	}
 	s.Username, s.Password = getenv(EnvUsername), getenv(EnvPassword)
 	switch {
 	case s.Username == "" && s.Password != "":
-		return s, &SettingError{EnvUsername, "is not set although " + EnvPassword + " is", "set both, or neither"}
+		return s, remedy.For(EnvUsername, "is not set although "+EnvPassword+" is", "set both, or neither")
 	case s.Username != "" && s.Password == "":
-		return s, &SettingError{EnvPassword, "is not set although " + EnvUsername + " is", "set both, or neither"}
+		return s, remedy.For(EnvPassword, "is not set although "+EnvUsername+" is", "set both, or neither")
 	}
 	for i := range s.Username {
 		if s.Username[i] == ':' { // RFC 7617: the first colon ends the user name
-			return s, &SettingError{EnvUsername, "has a colon", "choose a user name without one"}
+			return s, remedy.For(EnvUsername, "has a colon", "choose a user name without one")
 		}
 	}
 	var delayErr, retryErr, dryErr, rateErr error
@@ -116,7 +111,7 @@ func platformRate(getenv func(string) string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxPlatformRate {
 		what := fmt.Sprintf("%q is not a whole number from 0 to %d", text, maxPlatformRate)
-		return 0, &SettingError{EnvPlatformRate, what, "give the requests a second that each platform may send, or 0 for no limit"}
+		return 0, remedy.For(EnvPlatformRate, what, "give the requests a second that each platform may send, or 0 for no limit")
 	}
 	return n, nil
 }
@@ -129,7 +124,7 @@ func reaperDryRun(getenv func(string) string) (bool, error) {
 	}
 	dry, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, &SettingError{EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out"}
+		return false, remedy.For(EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
 	}
 	return dry, nil
 }
@@ -144,12 +139,12 @@ func retryAfter(getenv func(string) string) (RetryAfter, error) {
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second || d > time.Hour {
-			return r, &SettingError{name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s"}
+			return r, remedy.For(name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s")
 		}
 		*into = d
 	}
 	if r.Min > r.Max {
-		return r, &SettingError{EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max), "give the smaller one here"}
+		return r, remedy.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max), "give the smaller one here")
 	}
 	return r, nil
 }
@@ -162,7 +157,7 @@ func demoDelay(getenv func(string) string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, &SettingError{EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms"}
+		return 0, remedy.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
 	}
 	return d, nil
 }

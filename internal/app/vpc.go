@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	calls "github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // CallsTimeout is when a call inside a VPC is certainly dead: before the lease
@@ -58,7 +59,7 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	names := strings.Split(getenv(EnvInVPC), ",")
 	for _, name := range names {
 		if _, ok := vpcRows[name]; !ok {
-			return nil, &SettingError{EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name), "deploy all functions of one version"}
+			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name), "deploy all functions of one version")
 		}
 	}
 	return names, nil

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/offerings"
 )
 
@@ -27,7 +27,7 @@ const schemaFile = "offering.schema.json"
 // editors. It gives the file's path. What exists is not changed.
 func New(dir, name string) (path string, err error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return "", &app.SettingError{
+		return "", &remedy.Error{
 			Name: "the name", What: fmt.Sprintf("%q is not one that command lines can use", name),
 			Remedy: "use lower-case letters, digits and hyphens",
 		}
@@ -39,7 +39,7 @@ func New(dir, name string) (path string, err error) {
 	text := strings.NewReplacer("NAME", name, "OFFERING_ID", newUUID(), "PLAN_ID", newUUID()).Replace(first)
 	if err := create(path, []byte(text)); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return "", &app.SettingError{Name: path, What: "exists already", Remedy: "choose another name, or edit it"}
+			return "", &remedy.Error{Name: path, What: "exists already", Remedy: "choose another name, or edit it"}
 		}
 		return "", err
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/offerings"
 )
 
 // Load compiles and opens the catalog. Dir is the operator's own folder, empty
-// for none. Errors are compile.Problems, or an *app.SettingError about the folder.
+// for none. Errors are compile.Problems, or an *remedy.Error about the folder.
 func Load(dir string) (*catalog.Catalog, error) {
 	compiled, err := Compile(dir)
 	if err != nil {
@@ -28,7 +29,7 @@ func Compile(dir string) ([]byte, error) {
 	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, &app.SettingError{
+			return nil, &remedy.Error{
 				Name: "--offerings", What: fmt.Sprintf("%q is not a folder that can be read", dir), Remedy: "name the folder that holds your offerings",
 			}
 		}

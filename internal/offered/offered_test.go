@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A first offering works as it is, has ids of its own, and is never written over.
@@ -41,7 +41,7 @@ func TestNew(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var refused *app.SettingError
+	var refused *remedy.Error
 	if _, err := offered.New(dir, "cache"); !errors.As(err, &refused) {
 		t.Errorf("want a refusal, got %v", err)
 	}

@@ -30,7 +30,8 @@ const (
 // compiled: whether its settings and the files beside the offering are right.
 // It gives the snapshot that instances of the plan record, at most
 // limits.Snapshot bytes of JSON, nil for none. An error says what to do; a
-// *CheckError also says where. It reaches nothing but its input.
+// *remedy.Error also says where: a File in the offering's folder, or in Name the
+// path of a setting in the plan, such as "delay". It reaches nothing but its input.
 type Check func(plan Checked) (snapshot json.RawMessage, err error)
 
 // Checked is the plan that a Check looks at.
@@ -44,18 +45,3 @@ type Checked struct {
 	// Maintenance is the version of the plan's maintenance_info.
 	Maintenance string
 }
-
-// A CheckError is what is wrong with a plan.
-type CheckError struct {
-	// File is the path in the offering's folder, and Line where in it, from 1;
-	// empty and zero for the plan's settings.
-	File string
-	Line int
-	// Setting is the path of the setting in the plan, such as "delay"; empty if
-	// a file is meant.
-	Setting string
-	// Problem says what is wrong, and Remedy what to do.
-	Problem, Remedy string
-}
-
-func (e *CheckError) Error() string { return e.Problem + ": " + e.Remedy }

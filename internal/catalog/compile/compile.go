@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/schema"
 	"github.com/longshore/longshore/offerings"
 )
@@ -78,7 +79,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 		c.source(source)
 	}
 	if len(sources) == 0 {
-		c.problems = append(c.problems, Problem{File: "offerings",
+		c.problems = append(c.problems, remedy.Error{File: "offerings",
 			What: "there is no folder of offerings", Remedy: "name at least one"})
 	}
 	c.problems = append(c.problems, duplicates(c.drafts)...)
@@ -96,7 +97,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 type compiler struct {
 	Options
 	files    []string // in the order of reading
-	problems []Problem
+	problems []remedy.Error
 	drafts   []draft
 }
 
@@ -106,10 +107,10 @@ func (c *compiler) source(source Source) {
 	names, misplaced, err := offeringFiles(source)
 	switch {
 	case err != nil:
-		misplaced = append(misplaced, Problem{File: source.Name,
+		misplaced = append(misplaced, remedy.Error{File: source.Name,
 			What: "the folder cannot be read: " + err.Error(), Remedy: "check that it exists and may be read"})
 	case len(names)+len(misplaced) == 0:
-		misplaced = append(misplaced, Problem{File: source.Name, What: "the folder holds no offering",
+		misplaced = append(misplaced, remedy.Error{File: source.Name, What: "the folder holds no offering",
 			Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
 	}
 	for _, p := range misplaced {
@@ -142,7 +143,7 @@ var ofOfferings = sync.OnceValue(func() *schema.Schema {
 })
 
 // file reads one offering; the draft has no file where it cannot be read at all.
-func (c *compiler) file(source Source, name string) (draft, []Problem) {
+func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 	r := newReader(path.Join(source.Name, name))
 	root, ok := r.parse(source.FS, name)
 	if !ok {
@@ -184,7 +185,7 @@ func (c *compiler) provider(r *reader, name string) {
 
 // offeringFiles names the offering files of a folder, sorted, and what looks
 // like one in a place where none is read.
-func offeringFiles(source Source) (names []string, misplaced []Problem, err error) {
+func offeringFiles(source Source) (names []string, misplaced []remedy.Error, err error) {
 	if isFile(source.FS, OfferingFile) {
 		return []string{OfferingFile}, nil, nil
 	}
@@ -199,10 +200,10 @@ func offeringFiles(source Source) (names []string, misplaced []Problem, err erro
 		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
 			names = append(names, path.Join(name, OfferingFile))
 		case err == nil && info.IsDir():
-			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
+			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
 				Remedy: "add one, or move the folder elsewhere"})
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
-			misplaced = append(misplaced, Problem{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
+			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
 				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
 		}
 	}

@@ -80,14 +80,14 @@ func problemsOf(t *testing.T, reason string, err error, want []found) []found {
 	got := make([]found, len(problems))
 	for i, p := range problems {
 		if p.Remedy == "" {
-			t.Errorf("%s\n%s: want a remedy", reason, p)
+			t.Errorf("%s\n%s: want a remedy", reason, &p)
 		}
 		rendered := fmt.Sprintf("%s:%d: %s; %s", p.File, p.Line, p.What, p.Remedy)
-		if p.Line > 0 && p.String() != rendered {
-			t.Errorf("%s\nString(): want %q, got %q", reason, rendered, p.String())
+		if p.Line > 0 && p.Error() != rendered {
+			t.Errorf("%s\nString(): want %q, got %q", reason, rendered, p.Error())
 		}
 		got[i] = found{p.File, p.Line, p.What}
-		if i < len(want) && strings.Contains(p.String(), want[i].About) {
+		if i < len(want) && strings.Contains(p.Error(), want[i].About) {
 			got[i].About = want[i].About
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/spelling"
 )
 
@@ -138,14 +139,14 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folde
 		asked.Maintenance = p.MaintenanceInfo.Version
 	}
 	snapshot, err := check(asked)
-	var wrong *provider.CheckError
+	var wrong *remedy.Error
 	switch {
 	case errors.As(err, &wrong) && wrong.File != "":
-		r.problems = append(r.problems, Problem{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.Problem, Remedy: wrong.Remedy})
-	case errors.As(err, &wrong) && wrong.Setting != "":
-		r.about(at+"/settings/"+strings.ReplaceAll(escape(wrong.Setting), ".", "/"), wrong.Problem, wrong.Remedy)
+		r.problems = append(r.problems, remedy.Error{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.What, Remedy: wrong.Remedy})
+	case errors.As(err, &wrong) && wrong.Name != "":
+		r.about(at+"/settings/"+strings.ReplaceAll(escape(wrong.Name), ".", "/"), wrong.What, wrong.Remedy)
 	case errors.As(err, &wrong):
-		r.about(at+"/settings", wrong.Problem, wrong.Remedy)
+		r.about(at+"/settings", wrong.What, wrong.Remedy)
 	case err != nil:
 		r.about(at+"/settings", "are refused by the provider "+o.Provider+": "+err.Error(), "correct them")
 	case len(snapshot) > limits.Snapshot:
@@ -172,19 +173,19 @@ type claim struct {
 }
 
 // duplicates notes every second use of what must be unique (CAT-04).
-func duplicates(drafts []draft) []Problem {
-	var problems []Problem
+func duplicates(drafts []draft) []remedy.Error {
+	var problems []remedy.Error
 	claims := map[string]claim{}
 	// The first parameter says within what the value is unique.
-	unique := func(scope, kind, value string, d draft, at, remedy string) {
+	unique := func(scope, kind, value string, d draft, at, mend string) {
 		if value == "" {
 			return // missing or wrong, which is noted already
 		}
 		key := scope + "\x00" + value
 		if first, taken := claims[key]; taken {
-			problems = append(problems, Problem{File: d.file, Line: d.lines[at],
+			problems = append(problems, remedy.Error{File: d.file, Line: d.lines[at],
 				What:   fmt.Sprintf("%s %q is used already (%s:%d)", kind, value, first.file, first.line),
-				Remedy: remedy})
+				Remedy: mend})
 			return
 		}
 		claims[key] = claim{d.file, d.lines[at]}

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/internal/schema"
 )
 
@@ -33,7 +34,7 @@ const (
 // read as null, and reading goes on, so that one run finds everything.
 type reader struct {
 	file     string
-	problems []Problem
+	problems []remedy.Error
 	nodes    int // visited so far
 	depth    int // of the value being read
 	// places are where each value stands, by its JSON pointer.
@@ -61,11 +62,11 @@ type told struct {
 	what string
 }
 
-func (r *reader) problem(line int, what, remedy string) {
+func (r *reader) problem(line int, what, mend string) {
 	if r.nodes > maxNodes {
 		return // what follows from giving up is no news
 	}
-	r.problems = append(r.problems, Problem{File: r.file, Line: line, What: what, Remedy: remedy})
+	r.problems = append(r.problems, remedy.Error{File: r.file, Line: line, What: what, Remedy: mend})
 }
 
 // about notes a problem of what a pointer names, or would: once where aliases

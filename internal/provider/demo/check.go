@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // secretCloud and secretBroker are the values of the setting "secret".
@@ -35,7 +36,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 		{"secret", "write cloud or broker, or leave it out", func(v any) bool { return v == secretCloud || v == secretBroker }},
 	} {
 		if v, ok := plan.Settings[setting.name]; ok && !setting.ok(v) {
-			return nil, &provider.CheckError{Setting: setting.name, Problem: "the demo does not understand this value", Remedy: setting.remedy}
+			return nil, &remedy.Error{Name: setting.name, What: "the demo does not understand this value", Remedy: setting.remedy}
 		}
 	}
 	meant := meaning{Secret: secretBroker}

@@ -22,6 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 var start = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
@@ -1114,11 +1115,11 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := demo.Check(provider.Checked{Settings: c.settings})
-			wrong, _ := errors.AsType[*provider.CheckError](err)
+			wrong, _ := errors.AsType[*remedy.Error](err)
 			if c.wrong == "" && (err != nil || string(snapshot) != c.snapshot) {
 				t.Errorf("%s %v, want %s", snapshot, err, c.snapshot)
 			}
-			if c.wrong != "" && (wrong == nil || wrong.Setting != c.wrong || wrong.Remedy == "") {
+			if c.wrong != "" && (wrong == nil || wrong.Name != c.wrong || wrong.Remedy == "") {
 				t.Errorf("error %v, want one about %q with a remedy", err, c.wrong)
 			}
 		})
