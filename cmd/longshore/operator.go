@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/pages"
 )
 
 // A place is where the broker is that an operator's command is about.
@@ -85,6 +86,7 @@ func newListing(what operator.What) *cobra.Command {
 		p     place
 		f     format
 		watch bool
+		limit int
 		q     = operator.Query{What: what}
 		one   = map[bool]string{true: "TOKEN", false: "ID"}[what == operator.Operations]
 	)
@@ -93,11 +95,14 @@ func newListing(what operator.What) *cobra.Command {
 		Long: fmt.Sprintf(`List the %s, or show the one in full whose %s is given, or begins like it.`, what, one),
 		RunE: func(c *cobra.Command, args []string) error {
 			machine, err := f.machine()
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case limit < 0:
+				return &usageError{"--limit is negative"}
 			}
 			q.ID = strings.Join(args, "")
-			return listing(c.Context(), p, q, machine, watch, c.OutOrStdout(), c.ErrOrStderr())
+			return listing(c.Context(), p, q, machine, watch, limit, c.OutOrStdout(), c.ErrOrStderr())
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -106,11 +111,13 @@ func newListing(what operator.What) *cobra.Command {
 	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`")
 	c.Flags().StringVar(&q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation")
 	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
+	c.Flags().IntVar(&limit, "limit", 1000, "list `N` at most; 0 lists all")
 	c.Flags().BoolVar(&watch, "watch", false, "follow what runs, until nothing does")
 	return c
 }
 
-func listing(ctx context.Context, p place, q operator.Query, machine, watch bool, out, diagnostics io.Writer) error {
+func listing(ctx context.Context, p place, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer) error {
+	var unread []error
 	console, closing, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -119,28 +126,107 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 	if watch {
 		return watchRows(ctx, console, q, out)
 	}
-	rows, err := console.List(ctx, q)
-	if err != nil && len(rows) == 0 {
+	print, end := printed(out, q, machine)
+	more, listed := false, 0
+	for r, err := range pages.All(ctx, rowsOf(console, q)) {
+		switch {
+		case err != nil && listed == 0 && ctx.Err() != nil:
+			return err
+		case err != nil:
+			unread = append(unread, err)
+			continue
+		}
+		if more = limit > 0 && listed == limit; more {
+			break
+		}
+		listed++
+		print(r)
+	}
+	if listed == 0 && len(unread) > 0 {
+		return errors.Join(unread...)
+	}
+	if len(unread) > 0 {
+		_, _ = fmt.Fprintf(diagnostics, "some records could not be read: %v\n", errors.Join(unread...))
+	}
+	if err := end(); err != nil {
 		return err
 	}
-	if err != nil {
-		_, _ = fmt.Fprintf(diagnostics, "some records could not be read: %v\n", err)
+	if more {
+		_, _ = fmt.Fprintf(diagnostics, "These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
 	}
-	if machine {
-		return printJSON(out, each(rows))
-	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintf(out, "No %s.\n", q.What)
-		return err
-	}
-	if q.ID != "" && len(rows) == 1 {
-		return show(out, rows[0])
-	}
-	return table(out, q.What, rows)
+	return nil
 }
 
-func table(out io.Writer, what operator.What, rows []operator.Row) error {
+// rowsOf reads the pages of what a query chooses.
+func rowsOf(console app.Console, q operator.Query) func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+	return func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+		return console.List(ctx, q, cursor)
+	}
+}
+
+// printed gives how each row is printed, as it comes, and what ends the list.
+func printed(out io.Writer, q operator.Query, machine bool) (print func(operator.Row), end func() error) {
+	if machine {
+		return asJSON(out)
+	}
+	// Columns are as wide as those of so many rows need: nothing keeps them all.
+	const together = 500
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var first operator.Row
+	n := 0
+	print = func(r operator.Row) {
+		n++
+		switch {
+		case n == 1:
+			first = r // which may be the only one
+			return
+		case n == 2:
+			heading(w, q.What)
+			line(w, q.What, first)
+		case n%together == 0:
+			_ = w.Flush()
+		}
+		line(w, q.What, r)
+	}
+	end = func() error {
+		switch {
+		case n == 0:
+			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
+			return err
+		case n == 1 && q.ID != "":
+			return show(out, first)
+		case n == 1:
+			heading(w, q.What)
+			line(w, q.What, first)
+		}
+		return w.Flush()
+	}
+	return print, end
+}
+
+// asJSON prints an array, one element after the other.
+func asJSON(out io.Writer) (print func(operator.Row), end func() error) {
+	n, failed := 0, error(nil)
+	print = func(r operator.Row) {
+		text, err := json.MarshalIndent(r, "  ", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s\n  %s", map[bool]string{true: "[", false: ","}[n == 0], text)
+		}
+		failed = errors.Join(failed, err)
+		n++
+	}
+	end = func() error {
+		if n == 0 {
+			_, err := fmt.Fprintln(out, "[]")
+			return err
+		}
+		_, err := fmt.Fprint(out, "\n]\n")
+		return errors.Join(failed, err)
+	}
+	return print, end
+}
+
+func heading(w io.Writer, what operator.What) {
 	switch what {
 	case operator.Operations:
 		_, _ = fmt.Fprintln(w, "KIND\tPHASE\t%\tSTARTED\tPLATFORM\tINSTANCE\tBINDING\tTOKEN")
@@ -149,17 +235,17 @@ func table(out io.Writer, what operator.What, rows []operator.Row) error {
 	default:
 		_, _ = fmt.Fprintln(w, "INSTANCE\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tCREATED")
 	}
-	for _, r := range rows {
-		switch op := r.Operation; what {
-		case operator.Operations:
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), r.Platform, r.Instance, orDash(r.Binding), op.Token)
-		case operator.Bindings:
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, r.Platform, r.Instance)
-		default:
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), r.Platform, stamp(r.Created))
-		}
+}
+
+func line(w io.Writer, what operator.What, r operator.Row) {
+	switch op := r.Operation; what {
+	case operator.Operations:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), r.Platform, r.Instance, orDash(r.Binding), op.Token)
+	case operator.Bindings:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, r.Platform, r.Instance)
+	default:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), r.Platform, stamp(r.Created))
 	}
-	return w.Flush()
 }
 
 func phase(op *operator.Operation) string {
@@ -219,31 +305,44 @@ func show(out io.Writer, r operator.Row) error {
 
 const watchEvery = 2 * time.Second
 
-// watchRows follows what runs until nothing does.
+// watchRows follows what runs until nothing does. What runs is read by an index,
+// and what has run by its token.
 func watchRows(ctx context.Context, console app.Console, q operator.Query, out io.Writer) error {
-	last := map[string]string{}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	for {
-		rows, err := console.List(ctx, q)
-		if err != nil && len(rows) == 0 {
-			return err
-		}
-		running := 0
-		for _, r := range rows {
-			if r.Operation == nil {
-				continue
-			}
-			if r.Operation.Phase == string(lifecycle.InProgress) {
-				running++
-			}
-			line := progressLine(r, time.Now())
-			if was, seen := last[r.Operation.Token]; was != line && (seen || r.Operation.Phase == string(lifecycle.InProgress)) {
-				_, _ = fmt.Fprintln(out, line)
-			}
+	q.State = "running"
+	last := map[string]string{} // of what runs, by its token
+	tell := func(r operator.Row) {
+		if line := progressLine(r, time.Now()); line != last[r.Operation.Token] {
+			_, _ = fmt.Fprintln(out, line)
 			last[r.Operation.Token] = line
 		}
-		if running == 0 {
+	}
+	for {
+		running := map[string]bool{}
+		for r, err := range pages.All(ctx, rowsOf(console, q)) {
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if err == nil {
+				running[r.Operation.Token] = true
+				tell(r)
+			}
+		}
+		for token := range last {
+			if running[token] || ctx.Err() != nil {
+				continue
+			}
+			settled, _, err := console.List(ctx, operator.Query{What: operator.Operations, ID: token}, "")
+			if err != nil {
+				return err
+			}
+			for _, r := range settled {
+				tell(r)
+			}
+			delete(last, token)
+		}
+		if len(running) == 0 && ctx.Err() == nil {
 			_, err := fmt.Fprintln(out, "Nothing runs.")
 			return err
 		}

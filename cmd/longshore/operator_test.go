@@ -142,6 +142,10 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "operations", "--state", "running"), token)
 		has(t, b.operate(0, "operations", token), "provision, in progress")
 		has(t, b.operate(0, "instances", "--platform", "nobody"), "No instances.")
+		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") || strings.Contains(few, "slow-1") {
+			t.Errorf("one of two:\n%s", few)
+		}
+		has(t, b.operate(2, "instances", "--limit", "-1"), "--limit is negative")
 		var rows []map[string]any
 		if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 2 {
 			t.Errorf("%v %v", rows, err)

@@ -39,7 +39,7 @@ import (
 // A Console is what an operator's commands do, wherever the broker is; package
 // operator documents it.
 type Console interface {
-	List(ctx context.Context, q operator.Query) ([]operator.Row, error)
+	List(ctx context.Context, q operator.Query, cursor string) (rows []operator.Row, next string, err error)
 	Retry(ctx context.Context, token string) (operator.Row, error)
 	Recreate(ctx context.Context, token string) (operator.Row, error)
 	Settle(ctx context.Context, token, message string) (operator.Row, error)
@@ -195,7 +195,7 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 	mux := http.NewServeMux()
 	for verb, do := range map[string]func(context.Context, ask) (tell, error){
 		"list": func(ctx context.Context, a ask) (t tell, err error) {
-			t.Rows, err = c.List(ctx, a.Query)
+			t.Rows, t.Next, err = c.List(ctx, a.Query, a.After)
 			return t, err
 		},
 		"retry": func(ctx context.Context, a ask) (tell, error) {
@@ -312,9 +312,9 @@ func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
 }
 
 // List implements Console.
-func (r remote) List(ctx context.Context, q operator.Query) ([]operator.Row, error) {
-	t, err := r.ask(ctx, "list", ask{Query: q})
-	return t.Rows, err
+func (r remote) List(ctx context.Context, q operator.Query, cursor string) (rows []operator.Row, next string, err error) {
+	t, err := r.ask(ctx, "list", ask{Query: q, After: cursor})
+	return t.Rows, t.Next, err
 }
 
 // Retry implements Console.

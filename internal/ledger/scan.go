@@ -19,21 +19,30 @@ type Everything struct {
 // Scan reads everything, at the price of everything: it is for operators. What
 // cannot be read is left out and reported in the error beside the rest.
 func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
-	scanner, ok := l.store.(store.Scanner)
-	if !ok {
-		return e, fmt.Errorf("a store of type %T cannot be scanned", l.store)
-	}
 	var faults []error
-	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
-		page, err := scanner.Scan(ctx, cursor)
-		return page.Records, page.Next, err
+	for page, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
+		page, next, err := l.ScanPage(ctx, cursor)
+		return []Everything{page}, next, err
 	}) {
-		if err == nil {
-			err = e.add(r)
-		}
+		e.Records, e.Past = append(e.Records, page.Records...), append(e.Past, page.Past...)
 		faults = append(faults, err)
 	}
 	return e, errors.Join(faults...)
+}
+
+// ScanPage reads one page of everything; cursor is empty for the first, then the
+// next of the last.
+func (l *Ledger) ScanPage(ctx context.Context, cursor string) (e Everything, next string, _ error) {
+	scanner, ok := l.store.(store.Scanner)
+	if !ok {
+		return e, "", fmt.Errorf("a store of type %T cannot be scanned", l.store)
+	}
+	page, err := scanner.Scan(ctx, cursor)
+	faults := []error{err}
+	for _, r := range page.Records {
+		faults = append(faults, e.add(r))
+	}
+	return e, page.Next, errors.Join(faults...)
 }
 
 // Decode reads one record, as a scan of the store gives it: none of the lists, or

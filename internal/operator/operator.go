@@ -27,7 +27,10 @@ import (
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
+	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	Scan(ctx context.Context) (ledger.Everything, error)
+	ScanPage(ctx context.Context, cursor string) (page ledger.Everything, next string, err error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	reaper.Resumed
 	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
@@ -59,6 +62,9 @@ type Console struct{ Options }
 
 // New makes a console.
 func New(o Options) *Console { return &Console{Options: o} }
+
+// stateRunning asks for what has an operation in progress.
+const stateRunning = "running"
 
 // What is listed.
 type What string
@@ -158,30 +164,82 @@ func (c *Console) row(r lifecycle.Record) Row {
 	return row
 }
 
-// List gives what the query chooses: what is deleted only if its state is asked
-// for, or as an operation. What cannot be read is in the error beside the rest.
-func (c *Console) List(ctx context.Context, q Query) ([]Row, error) {
-	all, err := c.Records.Scan(ctx)
-	var rows []Row
-	add := func(r Row) {
+// List gives a page of what the query chooses, which may be empty: what is deleted
+// only if its state is asked for, or as an operation. Cursor is empty for the first
+// page, then the next of the last; next is empty at the end. Only the query of a
+// token, and of what runs, need not read all that there is. What cannot be read is
+// in the error beside the rest.
+func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row, next string, err error) {
+	var found []Row
+	switch t, noToken := lifecycle.ParseToken(q.ID); {
+	case noToken == nil:
+		found, err = c.tokens(ctx, t)
+	case q.State == stateRunning:
+		found, next, err = c.running(ctx, q, cursor)
+	default:
+		found, next, err = c.scanned(ctx, q, cursor)
+	}
+	for _, r := range found {
 		if q.takes(r) {
 			rows = append(rows, r)
-		}
-	}
-	for _, r := range all.Records {
-		if r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings {
-			add(c.row(r))
-		}
-	}
-	if q.What == Operations {
-		for _, p := range all.Past {
-			add(Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)})
 		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding), a.began().Compare(b.began()))
 	})
-	return rows, err
+	return rows, next, err
+}
+
+// tokens are the rows of a token: that of its record, and its own, if it is of
+// an operation that another one has replaced.
+func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
+	r, err := c.Records.Record(ctx, t.Key, c.Now())
+	if err != nil {
+		return nil, err
+	}
+	if r.Operation != nil && r.Operation.ID == t.Operation {
+		return []Row{c.row(r)}, nil
+	}
+	p, err := c.Records.PastOperation(ctx, t.Operation, c.Now())
+	if err != nil || p.Version == 0 || p.Key != t.Key {
+		return nil, err
+	}
+	return []Row{pastRow(p)}, nil
+}
+
+// running reads a page of what runs by the index of what is due.
+func (c *Console) running(ctx context.Context, q Query, cursor string) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), cursor)
+	for _, d := range page {
+		if d.Record != nil && d.Record.InProgress() && q.lists(*d.Record) {
+			rows = append(rows, c.row(*d.Record))
+		}
+	}
+	return rows, next, err
+}
+
+func (c *Console) scanned(ctx context.Context, q Query, cursor string) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.ScanPage(ctx, cursor)
+	for _, r := range page.Records {
+		if q.lists(r) {
+			rows = append(rows, c.row(r))
+		}
+	}
+	if q.What == Operations {
+		for _, p := range page.Past {
+			rows = append(rows, pastRow(p))
+		}
+	}
+	return rows, next, err
+}
+
+// lists reports whether records of this kind are asked for.
+func (q Query) lists(r lifecycle.Record) bool {
+	return r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings
+}
+
+func pastRow(p lifecycle.PastOperation) Row {
+	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)}
 }
 
 func (r Row) began() time.Time {
@@ -210,7 +268,7 @@ func (q Query) takes(r Row) bool {
 		return true
 	case q.State == "":
 		return r.State != string(lifecycle.Deleted)
-	case q.State == "running":
+	case q.State == stateRunning:
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
 	case q.State == "failed":
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.Failed)

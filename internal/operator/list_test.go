@@ -1,0 +1,104 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/pages"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+)
+
+// leafed gives everything in pages of one record, and counts them.
+type leafed struct {
+	operator.Records
+	leaves int
+	fails  error // beside the second page
+}
+
+func (l *leafed) Scan(context.Context) (ledger.Everything, error) {
+	return ledger.Everything{}, errors.New("a list reads everything at once")
+}
+
+func (l *leafed) ScanPage(ctx context.Context, cursor string) (ledger.Everything, string, error) {
+	l.leaves++
+	all, _, err := l.Records.ScanPage(ctx, "")
+	if err != nil {
+		return all, "", err
+	}
+	n := 0
+	_, _ = fmt.Sscan(cursor, &n)
+	page, next := ledger.Everything{Records: all.Records[n : n+1]}, ""
+	if n == 0 {
+		page.Past = all.Past
+	}
+	if n+1 < len(all.Records) {
+		next = fmt.Sprint(n + 1)
+	}
+	if n == 1 {
+		return page, next, l.fails
+	}
+	return page, next, nil
+}
+
+// A list is read page by page, and what is named or runs without reading all.
+func TestListsAreRead(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	for _, id := range []string{"a", "b"} {
+		s.provision(id, "sync")
+	}
+	if err := s.bind("a", "bound", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	s.stalled = true
+	s.provision("slow", "async")
+	l := &leafed{Records: s.console.Records}
+	s.console.Records = l
+	list := func(q operator.Query) (names []string, faults int) {
+		t.Helper()
+		l.leaves = 0
+		for r, err := range pages.All(t.Context(), func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+			return s.console.List(ctx, q, cursor)
+		}) {
+			if err != nil {
+				faults++
+				continue
+			}
+			names = append(names, r.Instance+r.Binding)
+		}
+		slices.Sort(names)
+		return names, faults
+	}
+	slow, _, err := s.console.List(t.Context(), operator.Query{What: operator.Operations, State: "running"}, "")
+	if err != nil || len(slow) != 1 {
+		t.Fatal(slow, err)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		query  operator.Query
+		want   []string
+		leaves int
+	}{
+		"Instances": {"each page is read once", operator.Query{What: operator.Instances}, []string{"a", "b", "slow"}, 4},
+		"Bindings":  {"a page may hold nothing of what is asked for", operator.Query{What: operator.Bindings}, []string{"abound"}, 4},
+		"Running":   {"what runs stands in an index", operator.Query{What: operator.Instances, State: "running"}, []string{"slow"}, 0},
+		"Token":     {"a token names its record", operator.Query{What: operator.Operations, ID: slow[0].Operation.Token}, []string{"slow"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, faults := list(tc.query)
+			if d := cmp.Diff(tc.want, got); d != "" || l.leaves != tc.leaves || faults != 0 {
+				t.Errorf("%s: %d pages, want %d; %d faults (-want +got):\n%s", tc.reason, l.leaves, tc.leaves, faults, d)
+			}
+		})
+	}
+	l.fails = errors.New("a record is damaged")
+	if got, faults := list(operator.Query{What: operator.Instances}); len(got) != 3 || faults != 1 {
+		t.Errorf("beside a damaged record: %q, %d faults", got, faults)
+	}
+}
