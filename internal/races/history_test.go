@@ -37,6 +37,8 @@ type planned struct {
 	underway  time.Duration
 	amiss     time.Duration // how far the clock is off of whatever it arrives at
 	recollect uint64        // which of the tokens known by then is polled
+	// sets says that the brokers' clocks are set before it, to be so far off.
+	sets *time.Duration
 }
 
 // Tastes are how often each verb is asked for, in the order of the verbs.
@@ -118,6 +120,10 @@ func newPlot(seed uint64, z size) plot {
 			p.clients[n] = append(p.clients[n], q)
 		}
 	}
+	if r.IntN(3) == 0 { // midway
+		step := anHour(r)
+		p.clients[r.IntN(z.clients)][r.IntN(z.requests)].sets = &step
+	}
 	return p
 }
 
@@ -188,11 +194,12 @@ func (c *chronicle) send(client int, p planned) answer {
 	time.Sleep(p.pause)
 	q.sent = c.now().Add(p.amiss).UnixNano()
 	time.Sleep(p.underway)
-	call := now().UnixNano()
-	q.call = c.now().UnixNano()
+	call, off := now().UnixNano(), c.off.Load()
 	r := c.ask(client, q, about, token)
-	q.answered = c.now().UnixNano()
-	answered := now().UnixNano()
+	answered, then := now().UnixNano(), c.off.Load()
+	// If the clock was set meanwhile, nobody knows by which of the two it was
+	// decided.
+	q.call, q.answered = call+min(off, then), answered+max(off, then)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,6 +262,9 @@ func (c *chronicle) play(p plot) {
 	for client, requests := range p.clients {
 		all.Go(func() {
 			for _, q := range requests {
+				if q.sets != nil {
+					c.off.Store(int64(*q.sets))
+				}
 				c.send(client, q)
 			}
 		})

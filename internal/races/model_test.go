@@ -225,6 +225,11 @@ func (s *state) remove(i, b int) {
 		}
 	}
 	if asked := s.instances[i].buried; asked != (span{}) {
+		if r.created.to < s.instances[i].created.from {
+			// The clock stepped back since the instance was made, so that its times
+			// are ahead: the binding's is that of its removal, which nobody sees.
+			asked.from = r.created.from
+		}
 		r.bury(asked)
 	}
 	s.strip(i, b)

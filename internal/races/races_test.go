@@ -67,7 +67,7 @@ var budgets = map[string]struct {
 	"Dynamo": {15, 4, size{clients: 5, requests: 10, groups: 2}},
 }
 
-// Everything that the model allows, at once (IDEM-01 to IDEM-09, CONC-01 to
+// Everything that the model allows, at once, also while clocks are set (IDEM-01 to IDEM-09, CONC-01 to
 // CONC-09).
 func TestHistories(t *testing.T) {
 	t.Parallel()
