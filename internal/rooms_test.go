@@ -62,6 +62,7 @@ var order = []string{
 	"internal/logs",
 	"internal/rates",
 	"internal/limits",
+	"internal/kind",
 	"internal/remedy",
 	"internal/secret",
 	"internal/pages",

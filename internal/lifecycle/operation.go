@@ -3,25 +3,21 @@ package lifecycle
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/longshore/longshore/internal/kind"
 )
 
-// A Kind is what an operation does.
-type Kind string
+// Kind is what an operation does, also to providers.
+type Kind = kind.Kind
 
 // The kinds.
 const (
-	Provision   Kind = "provision"
-	Update      Kind = "update"
-	Deprovision Kind = "deprovision"
-	Bind        Kind = "bind"
-	Unbind      Kind = "unbind"
+	Provision   = kind.Provision
+	Update      = kind.Update
+	Deprovision = kind.Deprovision
+	Bind        = kind.Bind
+	Unbind      = kind.Unbind
 )
-
-// Deletes reports whether the operation removes what it works on.
-func (k Kind) Deletes() bool { return k == Deprovision || k == Unbind }
-
-// Creates reports whether the operation makes what it works on.
-func (k Kind) Creates() bool { return k == Provision || k == Bind }
 
 // Phase is how far an operation is. Its values are the wire's (LOP-01).
 type Phase string

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/kind"
 	"github.com/longshore/longshore/internal/secret"
 )
 
@@ -137,16 +138,16 @@ type Source struct {
 	State       State           `json:"state,omitzero"`
 }
 
-// A Kind is what an operation does.
-type Kind string
+// Kind is what an operation does.
+type Kind = kind.Kind
 
-// The kinds. Their values are also what users name in messages.
+// The kinds.
 const (
-	KindProvision   Kind = "provision"
-	KindUpdate      Kind = "update"
-	KindDeprovision Kind = "deprovision"
-	KindBind        Kind = "bind"
-	KindUnbind      Kind = "unbind"
+	KindProvision   = kind.Provision
+	KindUpdate      = kind.Update
+	KindDeprovision = kind.Deprovision
+	KindBind        = kind.Bind
+	KindUnbind      = kind.Unbind
 )
 
 // An Operation is what a step belongs to.

@@ -246,7 +246,7 @@ func (w *Worker) open(ctx context.Context, key lifecycle.Key, member vault.Membe
 }
 
 func operationFor(op *lifecycle.Operation) provider.Operation {
-	return provider.Operation{ID: op.ID, Kind: provider.Kind(op.Kind), Started: op.Started, Synchronous: op.Synchronous}
+	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Synchronous: op.Synchronous}
 }
 
 // instanceFor is what the provider is told of an instance: for an update, what
