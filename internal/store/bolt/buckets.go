@@ -254,57 +254,68 @@ func bucketsOf(tx *bbolt.Tx, c content) buckets {
 
 // require returns ErrConflict unless each record is at the version that its
 // change names.
-func require(changes []store.Change, read func(key []byte) (store.Record, bool, error)) error {
-	for _, c := range changes {
-		old, _, err := read(joinKey(c.Record.Key))
+func (c content) require(changes []store.Change) error {
+	for _, change := range changes {
+		old, _, err := c.read(joinKey(change.Record.Key))
+		if err == nil {
+			err = conflict(change, old)
+		}
 		if err != nil {
 			return err
 		}
-		if c.Record.Version != old.Version {
-			return fmt.Errorf("record %q of %q is at version %d, not %d: %w",
-				c.Record.Sort, c.Record.Partition, old.Version, c.Record.Version, store.ErrConflict)
-		}
 	}
 	return nil
+}
+
+func conflict(c store.Change, old store.Record) error {
+	if c.Record.Version == old.Version {
+		return nil
+	}
+	return fmt.Errorf("record %q of %q is at version %d, not %d: %w",
+		c.Record.Sort, c.Record.Partition, old.Version, c.Record.Version, store.ErrConflict)
 }
 
 // require is the same for a set that is to be applied, and ErrDamaged if a page
-// that apply would change is. It changes nothing.
+// that apply would read or change is. It changes nothing.
 func (b buckets) require(changes []store.Change) error {
-	if err := require(changes, b.read); err != nil {
-		return err
-	}
 	for _, c := range changes {
 		key := joinKey(c.Record.Key)
-		old, _, err := b.read(key)
+		if err := b.content.records.verify(key, c.Action == store.ActionDelete); err != nil {
+			return err
+		}
+		old, err := b.read(key)
+		if err == nil {
+			err = conflict(c, old)
+		}
 		if err != nil {
 			return err
 		}
-		for _, t := range []time.Time{old.Due, c.Record.Due} {
-			if due, ok := milliseconds(t); ok {
-				if err := b.content.due.verify(dueKey(due, key)); err != nil {
-					return err
-				}
-			}
+		if c.Action == store.ActionCheck {
+			continue
+		}
+		was, wasDue, is, isDue := moved(old.Due, due(c))
+		if wasDue {
+			err = b.content.due.verify(dueKey(was, key), true)
+		}
+		if err == nil && isDue {
+			err = b.content.due.verify(dueKey(is, key), false)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// read returns the record as this transaction has changed it, without its key, and
-// whether there is one.
-func (b buckets) read(key []byte) (store.Record, bool, error) {
-	if err := b.content.records.verify(key); err != nil {
-		return store.Record{}, false, err
+// read returns the record as this transaction has changed it, without its key; the
+// zero Record if there is none.
+func (b buckets) read(key []byte) (r store.Record, err error) {
+	if v := b.records.Get(key); v != nil {
+		return decodeOf(key, v)
 	}
-	v := b.records.Get(key)
-	if v == nil {
-		// Either it was not there, or this transaction has removed it.
-		_, _, err := b.content.read(key)
-		return store.Record{}, false, err
-	}
-	r, err := decodeOf(key, v)
-	return r, err == nil, err
+	// Either it was not there, or this transaction has removed it.
+	_, _, err = b.content.read(key)
+	return r, err
 }
 
 // apply makes the changes, which require has allowed, and returns what they
@@ -335,28 +346,39 @@ func (b buckets) change(c store.Change) (tally uint64, err error) {
 		}
 		tally -= storedChecksum(v)
 	}
-	var next store.Record // of a deletion: one that is never due
-	if c.Action == store.ActionPut {
-		next = c.Record
-		next.Version++
-	}
-	if err := b.move(key, old.Due, next.Due); err != nil {
+	if err := b.move(key, old.Due, due(c)); err != nil {
 		return 0, err
 	}
 	if c.Action == store.ActionDelete {
 		return tally, b.records.Delete(key)
 	}
+	next := c.Record
+	next.Version++
 	value := encode(key, next)
 	return tally + storedChecksum(value), b.records.Put(key, value)
 }
 
+// due is when the record is due after the change: after a deletion never.
+func due(c store.Change) time.Time {
+	if c.Action == store.ActionDelete {
+		return time.Time{}
+	}
+	return c.Record.Due
+}
+
+// moved is what the due index loses and gains: neither where the time stays.
+func moved(from, to time.Time) (was int64, wasDue bool, is int64, isDue bool) {
+	was, wasDue = milliseconds(from)
+	is, isDue = milliseconds(to)
+	if wasDue == isDue && was == is {
+		return 0, false, 0, false
+	}
+	return was, wasDue, is, isDue
+}
+
 // move changes when a record is due.
 func (b buckets) move(key []byte, from, to time.Time) error {
-	was, wasDue := milliseconds(from)
-	is, isDue := milliseconds(to)
-	if wasDue == isDue && was == is {
-		return nil
-	}
+	was, wasDue, is, isDue := moved(from, to)
 	if wasDue {
 		if err := b.due.Delete(dueKey(was, key)); err != nil {
 			return err

@@ -83,7 +83,7 @@ func (q *queue) group() []*set {
 // context ends while the disk is at work on its set is not held up by it.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	if !writes(changes) {
-		return s.view(ctx, func(c content) error { return require(changes, c.read) })
+		return s.view(ctx, func(c content) error { return c.require(changes) })
 	}
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
@@ -93,7 +93,8 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 			return err
 		case s.writing <- struct{}{}:
 			go func() {
-				s.writeGroup()
+				for s.writeGroup() {
+				}
 				<-s.writing
 			}()
 		case <-ctx.Done():
@@ -116,11 +117,11 @@ var errNothing = errors.New("nothing to write")
 // writeGroup writes the sets that wait, in one transaction, and answers each
 // after the disk has it. A conflict is answered then, too: it may be one with
 // a set of the same group. If the transaction fails, nobody knows what of it is
-// on the disk, and all are told so.
-func (s *Store) writeGroup() {
+// on the disk, and all are told so. It reports false if none waits.
+func (s *Store) writeGroup() bool {
 	group := s.queue.group()
 	if len(group) == 0 {
-		return
+		return false
 	}
 	answers := make([]error, len(group))
 	applied := false
@@ -150,6 +151,7 @@ func (s *Store) writeGroup() {
 		}
 		set.answer <- answers[i]
 	}
+	return true
 }
 
 // full reports whether a disk refused a commit for want of space.

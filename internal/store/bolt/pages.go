@@ -314,8 +314,7 @@ func (t tree) ascendFrom(n node, from []byte, depth int, f visit) (more bool, er
 				from = nil
 			}
 			var child node
-			low, end := n.bounds(i)
-			if child, err = t.node(n.child(i), low, end); err == nil {
+			if child, err = t.below(n, i); err == nil {
 				more, err = t.ascendFrom(child, from, depth+1, f)
 			}
 		}
@@ -338,26 +337,32 @@ func (t tree) get(key []byte) (value []byte, err error) {
 }
 
 // verify proves the pages that a change of this key reads: those on the way to it,
-// and their neighbours, with which bbolt merges them when they are nearly empty.
-func (t tree) verify(key []byte) error {
+// and before a deletion their neighbours too, with which bbolt merges them when they
+// are nearly empty.
+func (t tree) verify(key []byte, deletion bool) error {
 	n, err := t.top()
 	for depth := 0; err == nil && !n.leaf; depth++ {
 		if depth > maxDepth {
 			return damaged("the tree has no end")
 		}
 		at := n.at(key)
-		way := node{}
-		for i := max(at-1, 0); i <= min(at+1, n.n-1); i++ {
-			first, end := n.bounds(i)
-			child, err := t.node(n.child(i), first, end)
-			if err != nil {
-				return err
-			}
-			if i == at {
-				way = child
+		if deletion {
+			for _, i := range []int{at - 1, at + 1} {
+				if i < 0 || i >= n.n {
+					continue
+				}
+				if _, err := t.below(n, i); err != nil {
+					return err
+				}
 			}
 		}
-		n = way
+		n, err = t.below(n, at)
 	}
 	return err
+}
+
+// below is a branch's child.
+func (t tree) below(n node, i int) (node, error) {
+	first, end := n.bounds(i)
+	return t.node(n.child(i), first, end)
 }
