@@ -40,9 +40,9 @@ import (
 
 // Times of the functions, for whoever deploys them.
 const (
-	// APITimeout is below what API Gateway waits, so that no request outlives
-	// its answer.
-	APITimeout = 20 * time.Second
+	// APITimeout is below the 29 s that API Gateway waits, so that no request
+	// outlives its answer. A request's own time ends a second before.
+	APITimeout = 28 * time.Second
 	// ProvisionerTimeout is when a step is certainly dead.
 	ProvisionerTimeout = time.Minute
 	ReaperTimeout      = time.Minute

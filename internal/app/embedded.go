@@ -35,8 +35,6 @@ func Checks() map[string]provider.Check { return map[string]provider.Check{Provi
 
 // Limits of the embedded broker.
 const (
-	// synchronousWait is how long a request waits for its work (NFR-01).
-	synchronousWait = 15 * time.Second
 	// operationTimeout is the deadline of operations, unless their plan has
 	// another.
 	operationTimeout = 24 * time.Hour
@@ -135,6 +133,11 @@ func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
 	return platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, e.log)
 }
 
+// providerWaits are how long a request waits for the work of the providers whose
+// Wired has a Wait, provider.MaxWait at most. They stand here because the API's
+// function knows providers by their names alone: it calls none.
+var providerWaits = map[string]time.Duration{}
+
 func newBroker(
 	records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
 	r RetryAfter, log *slog.Logger, m *metrics.Metrics,
@@ -142,7 +145,7 @@ func newBroker(
 	return broker.New(broker.Options{
 		Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
-		SynchronousWait: synchronousWait, OperationTimeout: operationTimeout,
+		SynchronousWait: provider.DefaultWait, Waits: providerWaits, OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})
 }

@@ -89,6 +89,9 @@ type Broker struct{ Options }
 const (
 	RecordsTimeout = 5 * time.Second
 	StartTimeout   = 3 * time.Second
+	// TimeToAnswer is what is left of a request's time when it stops waiting, to
+	// record and to say what becomes of work that goes on.
+	TimeToAnswer = 3 * time.Second
 )
 
 // New makes a broker.
@@ -243,6 +246,10 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, suc
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[c.Provider], b.SynchronousWait))
 	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		wait, cancel = context.WithDeadline(wait, deadline.Add(-TimeToAnswer))
+		defer cancel()
+	}
 	if err := b.Engine.Finish(wait, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
 	}

@@ -160,3 +160,21 @@ func TestWaitsAreTheProviders(t *testing.T) {
 		})
 	}
 }
+
+// However long a provider takes, a request that ends soon is answered before.
+func TestARequestStopsWaitingBeforeItEnds(t *testing.T) {
+	w := &waiting{desk: newDesk(t)}
+	o := w.Options
+	o.Engine, o.SynchronousWait = w, time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q := broker.ProvisionRequest{
+		Caller: w.caller(false), InstanceID: "i", ServiceID: w.ids["demo"], PlanID: w.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+	}
+	if r, err := broker.New(o).Provision(ctx, q); err != nil || r.Effect != broker.Created {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if most := time.Minute - broker.TimeToAnswer; w.waits > most || w.waits < most-20*time.Second {
+		t.Errorf("it waits %v of a minute, want %v", w.waits, most)
+	}
+}

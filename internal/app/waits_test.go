@@ -1,0 +1,26 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// NFR-01: the longest wait that a provider may ask for ends, and is answered,
+// before the API's function does, which ends before the gateway gives up.
+func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
+	const (
+		gateway  = 29 * time.Second
+		answered = time.Second // before the function ends, see package gateway
+	)
+	if APITimeout >= gateway || provider.MaxWait > APITimeout-answered-broker.TimeToAnswer {
+		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, provider.MaxWait)
+	}
+	for name, wait := range providerWaits {
+		if wait <= 0 || wait > provider.MaxWait {
+			t.Errorf("requests for %q wait %v", name, wait)
+		}
+	}
+}
