@@ -145,7 +145,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 			name: "api", source: "../../functions/api", offerings: 1,
 			environment: map[string]string{
 				app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvSecret: cloud.secret,
-				app.EnvStateMachine: machine, app.EnvProvisioner: provisioner,
+				app.EnvStateMachine: machine, app.EnvProvisioner: provisioner, app.EnvBroker: "identity-of-bench",
 			},
 			event: events.APIGatewayProxyRequest{
 				HTTPMethod: "GET", Path: "/v2/catalog", Resource: "/{proxy+}",

@@ -46,9 +46,6 @@ const (
 	// ProvisionerTimeout is when a step is certainly dead.
 	ProvisionerTimeout = time.Minute
 	ReaperTimeout      = time.Minute
-	// provisionerCall ends a call to the cloud, so that its result can be
-	// recorded before the provisioner's own time is up.
-	provisionerCall = 20 * time.Second
 	// sweepLimit ends a sweep while there is time to say what it did, and
 	// sweepLease is over only when whoever holds it is certainly dead.
 	sweepLimit = ReaperTimeout - 10*time.Second
@@ -119,7 +116,7 @@ func (d Deployed) ledger(table string) *ledger.Ledger {
 // API is the handler of functions/api. It may touch neither the things of
 // providers nor IAM: all it does in the cloud is to start the provisioner.
 func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
-	set, err := d.required(EnvTable, EnvKey, EnvSecret, EnvStateMachine, EnvProvisioner)
+	set, err := d.required(EnvTable, EnvKey, EnvSecret, EnvStateMachine, EnvProvisioner, EnvBroker)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +142,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	})
 	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
 	server := osb.New(osb.Options{
-		Broker:    newBroker(d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
+		Broker:    newBroker(set[EnvBroker], d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
 		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
 	})
 	return gateway.New(server, d.Log), nil
@@ -167,7 +164,11 @@ func (d Deployed) wired(set map[string]string, delay time.Duration) (map[string]
 		return nil, err
 	}
 	made := demo.New(things, demo.Options{Broker: d.Getenv(EnvBroker), Delay: delay, Now: now})
-	return d.throughVPC(map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made}})
+	wired, err := d.throughVPC(map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made}})
+	if err != nil {
+		return nil, err
+	}
+	return wired, provider.CheckWired(wired, ProvisionerTimeout)
 }
 
 // inventories are what the providers hold.
@@ -196,18 +197,14 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	providers := map[string]provider.Provider{}
-	for name, w := range wired {
-		providers[name] = w.Provider
-	}
 	offered, err := d.Offered()
 	if err != nil {
 		return nil, err
 	}
 	steps := worker.New(worker.Options{
 		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
-		Providers: providers, Inventories: inventories(wired),
-		Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics, CallTimeout: provisionerCall, HardTimeout: ProvisionerTimeout,
+		Providers: wired,
+		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, HardTimeout: ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
 		defer d.recovered(ctx, &err)

@@ -31,7 +31,7 @@ const ProviderDemo = "demo"
 
 // Checks are what checks the plans of offering files, by the providers that they
 // may name; nil for nothing.
-func Checks() map[string]provider.Check { return map[string]provider.Check{ProviderDemo: nil} }
+func Checks() map[string]provider.Check { return map[string]provider.Check{ProviderDemo: demo.Check} }
 
 // Limits of the embedded broker.
 const (
@@ -89,13 +89,17 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	}
 	made := demo.New(things, demo.Options{Broker: e.folder.mark.Broker, Delay: s.DemoDelay, Now: now})
 	holds := map[string]provider.Inventory{ProviderDemo: made}
+	wired := map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made, CallTimeout: callTimeout}}
+	if err := provider.CheckWired(wired, hardTimeout); err != nil {
+		return nil, err
+	}
 	records := ledger.New(e.folder.records, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
-		Providers: map[string]provider.Provider{ProviderDemo: made}, Inventories: holds,
-		Now: now, NewID: newID, Log: log,
-		CallTimeout: callTimeout, HardTimeout: hardTimeout,
-		Alone: true, // the folder is this process's
+		Providers: wired,
+		Now:       now, NewID: newID, Log: log,
+		HardTimeout: hardTimeout,
+		Alone:       true, // the folder is this process's
 	})
 	e.engine = inprocess.New(steps.Step, inprocess.Options{Log: log})
 	defer func() {
@@ -108,7 +112,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, holds),
 	})
 	e.Handler = osb.New(osb.Options{
-		Broker:    newBroker(records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
+		Broker:    newBroker(e.folder.whose().Broker, records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: log,
 	})
 	if err := e.resume(); err != nil {
@@ -139,11 +143,11 @@ func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
 var providerWaits = map[string]time.Duration{}
 
 func newBroker(
-	records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
+	identity string, records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
 	r RetryAfter, log *slog.Logger, m *metrics.Metrics,
 ) *broker.Broker {
 	return broker.New(broker.Options{
-		Records: records, Catalog: offered, Vault: v, Engine: engine,
+		Identity: identity, Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
 		SynchronousWait: provider.DefaultWait, Waits: providerWaits, OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,

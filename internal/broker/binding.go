@@ -146,6 +146,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	pointer.Key = r.Key
 	fresh := lifecycle.Record{
 		Provider:    i.Provider,
+		Made:        lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target},
 		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID, Context: q.Context},
 		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor},
 	}

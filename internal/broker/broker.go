@@ -53,6 +53,8 @@ const (
 
 // Options are what a Broker is made of.
 type Options struct {
+	// Identity is the broker's own, which all that it makes carries.
+	Identity  string
 	Records   Records
 	Catalog   Catalog
 	Vault     vault.Vault

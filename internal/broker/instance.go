@@ -100,13 +100,15 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 		return i, err
 	}
 	a := q.attributes()
-	a.MaintenanceVersion, a.DashboardURL = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID)
+	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, err
 	}
 	start := b.start(q.Caller, plan, b.Now(), synchronous)
 	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
-	i, past, err := i.BeginCreate(start, lifecycle.Record{Provider: offering.Provider, Attributes: a})
+	i, past, err := i.BeginCreate(start, lifecycle.Record{
+		Provider: offering.Provider, Attributes: a, Made: lifecycle.Made{Broker: b.Identity},
+	})
 	if err != nil {
 		return i, err
 	}

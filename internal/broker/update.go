@@ -123,6 +123,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if q.Context != nil {
 		t.attributes.Context = q.Context
 	}
+	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok {
+		t.attributes.Snapshot = known.Snapshot // no change by itself
+	}
 	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
 		t.attributes.DashboardURL = offering.DashboardOf(i.Key.Instance) // no change by itself
 	}

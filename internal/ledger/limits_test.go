@@ -56,6 +56,11 @@ var largest = map[string]string{
 	"Attributes.Parameters (sealed)":  strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
 	"BindingOnly.Secret (sealed)":     strings.Repeat("s", 32+limits.SealedOverhead),
 	"BindingOnly.Grant (sealed)":      strings.Repeat("s", limits.Grant+limits.SealedOverhead),
+	"Made.Broker":                     strings.Repeat("b", lifecycle.OperationIDLength),
+	"Made.State (sealed)":             strings.Repeat("s", limits.State+limits.SealedOverhead),
+	"Target.Name":                     strings.Repeat(printable, limits.CatalogText),
+	"Target.Identity":                 strings.Repeat(printable, limits.CatalogText),
+	"Attributes.Snapshot (JSON)":      object(limits.Snapshot),
 	"Attributes.Context (JSON)":       object(limits.Context),
 	"Asker.Identity (JSON)":           object(limits.Identity * 3 / 4), // of base64
 }
@@ -142,7 +147,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	i.Key.Binding, i.Version, b.Version, past.Version = "", 0, 0, 0
 	i.BindingOnly, b.InstanceOnly = lifecycle.BindingOnly{}, lifecycle.InstanceOnly{}
 	a := &b.Attributes // what only an instance's are
-	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL = "", "", "", ""
+	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)

@@ -18,7 +18,8 @@ func kept(context json.RawMessage) json.RawMessage {
 }
 
 // BeginCreate starts the creation of what fresh describes: its provider, its
-// attributes and what only a binding has; nothing else is taken of it. It also
+// attributes, where and for whom it is made, and what only a binding has; nothing
+// else is taken of it. It also
 // gives the operation that the new one replaces in the record, to be remembered.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
@@ -30,7 +31,7 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	past := r.begin(s, r.either(Provision, Bind))
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
-	r.Grant = nil
+	r.Grant, r.Made = nil, fresh.Made
 	return r, past, nil
 }
 
@@ -68,9 +69,13 @@ type Orphan struct {
 	Provider    string `json:"provider"` // what made it
 	// Broker is the identity of the broker that made it; empty on what was made
 	// before brokers had one.
-	Broker  string    `json:"broker,omitempty"`
+	Broker string `json:"broker,omitempty"`
+	// Target is where it was made.
+	Target  Target    `json:"target,omitzero"`
 	Created time.Time `json:"created"`
 }
+
+func (o Orphan) made() Made { return Made{Broker: o.Broker, Target: o.Target} }
 
 // BeginOrphanDeletion gives an orphan a record whose operation removes it.
 func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperation, error) {
@@ -80,7 +85,7 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperat
 	}
 	r = r.clone()
 	r.State = state
-	r.Incarnation, r.Provider, r.Created = orphan.Incarnation, orphan.Provider, orphan.Created
+	r.Incarnation, r.Provider, r.Created, r.Made = orphan.Incarnation, orphan.Provider, orphan.Created, orphan.made()
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
@@ -89,6 +94,13 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperat
 func (r Record) Unbound(last string) Record {
 	r = r.clone()
 	r.Operation.Unbound = last
+	return r
+}
+
+// Quieted records that no step of a binding of the instance is calling the cloud.
+func (r Record) Quieted() Record {
+	r = r.clone()
+	r.Operation.Quiet = true
 	return r
 }
 
@@ -108,7 +120,7 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 // takes to look again, and to recognise the request that failed.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
-	r.Unusable, r.Secret, r.Grant = false, nil, nil
+	r.Unusable, r.Secret, r.Grant, r.Made.State = false, nil, nil, nil
 	if r.IsBinding() {
 		r.Attributes.Context = nil // takes no part in the comparison
 	}

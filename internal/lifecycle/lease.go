@@ -40,14 +40,16 @@ func (l Lease) lost(now time.Time, w Witness) bool {
 	return w.of(l) == MayLive && !l.Until.After(now)
 }
 
-// Busy gives the time until which a step of another operation than this one
-// may be calling the cloud, or zero. How long one goes on that lives although its
-// lease has run out, because the machine slept, is not known: look again soon.
+// Busy gives the time until which another step may be calling the cloud, or zero:
+// also one of this operation, since two callers must not both ask a cloud for a
+// secret that it shows once. One that saw its own call time out does not keep its
+// operation waiting. How long one goes on that lives although its lease has run
+// out, because the machine slept, is not known: look again soon.
 func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
 	var until time.Time
 	for _, l := range r.Leases {
 		switch {
-		case l.Operation == operation || !l.runs(now, w):
+		case l.TimedOut && l.Operation == operation || !l.runs(now, w):
 		case l.Until.After(now):
 			until = later(until, l.Until)
 		default:
@@ -91,6 +93,7 @@ func merged(leases []Lease) []Lease {
 		if a.Operation != b.Operation {
 			b.Operation = ""
 		}
+		b.TimedOut = a.TimedOut && b.TimedOut
 		if a.Taken.After(b.Taken) {
 			b.Taken = a.Taken
 		}
@@ -110,6 +113,24 @@ func (r Record) Released(holder string) Record {
 		r.Leases = nil
 	}
 	return r
+}
+
+// TimedOut keeps a step's lease, whose call was given up on its way: other
+// operations wait until it runs out, its own goes on.
+func (r Record) TimedOut(holder string) Record {
+	r = r.clone()
+	for i, l := range r.Leases {
+		r.Leases[i].TimedOut = l.TimedOut || l.Holder == holder
+	}
+	return r
+}
+
+// BusyItself reports whether it is a step of this operation that may be calling
+// the cloud.
+func (r Record) BusyItself(operation string, now time.Time, w Witness) bool {
+	return slices.ContainsFunc(r.Leases, func(l Lease) bool {
+		return l.Operation == operation && !l.TimedOut && l.runs(now, w)
+	})
 }
 
 // Holds reports whether the lease has not been given up or dropped.

@@ -90,6 +90,10 @@ type Operation struct {
 	// Unbound is how far a deprovision has come: of the bindings whose ids are
 	// not behind it, in the order of their bytes, none is left.
 	Unbound string `json:"unbound,omitempty"`
+	// Quiet says that an update has seen no step of a binding of the instance
+	// call the cloud. No bind begins one meanwhile, since the instance is not
+	// ready.
+	Quiet bool `json:"quiet,omitempty"`
 	// InstanceUsable and UpdateRepeatable come with a failed update or
 	// deprovision (ERR-10).
 	InstanceUsable   *bool `json:"instance_usable,omitempty"`

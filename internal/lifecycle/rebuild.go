@@ -20,7 +20,7 @@ func (r Record) Rebuild(found Orphan, a Attributes, instance string, now time.Ti
 	}
 	return Record{
 		Version: r.Version, Key: r.Key, State: Ready, Rebuilt: now,
-		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Created: found.Created,
+		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Made: found.made(), Created: found.Created,
 		BindingOnly: BindingOnly{InstanceIncarnation: instance},
 	}, nil
 }
@@ -62,6 +62,9 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	}
 	if lost(r.Secret) {
 		r.Secret = nil
+	}
+	if lost(r.Made.State) { // a provider finds what it has made without it
+		r.Made.State = nil
 	}
 	if lost(r.Grant) {
 		r.Grant, r.Rebuilt = nil, now

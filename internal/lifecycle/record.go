@@ -55,9 +55,29 @@ type Record struct {
 	// has left the catalog (CAT-28).
 	Provider   string     `json:"provider,omitempty"`
 	Attributes Attributes `json:"attributes,omitzero"`
-	Created    time.Time  `json:"created,omitzero"`
+	// Made is what its provider needs, beside the ids, to find what it has made.
+	Made    Made      `json:"made,omitzero"`
+	Created time.Time `json:"created,omitzero"`
 	InstanceOnly
 	BindingOnly
+}
+
+// Made is what a provider is told of what it has made, in each operation. A
+// tombstone keeps all but the state.
+type Made struct {
+	// Broker is the identity of the broker that made it; empty on what was made
+	// before brokers had one.
+	Broker string `json:"broker,omitempty"`
+	// Target is where it was made; a binding's is its instance's.
+	Target Target `json:"target,omitzero"`
+	// State is what the provider remembers of it, sealed.
+	State Sealed `json:"state,omitempty"`
+}
+
+// A Target is a place where providers make things.
+type Target struct {
+	Name     string `json:"name,omitempty"`
+	Identity string `json:"identity,omitempty"`
 }
 
 // InstanceOnly is what only the record of an instance has.
@@ -97,6 +117,9 @@ type Attributes struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	// MaintenanceVersion is the plan's when it was provisioned or maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`
+	// Snapshot is what the instance's plan meant to its provider then, which
+	// gave it when the catalog was compiled.
+	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 	// DashboardURL is where the user manages the instance; empty for nowhere.
 	DashboardURL string `json:"dashboard_url,omitempty"`
 }
@@ -118,6 +141,9 @@ type Lease struct {
 	Taken     time.Time `json:"taken"`
 	// Until is past any moment at which the step can still be running.
 	Until time.Time `json:"until"`
+	// TimedOut says that the step itself saw its call time out: the call may
+	// still land, and nobody waits for its answer.
+	TimedOut bool `json:"timed_out,omitempty"`
 }
 
 // InProgress reports whether an operation is running.

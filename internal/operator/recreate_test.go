@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"github.com/longshore/longshore/internal/testkit"
 	"strings"
 	"testing"
 
@@ -40,8 +41,8 @@ func failing(t *testing.T, binding bool) (s *site, f *full, token lifecycle.Toke
 	t.Helper()
 	s = newSite(t, demotest.NewMemory())
 	o := s.worker.Options
-	f = &full{Provider: o.Providers["demo"]}
-	o.Providers = map[string]provider.Provider{"demo": f}
+	f = &full{Provider: o.Providers["demo"].Provider}
+	o.Providers = testkit.AsDemo(f)
 	s.worker = worker.New(o)
 	if binding {
 		s.ask(false, true)

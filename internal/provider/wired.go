@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"time"
 )
@@ -25,6 +27,29 @@ const (
 	DefaultWait        = 15 * time.Second
 	MaxWait            = 24 * time.Second
 )
+
+// RecordMargin is how much of a function's time is left to record what a call
+// came to.
+const RecordMargin = 15 * time.Second
+
+// Timeout is when one call ends.
+func (w Wired) Timeout() time.Duration { return cmp.Or(w.CallTimeout, DefaultCallTimeout) }
+
+// CheckWired finds the provider, by its name, that lacks its inventory, or whose
+// calls do not fit into the time of the function that makes them.
+func CheckWired(wired map[string]Wired, function time.Duration) error {
+	for name, w := range wired {
+		switch {
+		case w.Provider == nil || w.Inventory == nil:
+			return fmt.Errorf("provider %q: wire the provider and its inventory together", name)
+		case w.Timeout()+RecordMargin > function:
+			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name, w.Timeout(), RecordMargin, function)
+		case w.Wait < 0 || w.Wait > MaxWait:
+			return fmt.Errorf("provider %q: a wait of %v is not one of up to %v", name, w.Wait, MaxWait)
+		}
+	}
+	return nil
+}
 
 // A Check is what a provider finds out about a plan when the catalog is
 // compiled: whether its settings and the files beside the offering are right.

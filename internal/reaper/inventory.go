@@ -21,7 +21,9 @@ type Thing struct {
 	Broker      string
 	Key         lifecycle.Key
 	Incarnation string
-	Created     time.Time
+	// Target is where it was made.
+	Target  lifecycle.Target
+	Created time.Time
 }
 
 // A Lister lists everything that a provider holds, page by page, and changes
@@ -234,7 +236,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Created: t.Created}
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, Created: t.Created}
 	return p.orphan(ctx, orphan, c, t.Name)
 }
 

@@ -41,6 +41,7 @@ type Options struct {
 	Store     store.Store                  // empty, in memory
 	Now       func() time.Time             // always Epoch
 	NewID     func() string                // IDs
+	Identity  string                       // none
 	Vault     vault.Vault                  // Key
 	Catalog   *catalog.Catalog             // Demo
 	Providers map[string]provider.Provider // the demo, over things in memory, 3 s for each change
@@ -104,7 +105,7 @@ func (k *Kit) LedgerOver(s store.Store) *ledger.Ledger {
 // BrokerOptions are those of the decisions.
 func (k *Kit) BrokerOptions() broker.Options {
 	return broker.Options{
-		Records: k.Ledger(), Catalog: k.Catalog, Vault: k.Vault, Engine: k.Engine, Now: k.Now, NewID: k.NewID, Log: k.Log,
+		Identity: k.Identity, Records: k.Ledger(), Catalog: k.Catalog, Vault: k.Vault, Engine: k.Engine, Now: k.Now, NewID: k.NewID, Log: k.Log,
 		NewSecret:       func() []byte { return append([]byte(nil), k.Secret...) },
 		SynchronousWait: k.SynchronousWait, OperationTimeout: k.OperationTimeout,
 	}
@@ -116,13 +117,34 @@ func (k *Kit) Broker() *broker.Broker { return broker.New(k.BrokerOptions()) }
 // WorkerOptions are those of the worker.
 func (k *Kit) WorkerOptions() worker.Options {
 	return worker.Options{
-		Records: k.Ledger(), Vault: k.Vault, Plans: k.Catalog, Providers: k.Providers, Inventories: k.inventories(),
-		Now: k.Now, NewID: k.NewID, Log: k.Log, CallTimeout: k.CallTimeout, HardTimeout: k.HardTimeout, Alone: k.Alone,
+		Records: k.Ledger(), Vault: k.Vault, Plans: k.Catalog, Providers: k.Wired(), Now: k.Now, NewID: k.NewID, Log: k.Log,
+		HardTimeout: k.HardTimeout, Alone: k.Alone,
 	}
+}
+
+// Wired are the providers as a worker has them.
+func (k *Kit) Wired() map[string]provider.Wired {
+	wired := map[string]provider.Wired{}
+	for name, p := range k.Providers {
+		wired[name] = Wire(p, k.CallTimeout)
+	}
+	return wired
+}
+
+// Wire is a provider as a worker has it, with its inventory if it has one. A call
+// takes so long at most.
+func Wire(p provider.Provider, call time.Duration) provider.Wired {
+	i, _ := p.(provider.Inventory)
+	return provider.Wired{Provider: p, Inventory: i, CallTimeout: call}
 }
 
 // Worker makes the steps of operations.
 func (k *Kit) Worker() *worker.Worker { return worker.New(k.WorkerOptions()) }
+
+// AsDemo wires a provider in the demo's place.
+func AsDemo(p provider.Provider) map[string]provider.Wired {
+	return map[string]provider.Wired{"demo": Wire(p, time.Minute)}
+}
 
 // ReaperOptions are those of a reaper that compares no inventory.
 func (k *Kit) ReaperOptions() reaper.Options {

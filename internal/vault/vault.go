@@ -32,6 +32,7 @@ const (
 	Parameters Member = "parameters"
 	Secret     Member = "secret"
 	Grant      Member = "grant"
+	State      Member = "state"
 	// check is of no record: whoever keeps sealed values keeps one that only
 	// proves the key.
 	check Member = "check"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/longshore/longshore/internal/testkit"
 	"log/slog"
 	"math"
 	"strings"
@@ -58,7 +59,7 @@ func (s scripted) Deprovision(ctx context.Context, _ provider.Instance) (provide
 // with is a worker whose provider steps as given.
 func (w *world) with(step func(ctx context.Context) (provider.Status, error)) *worker.Worker {
 	o := w.worker().Options
-	o.Providers = map[string]provider.Provider{"demo": scripted{step: step}}
+	o.Providers = testkit.AsDemo(scripted{step: step})
 	return worker.New(o)
 }
 
@@ -241,7 +242,7 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	done(provision)(w)
 	ref := refOf(w.must(bind), 1)
 	o := w.worker().Options
-	o.Providers = map[string]provider.Provider{"demo": lateBind{cloud: cloud{w, nil}, during: func() { w.must(deprovision) }}}
+	o.Providers = testkit.AsDemo(lateBind{cloud: cloud{w, nil}, during: func() { w.must(deprovision) }})
 	outcome, err := worker.New(o).Step(context.Background(), ref)
 	if err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)

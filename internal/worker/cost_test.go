@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"github.com/longshore/longshore/internal/testkit"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func deletedWith(t *testing.T, live, dead int) listed {
 	w.records = counted
 	ref := refOf(w.must(deprovision), 1)
 	o := w.worker().Options
-	o.Providers = map[string]provider.Provider{"demo": instant{}}
+	o.Providers = testkit.AsDemo(instant{})
 	steps := 1
 	for ; ; steps++ {
 		outcome, err := worker.New(o).Step(t.Context(), ref)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/longshore/longshore/internal/testkit"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func (a answering) Unbind(context.Context, provider.Binding) (provider.Status, e
 // answered is a worker whose provider gives one answer to everything.
 func (w *world) answered(a answering) *worker.Worker {
 	o := w.worker().Options
-	o.Providers = map[string]provider.Provider{"demo": a}
+	o.Providers = testkit.AsDemo(a)
 	return worker.New(o)
 }
 
@@ -119,7 +120,7 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 func TestFaultsPastADeadlineEnd(t *testing.T) {
 	tests := map[string]func(w *world, o *worker.Options){
 		"Cloud": func(_ *world, o *worker.Options) {
-			o.Providers = map[string]provider.Provider{"demo": answering{err: errors.New("unreachable")}}
+			o.Providers = testkit.AsDemo(answering{err: errors.New("unreachable")})
 		},
 		"NoProvider": func(_ *world, o *worker.Options) { o.Providers = nil },
 		"Vault":      func(w *world, o *worker.Options) { o.Vault = shut{w.vault} },
@@ -172,7 +173,7 @@ func TestADeprovisionWithADamagedBindingEnds(t *testing.T) {
 			w, ref := overdue(t, []asking{provision, bind}, deprovision)
 			o := w.worker().Options
 			o.Records = damaged{o.Records, pointer}
-			o.Providers = map[string]provider.Provider{"demo": answering{status: provider.Status{Done: true}}}
+			o.Providers = testkit.AsDemo(answering{status: provider.Status{Done: true}})
 			began := w.clock
 			for steps := 0; w.course(ref.Token.Key).InProgress(); steps++ {
 				outcome, err := worker.New(o).Step(context.Background(), ref)

@@ -30,5 +30,5 @@ func (w *Worker) Drive(ctx context.Context, ref workflow.Ref, sleep func(context
 // timeFor reports whether a whole step fits before the deadline after a pause.
 func (w *Worker) timeFor(ctx context.Context, pause time.Duration) bool {
 	deadline, ok := ctx.Deadline()
-	return !ok || deadline.Sub(w.Now()) > pause+w.CallTimeout+recordTimeout
+	return !ok || deadline.Sub(w.Now()) > pause+w.longest+recordTimeout
 }

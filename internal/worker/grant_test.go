@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/longshore/longshore/internal/testkit"
 	"log/slog"
 	"math"
 	"strings"
@@ -48,7 +49,7 @@ func TestGrantsThatCannotBeEncoded(t *testing.T) {
 			var log bytes.Buffer
 			o := w.worker().Options
 			o.Log = slog.New(logs.Handler{Handler: slog.NewTextHandler(&log, nil)})
-			o.Providers = map[string]provider.Provider{"demo": generous{o.Providers["demo"].(cloud), credentials}}
+			o.Providers = testkit.AsDemo(generous{o.Providers["demo"].Provider.(cloud), credentials})
 			_, err := worker.New(o).Step(context.Background(), ref)
 			if err != nil || strings.Contains(log.String(), canary) {
 				t.Errorf("the step's error is %v, its log\n%s", err, log.String())

@@ -18,6 +18,9 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 	if r.IsBinding() {
 		late.Kind = lifecycle.Unbind
 	}
+	if until := r.Busy(r.Operation.ID, w.Now(), w.witness()); !until.IsZero() {
+		return settled, nil // another step may be calling: the reaper looks again
+	}
 	s := subject{record: r}
 	ask, err := w.question(ctx, s, late)
 	if err != nil {
@@ -49,11 +52,11 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 // Where a new incarnation has begun, only the lease is given up: that one waits
 // for it.
 func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, r lifecycle.Record, holder string, status provider.Status, err error) (lifecycle.Record, bool) {
-	holder = onItsWay(holder, err)
-	held := r.Holds(holder)
-	r = r.Released(holder)
+	lease := answeredBy(holder, err)
+	frees := lease.frees(r)
+	r = lease.of(r)
 	if !r.LooksLate(ref.Token.Operation, ref.Attempt) {
-		return r, held
+		return r, frees
 	}
 	if err != nil {
 		w.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated", "execution", ref.Name(),

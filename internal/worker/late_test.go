@@ -174,30 +174,29 @@ func TestALateLookIsRepeated(t *testing.T) {
 	}
 }
 
-// Another step of a deletion may still be about to call the cloud when the
-// deletion is done: what is made next with the id waits for it.
+// A call of a deletion that timed out may still land when the deletion is done:
+// what is made next with the id waits for it.
 func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
 	deletion := refOf(w.must(deprovision), 1)
-	slow := w.with(func(context.Context) (provider.Status, error) {
-		// In the middle of its call, the same step is done by another.
-		w.drive(context.Background(), deletion)
-		if c := w.instance(); c.State != lifecycle.Deleted || len(c.Leases) != 1 {
-			t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
-		}
-		created := refOf(w.must(provision), 1)
-		outcome, err := w.with(func(context.Context) (provider.Status, error) {
-			t.Error("the creation called the cloud beside the deletion")
-			return provider.Status{Done: true}, nil
-		}).Step(context.Background(), created)
-		if err != nil || outcome.Settled {
-			t.Errorf("%+v %v", outcome, err)
-		}
+	slow := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, context.DeadlineExceeded })
+	outcome, err := slow.Step(context.Background(), deletion)
+	if err != nil || outcome.Wait < lifecycle.SecondLook {
+		t.Fatalf("after a call that timed out: %+v %v, want a wait of %v", outcome, err, lifecycle.SecondLook)
+	}
+	w.clock = w.clock.Add(outcome.Wait)
+	w.drive(context.Background(), deletion)
+	if c := w.instance(); c.State != lifecycle.Deleted || len(c.Leases) != 1 {
+		t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
+	}
+	created := refOf(w.must(provision), 1)
+	outcome, err = w.with(func(context.Context) (provider.Status, error) {
+		t.Error("the creation called the cloud beside the deletion")
 		return provider.Status{Done: true}, nil
-	})
-	if outcome, err := slow.Step(context.Background(), deletion); err != nil || !outcome.Settled {
-		t.Fatalf("%+v %v", outcome, err)
+	}).Step(context.Background(), created)
+	if err != nil || outcome.Settled {
+		t.Errorf("%+v %v", outcome, err)
 	}
 	w.rest()
 	if i := w.instance(); i.State != lifecycle.Ready || w.held() != 1 || len(i.Leases) != 0 {

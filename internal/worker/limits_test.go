@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/longshore/longshore/internal/testkit"
 	"strings"
 	"testing"
 
@@ -71,7 +72,7 @@ func TestAGrantThatIsTooLargeFailsTheBind(t *testing.T) {
 			done(provision)(w)
 			ref := refOf(w.must(bind), 1)
 			o := w.worker().Options
-			o.Providers = map[string]provider.Provider{"demo": generous{o.Providers["demo"].(cloud), credentials}}
+			o.Providers = testkit.AsDemo(generous{o.Providers["demo"].Provider.(cloud), credentials})
 			if outcome, err := worker.New(o).Step(context.Background(), ref); err != nil || !outcome.Settled {
 				t.Fatalf("outcome %+v, error %v", outcome, err)
 			}
@@ -93,7 +94,7 @@ func TestTheLargestGrantIsKept(t *testing.T) {
 	ref := refOf(w.must(bind), 1)
 	credentials := map[string]any{"x": strings.Repeat("x", limits.Grant-len(`{"credentials":{"x":""}}`))}
 	o := w.worker().Options
-	o.Providers = map[string]provider.Provider{"demo": generous{o.Providers["demo"].(cloud), credentials}}
+	o.Providers = testkit.AsDemo(generous{o.Providers["demo"].Provider.(cloud), credentials})
 	if _, err := worker.New(o).Step(context.Background(), ref); err != nil {
 		t.Fatal(err)
 	}

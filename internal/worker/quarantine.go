@@ -40,7 +40,7 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 		if err != nil || q.Version == 0 {
 			return err
 		}
-		if onItsWay(name, callErr) != "" {
+		if !answeredBy(name, callErr).timedOut {
 			q = q.Given()
 		}
 		switch {
@@ -61,18 +61,18 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 // callQuarantiner has the provider put the thing out of use, or into use again. Of
 // a provider that cannot do that, the thing stays in use.
 func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) error {
-	inventory, ok := w.Inventories[q.Provider]
+	p, ok := w.Providers[q.Provider]
 	if !ok {
 		return fmt.Errorf("provider %q is not part of this program", q.Provider)
 	}
-	can, ok := inventory.(provider.Quarantiner)
+	can, ok := p.Inventory.(provider.Quarantiner)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
 	h := provider.Holding{
-		Name: q.Name, Created: q.Created,
+		Name: q.Name, Created: q.Created, Target: provider.Target(q.Target),
 		Tags: provider.Tags{
 			Broker: q.Broker, Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, Incarnation: q.Incarnation,
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/worker"
 	"github.com/longshore/longshore/internal/workflow"
 )
@@ -208,7 +209,7 @@ func (p troubled) Quarantine(ctx context.Context, h provider.Holding) error {
 
 func (w *world) quarantining(do func() error) *worker.Worker {
 	o := w.kit().WorkerOptions()
-	o.Inventories = map[string]provider.Inventory{"demo": troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do}}
+	o.Providers = testkit.AsDemo(troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do})
 	return worker.New(o)
 }
 
@@ -261,7 +262,7 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)
 	o := w.kit().WorkerOptions()
-	o.Inventories = map[string]provider.Inventory{"demo": struct{ provider.Inventory }{}}
+	o.Providers = map[string]provider.Wired{"demo": {Inventory: struct{ provider.Inventory }{}}}
 	if outcome, err := worker.New(o).Step(t.Context(), ref); err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)
 	}

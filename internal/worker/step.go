@@ -83,21 +83,18 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	}
 	op := r.Operation
 	logs.AddRequest(ctx, op.Asker.Request)
-	wait := time.Duration(0)
-	if until := r.Busy(op.ID, now, w.witness()); !until.IsZero() {
-		wait = leasePause(op, until, now)
-	}
+	wait := w.leaseWait(r, now)
 	switch s.standing() {
 	case over:
 		return settled, nil
 	case broken:
-		return w.record(ctx, ref, s, "", func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+		return w.record(ctx, ref, s, held{}, func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 			r, err := s.record.Fail(now, lifecycle.Failure{Message: "The service instance is being deleted."})
 			return r, nil, err
 		})
 	case changes:
 		if op.Overdue(now) { // the update may take a week
-			return w.answered(ctx, ref, s, "", now, provider.Status{}, nil)
+			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, nil)
 		}
 		wait = max(wait, instanceWait)
 	}
@@ -107,7 +104,7 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	if op.Kind == lifecycle.Deprovision {
 		b, passed, err := w.Records.NextBinding(ctx, r.Key, op.Unbound)
 		if err != nil && op.Overdue(now) {
-			return w.answered(ctx, ref, s, "", now, provider.Status{}, err) // a record may be damaged, and stay so
+			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, err) // a record may be damaged, and stay so
 		}
 		if err != nil {
 			return workflow.Outcome{}, err
@@ -117,14 +114,51 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 			return w.removeBinding(ctx, ref, s, *b)
 		}
 	}
+	if op.Kind == lifecycle.Update && !op.Quiet {
+		until, err := w.bindingsBusy(ctx, s, now)
+		if err != nil {
+			return workflow.Outcome{}, err
+		}
+		if !until.IsZero() && !op.Overdue(now) {
+			return w.wait(ctx, ref, s, leasePause(op, until, now))
+		}
+		s.record = r.Quieted() // written with the lease
+	}
 	return w.ask(ctx, ref, s, now)
+}
+
+// leaseWait is how long the record's operation waits before it looks again at the
+// leases of others, and of its own; zero if it may call the cloud.
+func (w *Worker) leaseWait(r lifecycle.Record, now time.Time) time.Duration {
+	until := r.Busy(r.Operation.ID, now, w.witness())
+	switch {
+	case until.IsZero():
+		return 0
+	case r.BusyItself(r.Operation.ID, now, w.witness()):
+		return max(leasePause(r.Operation, until, now), ownLeaseWait)
+	default:
+		return leasePause(r.Operation, until, now)
+	}
+}
+
+// bindingsBusy gives the time until which a step of one of the instance's bindings
+// may be calling the cloud, or zero.
+func (w *Worker) bindingsBusy(ctx context.Context, s subject, now time.Time) (until time.Time, err error) {
+	for after := ""; until.IsZero(); {
+		b, _, err := w.Records.NextBinding(ctx, s.record.Key, after)
+		if b == nil || err != nil {
+			return until, err
+		}
+		until, after = b.Busy(s.record.Operation.ID, now, w.witness()), b.Key.Binding
+	}
+	return until, nil
 }
 
 // ask calls the provider, and records what it answers.
 func (w *Worker) ask(ctx context.Context, ref workflow.Ref, s subject, now time.Time) (workflow.Outcome, error) {
 	ask, err := w.question(ctx, s, s.record.Operation)
 	if err != nil && s.record.Operation.Overdue(now) {
-		return w.answered(ctx, ref, s, "", now, provider.Status{}, err) // it must end all the same
+		return w.answered(ctx, ref, s, held{}, now, provider.Status{}, err) // it must end all the same
 	}
 	if err != nil {
 		return workflow.Outcome{}, err
@@ -136,7 +170,7 @@ func (w *Worker) ask(ctx context.Context, ref workflow.Ref, s subject, now time.
 		return workflow.Outcome{Wait: raceWait}, err
 	}
 	status, callErr := w.call(ctx, s.record.Provider, ask)
-	return w.answered(ctx, ref, s, holder, now, status, callErr)
+	return w.answered(ctx, ref, s, answeredBy(holder, callErr), now, status, callErr)
 }
 
 // A question is one call of a provider.
@@ -181,12 +215,19 @@ func (w *Worker) lease(ctx context.Context, holder string, s subject, now time.T
 	return s, true, nil
 }
 
-// answered records what a provider answered to a look that began at a time.
+// answered records what a provider answered to a look that began at a time. A
+// bind whose instance has changed since is looked at again: what was granted for
+// the instance as it was is not recorded, what the provider remembers is.
 func (w *Worker) answered(
-	ctx context.Context, ref workflow.Ref, s subject, holder string, began time.Time, status provider.Status, callErr error,
+	ctx context.Context, ref workflow.Ref, s subject, lease held, began time.Time, status provider.Status, callErr error,
 ) (workflow.Outcome, error) {
-	return w.record(ctx, ref, s, onItsWay(holder, callErr), func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-		next, more, err := w.judged(ctx, ref, s.record, w.judge(s.record.Operation, status, callErr, began, now), now)
+	asked := s.instance.Version
+	return w.record(ctx, ref, s, lease, func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+		v := w.judge(s.record.Operation, status, callErr, began, now)
+		if s.record.Operation.Kind == lifecycle.Bind && s.instance.Version != asked {
+			v = verdict{look: lifecycle.Look{After: instanceWait}, state: v.state}
+		}
+		next, more, err := w.judged(ctx, ref, s.record, v, now)
 		if err != nil && s.record.Operation.Overdue(began) { // it must end all the same
 			return w.judged(ctx, ref, s.record, w.judge(s.record.Operation, provider.Status{}, err, began, now), now)
 		}
@@ -199,11 +240,20 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 	if v.fault != nil {
 		w.logFault(ctx, ref, r.Operation, v.fault)
 	}
+	r, err = w.remembers(ctx, r, v)
+	if errors.Is(err, errStateSize) { // the same again, however often it is asked
+		w.Log.ErrorContext(ctx, "a provider gave a state that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes", len(v.state.Data))
+		r, err = r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the service."})
+		return r, nil, err
+	}
+	if err != nil {
+		return r, nil, err
+	}
 	switch {
 	case v.failure != nil:
 		r, err = r.Fail(now, *v.failure)
 	case v.fault != nil:
-		r = r.Faulted(now, backoff(r.Operation.Faults))
+		r = r.Faulted(now, patience(v.fault, r.Operation.Faults))
 	case v.done && r.Operation.Kind.Deletes():
 		seen, proven := r.AbsenceSeen(r.Operation.ID, now, w.witness())
 		if !proven {
@@ -223,6 +273,16 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 		r = r.Looked(now, v.look)
 	}
 	return r, more, err
+}
+
+// patience is the pause after a fault. A call that timed out may still land: the
+// next step takes what it then finds for what nobody recorded.
+func patience(fault error, faults int) time.Duration {
+	pause := backoff(faults)
+	if errors.Is(fault, context.DeadlineExceeded) || errors.Is(fault, context.Canceled) {
+		return max(pause, lifecycle.SecondLook)
+	}
+	return pause
 }
 
 // bound is the record of a binding after its provider has given the grant.
@@ -254,7 +314,7 @@ func (w *Worker) wait(ctx context.Context, ref workflow.Ref, s subject, wait tim
 	if !s.record.Due.Before(w.Now().Add(wait + lifecycle.Grace)) {
 		return workflow.Outcome{Wait: wait}, nil
 	}
-	return w.record(ctx, ref, s, "", func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	return w.record(ctx, ref, s, held{}, func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 		return s.record.Looked(now, lifecycle.Look{After: wait}), nil, nil
 	})
 }
@@ -264,7 +324,7 @@ func (w *Worker) wait(ctx context.Context, ref workflow.Ref, s subject, wait tim
 // or the instance no longer allows it, only the lease is given up: that is what
 // tells whoever overtook it that no call is on its way.
 func (w *Worker) record(
-	ctx context.Context, ref workflow.Ref, s subject, holder string,
+	ctx context.Context, ref workflow.Ref, s subject, lease held,
 	apply func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error),
 ) (workflow.Outcome, error) {
 	outcome := settled
@@ -278,16 +338,16 @@ func (w *Worker) record(
 		}
 		if !s.record.Current(ref.Token.Operation, ref.Attempt) || s.standing() == over {
 			outcome = settled
-			if !s.record.Holds(holder) {
+			if !lease.frees(s.record) {
 				return nil
 			}
-			return w.Records.Commit(ctx, ledger.Put(s.record.Released(holder)))
+			return w.Records.Commit(ctx, ledger.Put(lease.of(s.record)))
 		}
 		next, more, err := apply(ctx, s, now)
 		if err != nil {
-			return fmt.Errorf("recording a step of %q: %w", ref.Name(), err)
+			return w.unrecorded(ctx, s.record, lease, fmt.Errorf("recording a step of %q: %w", ref.Name(), err))
 		}
-		next = next.Released(holder)
+		next = lease.of(next)
 		outcome = outcomeOf(next, now)
 		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check())...); err != nil {
 			return err
@@ -296,6 +356,15 @@ func (w *Worker) record(
 		return nil
 	})
 	return outcome, err
+}
+
+// unrecorded gives up the lease of a call that has been answered, although the
+// answer cannot be recorded: the operation's next step need not wait for it.
+func (w *Worker) unrecorded(ctx context.Context, r lifecycle.Record, lease held, err error) error {
+	if !lease.frees(r) {
+		return err
+	}
+	return errors.Join(err, w.Records.Commit(ctx, ledger.Put(lease.of(r))))
 }
 
 func outcomeOf(r lifecycle.Record, now time.Time) workflow.Outcome {
@@ -316,7 +385,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 		return w.wait(ctx, ref, s, leasePause(op, until, now))
 	}
 	if unbinds := b.InProgress() && b.Operation.Kind == lifecycle.Unbind && !b.Operation.Overdue(now); unbinds && op.Overdue(now) {
-		return w.answered(ctx, ref, s, "", now, provider.Status{}, nil) // it has waited long enough
+		return w.answered(ctx, ref, s, held{}, now, provider.Status{}, nil) // it has waited long enough
 	} else if unbinds {
 		return w.wait(ctx, ref, s, leasePause(op, b.Operation.Deadline, now))
 	}
@@ -332,11 +401,11 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 	}
 	status, callErr := w.call(ctx, b.Provider, ask)
 	began := now
-	return w.record(ctx, ref, s, onItsWay(holder, callErr), func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	return w.record(ctx, ref, s, answeredBy(holder, callErr), func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 		i := s.record
 		v := w.judge(i.Operation, status, callErr, began, now)
 		if !v.done {
-			return w.judged(ctx, ref, i, v, now)
+			return w.unbinding(ctx, ref, i, b.Key, v, now)
 		}
 		next, changes, err := w.unboundFrom(ctx, i, b.Key, now)
 		if err != nil && i.Operation.Overdue(began) { // it must end all the same
@@ -344,6 +413,25 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 		}
 		return next, changes, err
 	})
+}
+
+// unbinding is what is written while a binding of an instance that is being
+// deleted is not yet seen to be absent: the state is the binding's.
+func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Record, key lifecycle.Key, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	var more []ledger.Change
+	if v.state != nil {
+		b, err := w.Records.Record(ctx, key, now)
+		if err != nil {
+			return i, nil, err
+		}
+		if b, err = w.remembers(ctx, b, verdict{state: v.state}); err != nil {
+			return i, nil, err
+		}
+		more = []ledger.Change{ledger.Put(b)}
+	}
+	v.state, v.target = nil, nil
+	next, _, err := w.judged(ctx, ref, i, v, now)
+	return next, more, err
 }
 
 // unboundFrom is what is written once a binding of an instance that is being

@@ -42,17 +42,14 @@ type Options struct {
 	Records   Records
 	Vault     vault.Vault
 	Plans     Plans
-	Providers map[string]provider.Provider
-	// Inventories are the providers', of which some can put a thing out of use.
-	Inventories map[string]provider.Inventory
-	Now         func() time.Time
-	NewID       func() string // different at each call
-	Log         *slog.Logger
-	Metrics     *metrics.Metrics
-	// CallTimeout ends a call to the cloud. HardTimeout is when whatever runs
-	// a step is certainly dead; between the two there is time to record what
-	// happened.
-	CallTimeout, HardTimeout time.Duration
+	Providers map[string]provider.Wired
+	Now       func() time.Time
+	NewID     func() string // different at each call
+	Log       *slog.Logger
+	Metrics   *metrics.Metrics
+	// HardTimeout is when whatever runs a step is certainly dead. A provider's
+	// calls end so long before it that there is time to record what happened.
+	HardTimeout time.Duration
 	// Alone says that no other process takes leases while this one lives: it
 	// then knows which steps live, and needs no clock for that.
 	Alone bool
@@ -68,6 +65,9 @@ const (
 	raceWait = 100 * time.Millisecond
 	// maxLeasePause is the longest pause between two looks at a lease.
 	maxLeasePause = 10 * time.Second
+	// ownLeaseWait is the pause of a step that finds its own operation leased: too
+	// long to wait for it where waiting is billed.
+	ownLeaseWait = Patience + time.Second
 	// instanceWait is the pause of a bind while its instance changes.
 	instanceWait = 2 * time.Second
 )
@@ -75,12 +75,17 @@ const (
 // A Worker does steps. It has no state of its own but which of them live.
 type Worker struct {
 	Options
-	steps steps
+	steps   steps
+	longest time.Duration // that a call may take
 }
 
 // New makes a worker.
 func New(o Options) *Worker {
-	return &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
+	w := &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
+	for _, p := range o.Providers {
+		w.longest = max(w.longest, p.Timeout())
+	}
+	return w
 }
 
 var settled = workflow.Outcome{Settled: true}
@@ -104,9 +109,9 @@ func (w *Worker) call(ctx context.Context, name string, ask question) (provider.
 	if !ok {
 		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	return ask(ctx, p)
+	return ask(ctx, p.Provider)
 }
 
 // recorded counts an operation that a step has ended.
@@ -124,15 +129,30 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
 }
 
-// onItsWay gives the holder of a lease that is to be given up once a call has
-// been answered: none, if the call ended without an answer because its time was
-// up. It may still land, and whoever overtakes waits until the lease runs out.
-func onItsWay(holder string, callErr error) string {
-	if errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled) {
-		return ""
-	}
-	return holder
+// A held lease is the one that a step holds; the zero held is none.
+type held struct {
+	holder string
+	// timedOut says that its call ended without an answer because its time was up:
+	// it may still land, so the lease is kept, and whoever overtakes waits until it
+	// runs out. The operation itself goes on.
+	timedOut bool
 }
+
+// answeredBy is what becomes of a lease once its call has ended.
+func answeredBy(holder string, callErr error) held {
+	return held{holder, errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled)}
+}
+
+// of gives the lease up, or keeps it, in a record.
+func (h held) of(r lifecycle.Record) lifecycle.Record {
+	if h.timedOut {
+		return r.TimedOut(h.holder)
+	}
+	return r.Released(h.holder)
+}
+
+// frees reports whether giving the lease up changes the record.
+func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.holder) }
 
 // A verdict is what the answer of a provider means for the operation.
 type verdict struct {
@@ -141,6 +161,8 @@ type verdict struct {
 	fault   error // passing
 	look    lifecycle.Look
 	grant   *provider.Grant
+	state   *provider.State  // replaces what is remembered
+	target  *provider.Target // replaces where it is made
 }
 
 // Of an operation past its deadline that meets nothing but faults, it is not known
@@ -160,21 +182,22 @@ func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err erro
 	case errors.As(err, &failure):
 		return verdict{failure: &lifecycle.Failure{
 			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
-		}}
+		}, state: failure.State}
 	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
 		return verdict{fault: err, failure: &overdue}
 	case err != nil:
 		return verdict{fault: err}
 	case status.Done:
-		return verdict{done: true, grant: status.Grant}
+		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target}
 	case last:
-		return verdict{failure: &overdue}
+		return verdict{failure: &overdue, state: status.State, target: status.Target}
 	}
 	after := status.After
 	if after <= 0 {
 		after = pause(now.Sub(op.Started))
 	}
-	return verdict{look: lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}}
+	look := lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}
+	return verdict{look: look, state: status.State, target: status.Target}
 }
 
 const maxPause = 5 * time.Minute
@@ -243,52 +266,4 @@ func (w *Worker) open(ctx context.Context, key lifecycle.Key, member vault.Membe
 		return nil, fmt.Errorf("opening sealed %s: %w", member, err)
 	}
 	return plain, nil
-}
-
-func operationFor(op *lifecycle.Operation) provider.Operation {
-	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Synchronous: op.Synchronous}
-}
-
-// instanceFor is what the provider is told of an instance: for an update, what
-// it is to become. For a deletion nothing sealed is opened, here and below: it
-// must work when the key is lost, or the record damaged.
-func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
-	a := i.Attributes
-	if op.Kind == lifecycle.Update && op.Target != nil {
-		a = *op.Target
-	}
-	in := provider.Instance{
-		Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
-		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
-	}
-	if op.Kind.Deletes() {
-		return in, nil
-	}
-	var err error
-	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
-	return in, err
-}
-
-// bindingFor is what the provider is told of a binding.
-func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
-	in, err := w.instanceFor(ctx, i, op)
-	if err != nil {
-		return provider.Binding{}, err
-	}
-	// The binding's own plan is the one it was made with: it may differ from
-	// the instance's since an update.
-	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
-	in.Settings = w.settings(in.ServiceID, in.PlanID)
-	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
-	out := provider.Binding{
-		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
-	}
-	if op.Kind.Deletes() {
-		return out, nil
-	}
-	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
-		return provider.Binding{}, err
-	}
-	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
-	return out, err
 }

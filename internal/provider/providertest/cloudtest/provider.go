@@ -1,6 +1,7 @@
 package cloudtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,9 @@ const (
 	roleInstance = "instance"
 	roleBinding  = "binding"
 )
+
+// defaultTarget is where things are made unless the operator says otherwise.
+const defaultTarget = "east"
 
 // stateFormat is the version of what remembered is written as.
 const stateFormat = 1
@@ -34,9 +38,9 @@ type Provider struct {
 	Mutant string
 }
 
-// New makes a provider with one target, which is called east.
+// New makes a provider with one target, which is called east and is the default.
 func New(cloud *Cloud, broker string) *Provider {
-	return &Provider{Cloud: cloud, Broker: broker, Endpoints: map[string]string{"east": "east"}, Calls: &providertest.Calls{}}
+	return &Provider{Cloud: cloud, Broker: broker, Endpoints: map[string]string{defaultTarget: "east"}, Calls: &providertest.Calls{}}
 }
 
 var (
@@ -72,6 +76,9 @@ func recall(s provider.State) (r remembered, err error) {
 // at is the way to a target whose identity is proven. The first step of an
 // instance learns it and makes nothing: what it makes is looked for there.
 func (p *Provider) at(ctx context.Context, t provider.Target) (client, *provider.Status, error) {
+	if p.Mutant != "orphan-untold" {
+		t.Name = cmp.Or(t.Name, defaultTarget)
+	}
 	endpoint, ok := p.Endpoints[t.Name]
 	if !ok {
 		return client{}, nil, fmt.Errorf("target %q is not in today's settings", t.Name)
@@ -316,8 +323,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 
 // List implements provider.Inventory, over the one target.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	const target = "east"
-	c, learnt, err := p.at(ctx, provider.Target{Name: target})
+	c, learnt, err := p.at(ctx, provider.Target{Name: defaultTarget})
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+func operationFor(op *lifecycle.Operation) provider.Operation {
+	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Synchronous: op.Synchronous}
+}
+
+// instanceFor is what the provider is told of an instance: for an update, what
+// it is to become. For a deletion no parameters are opened, here and below: it
+// must work when the key is lost, or the record damaged.
+func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
+	a, former := i.Attributes, json.RawMessage(nil)
+	if op.Kind == lifecycle.Update && op.Target != nil {
+		a, former = *op.Target, a.Snapshot
+	}
+	in := provider.Instance{
+		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
+		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a), Target: provider.Target(i.Made.Target),
+	}
+	var err error
+	if in.State, err = w.stateOf(ctx, i, op.Kind); err != nil || op.Kind.Deletes() {
+		return in, err
+	}
+	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
+	return in, err
+}
+
+// bindingFor is what the provider is told of a binding.
+func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
+	in, err := w.instanceFor(ctx, i, op)
+	if err != nil {
+		return provider.Binding{}, err
+	}
+	// The binding's own plan is the one it was made with: it may differ from
+	// the instance's since an update.
+	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
+	in.Settings = w.settings(in.ServiceID, in.PlanID)
+	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
+	in.Broker, in.Target = b.Made.Broker, provider.Target(b.Made.Target)
+	out := provider.Binding{
+		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
+	}
+	if out.State, err = w.stateOf(ctx, b, op.Kind); err != nil || op.Kind.Deletes() {
+		return out, err
+	}
+	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
+		return provider.Binding{}, err
+	}
+	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
+	return out, err
+}
+
+// placeOf is where an instance was ordered: what platforms of any kind say.
+func placeOf(a lifecycle.Attributes) provider.Place {
+	var said struct {
+		Name         string `json:"instance_name"`
+		Organization string `json:"organization_guid"`
+		Space        string `json:"space_guid"`
+		Namespace    string `json:"namespace"`
+	}
+	_ = json.Unmarshal(a.Context, &said) // what cannot be read is not said
+	return provider.Place{
+		Organization: cmp.Or(a.OrganizationGUID, said.Organization),
+		Space:        cmp.Or(said.Namespace, a.SpaceGUID, said.Space),
+		InstanceName: said.Name,
+	}
+}
+
+// stateOf opens what a provider remembers. A deletion works without it when the
+// key that sealed it is lost: a provider finds what it has made by its tags.
+func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle.Kind) (provider.State, error) {
+	plain, err := w.open(ctx, r.Key, vault.State, r.Made.State)
+	if err != nil && kind.Deletes() && errors.Is(err, vault.ErrSealed) {
+		w.Log.WarnContext(ctx, "the provider's state does not open; the deletion goes on without it", "error", err)
+		return provider.State{}, nil
+	}
+	if err != nil || len(plain) == 0 {
+		return provider.State{}, err
+	}
+	format, n := binary.Uvarint(plain)
+	if n <= 0 {
+		return provider.State{}, errors.New("opening sealed state: it has no format")
+	}
+	return provider.State{Format: int(format), Data: plain[n:]}, nil
+}
+
+// errStateSize ends an operation: the state would be as large the next time.
+var errStateSize = errors.New("a provider's state is larger than a record can hold")
+
+// remembers is the record with what a provider answered of itself, whatever else
+// it answered.
+func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
+	if v.target != nil && !r.IsBinding() {
+		r.Made.Target = lifecycle.Target(*v.target)
+	}
+	switch s := v.state; {
+	case s == nil:
+		return r, nil
+	case s.Format == 0 && len(s.Data) == 0:
+		r.Made.State = nil
+		return r, nil
+	case len(s.Data) > limits.State || s.Format < 0:
+		return r, errStateSize
+	}
+	plain := append(binary.AppendUvarint(nil, uint64(v.state.Format)), v.state.Data...)
+	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, plain)
+	if err != nil {
+		return r, fmt.Errorf("sealing a provider's state: %w", err)
+	}
+	r.Made.State = sealed
+	return r, nil
+}
