@@ -100,7 +100,7 @@ func idle(t *testing.T, made template) []line {
 	seconds := sweeps * gb * sweepTime
 	reads, writes := sweeps*sweep.ReadUnits+hoursAMonth*inventory.ReadUnits, sweeps*sweep.WriteUnits+hoursAMonth*inventory.WriteUnits
 	lines := []line{
-		{"key", fmt.Sprintf("%g; after its first yearly rotation 2.00, after its second and for ever 3.00", keys), priceKey.of(keys)},
+		{"key", fmt.Sprintf("%g; after its first rotation 2.00, after its second and for ever 3.00", keys), priceKey.of(keys)},
 		{"secret", fmt.Sprintf("%g", secrets), priceSecret.of(secrets)},
 		{"alarms", fmt.Sprintf("%g, on one metric each", alarms+fast), priceAlarm.of(alarms) + priceFastAlarm.of(fast)},
 		{"metrics of its own", fmt.Sprintf("%d that an idle sweep writes", sweep.Metrics), priceMetric.of(float64(sweep.Metrics))},
@@ -183,6 +183,7 @@ func options(t *testing.T, usual float64) string {
 		}
 		fmt.Fprintf(&b, "| `-c %s` | %.2f |\n", name, together(idle(t, made))-usual)
 	}
+	fmt.Fprintf(&b, "\nA web ACL also costs $%.2f for a million requests.\n", priceWebACLAsked.of(million))
 	return b.String()
 }
 

@@ -45,6 +45,7 @@ const (
 	ContextTable          = "table"
 	ContextKey            = "key"
 	ContextSecret         = "secret"
+	ContextKeyRotation    = "key-rotation-days"
 	ContextBroker         = "broker"
 	ContextCLICredentials = "cli-credentials"
 	// ContextConcurrency follows on the name of a function.
@@ -120,6 +121,8 @@ type Settings struct {
 	// without it they get new credentials, and those that were added are to be
 	// added again by their ids.
 	Table, Key, Secret string
+	// KeyRotation is after how many days the stack's own key is rotated.
+	KeyRotation int
 	// Broker is the identity of the broker that the table is of; empty for a new
 	// one, which gets the stack's own random id.
 	Broker string
@@ -188,6 +191,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Table:          r.text(ContextTable, ""),
 		Key:            r.text(ContextKey, ""),
 		Secret:         r.text(ContextSecret, ""),
+		KeyRotation:    r.number(ContextKeyRotation, 365, leastRotation),
 		Broker:         r.text(ContextBroker, ""),
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
@@ -207,6 +211,9 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	s.check(&r)
 	return s, errors.Join(r.problems...)
 }
+
+// KMS rotates a key after so many days.
+const leastRotation, mostRotation = 90, 2560
 
 // contextNames are all that ReadSettings asks for.
 func contextNames() []string {
@@ -294,6 +301,9 @@ func (s Settings) checkState(r *reader) {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
 	}
 	r.match(ContextSecret, s.Secret, secretARN, "the whole ARN of a secret of Secrets Manager")
+	if s.KeyRotation > mostRotation {
+		r.refuse(ContextKeyRotation, strconv.Itoa(s.KeyRotation), fmt.Sprintf("at most %d", mostRotation))
+	}
 	r.match(ContextBroker, s.Broker, brokerIdentity, "the identity that the other stack gave as its output Broker")
 	r.match(ContextTable, s.Table, tableName, "the name of a table")
 	r.match(ContextKey, s.Key, keyARN, "the ARN of a key of KMS")

@@ -16,7 +16,7 @@ func settingsOf(context map[string]any) (Settings, error) {
 func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
-			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25,
+			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25, KeyRotation: 365,
 			Concurrency: map[string]int{}, Code: "../dist",
 		}
 	}
@@ -35,7 +35,7 @@ func TestReadSettings(t *testing.T) {
 			"stack": "Other-2", "architecture": "x86_64", "demo-delay": "1m30s", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
 			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
 		}, Settings{
-			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1,
+			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1, KeyRotation: 365,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
 		}},
 		"Typed":   {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true}, with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
@@ -156,6 +156,8 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		}},
 		"NoCertificate": {"a domain needs one", map[string]any{"domain": "b.example.com"}, []string{`context domain and certificate: give both, or neither, and hosted-zone only with them`}},
 		"ZoneAlone":     {"a record needs a name", map[string]any{"hosted-zone": "Z1"}, []string{`context domain and certificate: give both, or neither, and hosted-zone only with them`}},
+		"Rotation":      {"KMS has bounds", map[string]any{"key-rotation-days": "2561"}, []string{`context key-rotation-days is "2561": give at most 2560`}},
+		"Rotations":     {"on both sides", map[string]any{"key-rotation-days": "30"}, []string{`context key-rotation-days is "30": give a whole number from 90`}},
 		"Mapped":        {"a domain maps one part", map[string]any{"domain": "b.example.com", "certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "base-path": "/a/b"}, []string{`context base-path is "/a/b": give with domain, a path of one part such as /broker`}},
 		"Reserving":     {"none is no reservation", map[string]any{"reserved-concurrency": "0"}, []string{`context reserved-concurrency is "0": give a whole number from 1`}},
 		"Several": {"nobody wants to be told one by one", map[string]any{

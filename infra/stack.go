@@ -54,7 +54,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 // stateOf is the stack's own state, or that of a former one to go on with.
 func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	if s.Table == "" {
-		state = NewState(stack, "State")
+		state = NewState(stack, "State", &StateProps{KeyRotation: s.KeyRotation})
 	} else {
 		state = FoundState(stack, "State", s.Table, s.Key)
 	}

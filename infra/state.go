@@ -30,12 +30,20 @@ func FoundState(scope constructs.Construct, id, table, key string) *State {
 	}
 }
 
+// StateProps are what a State of the stack's own needs.
+type StateProps struct {
+	// KeyRotation is in days. Each rotation has a month cost a dollar more, up to
+	// the second.
+	KeyRotation int
+}
+
 // NewState makes the table, as the store describes it, and its key.
-func NewState(scope constructs.Construct, id string) *State {
+func NewState(scope constructs.Construct, id string, props *StateProps) *State {
 	scope = constructs.NewConstruct(scope, &id)
 	key := awskms.NewKey(scope, jsii.String("Key"), &awskms.KeyProps{
 		Description:       jsii.String("Seals what the broker's records hold in secret, and encrypts its table"),
 		EnableKeyRotation: jsii.Bool(true),
+		RotationPeriod:    awscdk.Duration_Days(jsii.Number(props.KeyRotation)),
 		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
 	})
 	attribute := func(name string, kind awsdynamodb.AttributeType) *awsdynamodb.Attribute {

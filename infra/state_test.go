@@ -101,6 +101,7 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") + `","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`,
 				},
 				"Rotation": {"the key does not serve for ever", key["EnableKeyRotation"], true},
+				"Rotated":  {"nor longer than is chosen", key["RotationPeriodInDays"], map[string]any{"Usual": 365.0, "Chosen": 2560.0}[name]},
 				"Window":   {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
 				"Name":     {"a table that is kept is in nobody's way", table["TableName"], nil},
 				"Secret":   {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
