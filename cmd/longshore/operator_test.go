@@ -257,6 +257,16 @@ func TestReaperReport(t *testing.T) {
 		time.Sleep(200 * time.Millisecond) // the embedded broker has a clock of its own
 	}
 	has(t, b.operate(0, "reaper", "resume"), "goes on")
+	has(t, b.operate(0, "reaper", "quarantine"), "Nothing is in quarantine.")
+	has(t, b.operate(1, "reaper", "release", "thing"), `nothing of the name "thing" is in quarantine`, "longshore reaper quarantine")
+	has(t, b.operate(1, "reaper", "delete", "thing"), "say --yes")
+	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing of the name "thing" is in quarantine`)
+	has(t, b.operate(0, "retained"), "Nothing is retained.")
+	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}} {
+		if empty := b.operate(0, append(list, "--format", "json")...); strings.TrimSpace(empty) != "[]" {
+			t.Errorf("an empty %v is %q", list, empty)
+		}
+	}
 	has(t, b.operate(2, "reaper", "dance"), "report, resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
 	has(t, b.operate(2, "instances", "--format", "xml"), "neither table nor json")

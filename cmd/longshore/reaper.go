@@ -103,8 +103,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, "+
-				"looked at once more %d, released %d, deleted after their quarantine %d, dropped %d, faults %d\n",
-				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Dropped, s.Faults)
+				"looked at once more %d, released %d, deleted after their quarantine %d, retained too long %d, dropped %d, faults %d\n",
+				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Outlived, s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
 			dry := ""
@@ -112,8 +112,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 				dry = " (dry run)"
 			}
 			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
-				"in quarantine before %d, released %d, odd %d\n",
-				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released, len(c.Odd))
+				"in quarantine before %d, released %d, retained %d, odd %d\n",
+				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released, c.Retained, len(c.Odd))
 			for _, list := range []struct {
 				what  string
 				names []string

@@ -47,6 +47,7 @@ type Console interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Resume(ctx context.Context) error
 	Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
+	Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
 	Release(ctx context.Context, name string) (lifecycle.Quarantine, error)
 	Discard(ctx context.Context, name string) (operator.Row, error)
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
@@ -164,6 +165,7 @@ type tell struct {
 	Inventory   ledger.Inventory       `json:"inventory,omitzero"`
 	Rebuilt     operator.Rebuilt       `json:"rebuilt,omitzero"`
 	Quarantined []lifecycle.Quarantine `json:"quarantined,omitempty"`
+	Retained    []lifecycle.Retained   `json:"retained,omitempty"`
 	Next        string                 `json:"next,omitempty"`
 	// Refused and Failed are errors, of which the first says what to do.
 	Refused string `json:"refused,omitempty"`
@@ -220,6 +222,10 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 		},
 		"quarantined": func(ctx context.Context, a ask) (t tell, err error) {
 			t.Quarantined, t.Next, err = c.Quarantined(ctx, a.After)
+			return t, err
+		},
+		"retained": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Retained, t.Next, err = c.Retained(ctx, a.After)
 			return t, err
 		},
 		"release": func(ctx context.Context, a ask) (tell, error) {
@@ -357,6 +363,12 @@ func (r remote) Resume(ctx context.Context) error {
 func (r remote) Quarantined(ctx context.Context, after string) ([]lifecycle.Quarantine, string, error) {
 	t, err := r.ask(ctx, "quarantined", ask{After: after})
 	return t.Quarantined, t.Next, err
+}
+
+// Retained implements Console.
+func (r remote) Retained(ctx context.Context, after string) ([]lifecycle.Retained, string, error) {
+	t, err := r.ask(ctx, "retained", ask{After: after})
+	return t.Retained, t.Next, err
 }
 
 // Release implements Console.

@@ -82,6 +82,7 @@ type Swept struct {
 	Dropped   int `json:"dropped,omitempty"`   // expired records
 	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
 	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
+	Outlived  int `json:"outlived,omitempty"`  // retained things that are past their time, and still there
 	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
 	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
 }
@@ -102,7 +103,9 @@ type Counted struct {
 	// InQuarantine counts those that were in quarantine before, and Released those
 	// that an operator has left alone.
 	InQuarantine int `json:"in_quarantine,omitempty"`
-	Released     int `json:"released,omitempty"`
+	// Retained counts what is kept of deleted instances.
+	Retained int `json:"retained,omitempty"`
+	Released int `json:"released,omitempty"`
 	// Unreached says of providers what of them could not be listed, and why: of that
 	// the report says nothing.
 	Unreached []string `json:"unreached,omitempty"`

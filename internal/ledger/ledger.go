@@ -136,12 +136,13 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// A Due is a record that the reaper is to look at: one of the three is set, or
+// A Due is a record that the reaper is to look at: one of the four is set, or
 // none for a record that only expires.
 type Due struct {
 	Record     *lifecycle.Record
 	Inventory  *Inventory
 	Quarantine *lifecycle.Quarantine
+	Retained   *lifecycle.Retained
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
 	key     store.Key
@@ -174,6 +175,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Quarantine = &lifecycle.Quarantine{}
 			err = decode(r, d.Quarantine)
 			d.Quarantine.Version = r.Version
+		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortRetained):
+			d.Retained = &lifecycle.Retained{}
+			err = decode(r, d.Retained)
+			d.Retained.Version = r.Version
 		}
 		if err != nil {
 			damaged = append(damaged, err)

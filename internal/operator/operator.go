@@ -34,6 +34,7 @@ type Records interface {
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	reaper.Resumed
 	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
+	AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
 }
 
 // Options are what a Console is made of.

@@ -38,6 +38,7 @@ type InventoryRecords interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Identity(ctx context.Context) (ledger.Identity, error)
 	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 }
 
 // InventoryOptions say how what exists is compared to what is recorded.
@@ -225,9 +226,16 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.Owns(t.Incarnation):
+	if c.Owns(t.Incarnation) {
 		counted.Owned++
+		return nil
+	}
+	kept, err := p.InventoryOptions.Records.Retained(ctx, t.Key.InstanceKey(), t.Incarnation)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading whether %q is retained: %w", t.Name, err)
+	case kept.Version > 0 && kept.Name == t.Name:
+		counted.Retained++
 		return nil
 	case c.State == lifecycle.Ready:
 		counted.Odd = some(counted.Odd, t.Name)

@@ -255,3 +255,47 @@ func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, e
 		return []reaper.Thing{thing("b", epoch)}, "", nil
 	}
 }
+
+// What is retained of a deleted instance is left alone, whatever has its id now, and
+// told of once its time is over.
+func TestWhatIsRetained(t *testing.T) {
+	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			was := s.recorded("i", true)
+			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
+			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
+			if err := s.records.Ledger.Commit(t.Context(), ledger.PutRetained(r.Retain(was.Name, s.now, 24*time.Hour))); err != nil {
+				t.Fatal(err)
+			}
+			s.things = []reaper.Thing{was}
+			if again {
+				s.recorded("i", false)
+			} else {
+				r, err := s.records.Record(t.Context(), was.Key, s.now)
+				if err == nil {
+					err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted != 0 {
+					t.Errorf("%+v", c)
+				}
+			}
+			s.rest(24 * time.Hour)
+			reports, err := s.records.Reports(t.Context())
+			outlived := 0
+			for _, r := range reports {
+				if r.Swept != nil {
+					outlived += r.Swept.Outlived
+				}
+			}
+			if err != nil || outlived != 1 || len(s.started) != 0 {
+				t.Errorf("told of %d times, started %v: %v", outlived, s.started, err)
+			}
+		})
+	}
+}

@@ -196,8 +196,14 @@ func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due
 
 func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	now := r.Now()
-	if d.Quarantine != nil {
+	switch {
+	case d.Quarantine != nil:
 		return r.quarantine(ctx, *d.Quarantine, now, report)
+	case d.Retained != nil:
+		// No provider removes such a thing by itself yet: it is told of each day.
+		r.Log.ErrorContext(ctx, "a retained thing is past its time, and still there", "thing", d.Retained.Name, "provider", d.Retained.Provider,
+			"until", d.Retained.Until)
+		return r.commit(ctx, &report.Outlived, ledger.PutRetained(d.Retained.Kept(now)))
 	}
 	if c := d.Record; c == nil || c.Forgotten(now) {
 		if d.Expires.IsZero() || now.Before(d.Expires) {

@@ -64,7 +64,11 @@ func (s *scene) overdue(id string) lifecycle.Key {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
 	start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: 24 * time.Hour}
-	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{}})
+	i, err := s.records.Record(s.Context(), key, s.now)
+	if err != nil {
+		s.Fatal(err)
+	}
+	i, _, err = i.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{}})
 	if err == nil {
 		err = s.records.Ledger.Commit(s.Context(), ledger.Put(i))
 	}

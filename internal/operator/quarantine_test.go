@@ -1,0 +1,119 @@
+package operator_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// enclosed puts what a site has made for an instance out of use, whose record it
+// has lost, and gives the thing's name.
+func enclosed(t *testing.T, things *demotest.Memory) (*site, string) {
+	t.Helper()
+	before := newSite(t, things)
+	before.provision("one", "sync")
+	s := newSite(t, things)
+	s.clock = before.clock.Add(time.Hour)
+	held, _, err := s.console.Inventories["demo"].List(t.Context(), "")
+	if err != nil || len(held) != 1 {
+		t.Fatal(held, err)
+	}
+	h := held[0]
+	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
+		Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance}, Incarnation: h.Tags.Incarnation, Provider: "demo", Created: h.Created,
+	}, h.Name, s.id(), s.clock)
+	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Finish(t.Context(), workflow.Ref{Token: q.Token(), Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if q := s.quarantine(h.Name); q.Phase != lifecycle.Enclosed || !s.locked() {
+		t.Fatalf("%+v, out of use: %v", q, s.locked())
+	}
+	return s, h.Name
+}
+
+func (s *site) quarantine(name string) lifecycle.Quarantine {
+	s.Helper()
+	q, err := s.ledger.Quarantine(s.Context(), "demo", name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return q
+}
+
+// locked reports whether anything is out of use.
+func (s *site) locked() bool {
+	s.Helper()
+	things, _, err := s.things.List(s.Context(), "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, t := range things {
+		if t.Quarantined {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAnOperatorReleasesAThing(t *testing.T) {
+	s, name := enclosed(t, demotest.NewMemory())
+	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Name != name {
+		t.Fatalf("%+v %v", q, err)
+	}
+	if q := s.quarantine(name); q.Phase != lifecycle.Released || s.locked() {
+		t.Errorf("%+v, out of use: %v", q, s.locked())
+	}
+	var refusal *operator.Refusal
+	for _, again := range []string{name, "nothing"} {
+		if _, err := s.console.Release(t.Context(), again); !errors.As(err, &refusal) {
+			t.Errorf("release of %q: %v", again, err)
+		}
+	}
+	page, next, err := s.console.Quarantined(t.Context(), "")
+	if err != nil || next != "" || len(page) != 1 || page[0].Phase != lifecycle.Released {
+		t.Errorf("listed: %+v %q %v", page, next, err)
+	}
+}
+
+func TestAnOperatorDeletesAThing(t *testing.T) {
+	things := demotest.NewMemory()
+	s, name := enclosed(t, things)
+	row, err := s.console.Discard(t.Context(), name)
+	if err != nil || row.Instance != "one" {
+		t.Fatalf("%+v %v", row, err)
+	}
+	left, _, err := things.List(t.Context(), "")
+	if err != nil || len(left) != 0 || s.quarantine(name).Version != 0 {
+		t.Errorf("%d things are left, %+v: %v", len(left), s.quarantine(name), err)
+	}
+
+	// What has a record is its platform's to delete.
+	s, name = enclosed(t, demotest.NewMemory())
+	s.stalled = true
+	s.provision("one", "async")
+	var refusal *operator.Refusal
+	if _, err := s.console.Discard(t.Context(), name); !errors.As(err, &refusal) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
+	s, name := enclosed(t, demotest.NewMemory())
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) {
+		t.Fatalf("%+v %v", found, err)
+	}
+	if q := s.quarantine(name); q.Phase != lifecycle.Released || s.locked() {
+		t.Errorf("%+v, out of use: %v", q, s.locked())
+	}
+}
