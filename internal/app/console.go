@@ -195,7 +195,36 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 		return nil
 	}
 	mux := http.NewServeMux()
-	for verb, do := range map[string]func(context.Context, ask) (tell, error){
+	for verb, do := range verbs(c) {
+		mux.Handle("POST /"+verb, do)
+	}
+	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: path}
+	go func() { _ = s.server.Serve(listener) }()
+	return s
+}
+
+// A verb is one thing that an operator asks of a broker that runs.
+type verb func(ctx context.Context, a ask) (tell, error)
+
+func (do verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var a ask
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&a); err != nil {
+		http.Error(w, "not an operator's request", http.StatusBadRequest)
+		return
+	}
+	t, err := do(r.Context(), a)
+	var refusal *operator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		t.Refused = refusal.Message
+	case err != nil:
+		t.Failed = err.Error()
+	}
+	_ = json.NewEncoder(w).Encode(t) // the operator may have gone
+}
+
+func verbs(c Console) map[string]verb {
+	return map[string]verb{
 		"list": func(ctx context.Context, a ask) (t tell, err error) {
 			t.Rows, t.Next, err = c.List(ctx, a.Query, a.After)
 			return t, err
@@ -241,27 +270,7 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 			return t, err
 		},
 		"resume": func(ctx context.Context, _ ask) (tell, error) { return tell{}, c.Resume(ctx) },
-	} {
-		mux.HandleFunc("POST /"+verb, func(w http.ResponseWriter, r *http.Request) {
-			var a ask
-			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&a); err != nil {
-				http.Error(w, "not an operator's request", http.StatusBadRequest)
-				return
-			}
-			t, err := do(r.Context(), a)
-			var refusal *operator.Refusal
-			switch {
-			case errors.As(err, &refusal):
-				t.Refused = refusal.Message
-			case err != nil:
-				t.Failed = err.Error()
-			}
-			_ = json.NewEncoder(w).Encode(t) // the operator may have gone
-		})
 	}
-	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: path}
-	go func() { _ = s.server.Serve(listener) }()
-	return s
 }
 
 func (s *control) close() {

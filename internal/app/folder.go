@@ -97,11 +97,19 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 		}
 		return f, nil
 	}
+	if err := f.openMarked(mark, anew, fail); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// openMarked opens the folder that has the mark. Fail makes its errors.
+func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string, cause error) error) (err error) {
 	f.mark = mark
 	f.vault, err = vault.ReadKeyFile(f.path(fileKey))
 	keyLost := errors.Is(err, fs.ErrNotExist) || errors.Is(err, vault.ErrKey)
 	if err != nil && !(anew && keyLost) {
-		return nil, fail("is damaged: the vault's key cannot be read", restoreKey, err)
+		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
 	}
 	err = nil
 	if anew {
@@ -114,7 +122,7 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 		err = f.beginRecords()
 	}
 	if err != nil {
-		return nil, fail("is damaged: the records cannot be read", restore, err)
+		return fail("is damaged: the records cannot be read", restore, err)
 	}
 	if !keyLost {
 		err = f.prove()
@@ -124,14 +132,14 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	}
 	switch {
 	case errors.Is(err, errOtherKey):
-		return nil, fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
+		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
 	case err != nil: // nobody is to give up a key for a full disk
-		return nil, fail("cannot be opened", "put right what is in the way, and try again", err)
+		return fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
 	if err := f.identify(); err != nil {
-		return nil, fail("cannot keep the broker's identity", "allow it to be written", err)
+		return fail("cannot keep the broker's identity", "allow it to be written", err)
 	}
-	return f, nil
+	return nil
 }
 
 // identify gives the broker of a folder of an earlier version its identity. What

@@ -316,11 +316,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		}
 		b.logHints(limited, q, r.Attributes.ServiceID, r.Attributes.PlanID)
 		_, plan := b.recordedPlan(r.Attributes.ServiceID, r.Attributes.PlanID)
-		m := mode(plan.AsynchronousBinding, catalog.Never)
-		if r.State == lifecycle.CreateFailed && m == catalog.Required {
-			m = catalog.Allowed // ORB-06
-		}
-		synchronous, err := waits(q.AcceptsIncomplete, m)
+		synchronous, err := waits(q.AcceptsIncomplete, unbindMode(r, plan))
 		if err != nil {
 			return Result{}, err
 		}
@@ -335,6 +331,16 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		return b.follow(ctx, r, !synchronous, Done)
 	})
 	return b.slowDelete(ctx, q, r, err)
+}
+
+// unbindMode is whether an unbind is answered at once. What failed to be made can
+// always be removed at once (ORB-06).
+func unbindMode(r lifecycle.Record, plan catalog.Plan) catalog.Mode {
+	m := mode(plan.AsynchronousBinding, catalog.Never)
+	if r.State == lifecycle.CreateFailed && m == catalog.Required {
+		return catalog.Allowed
+	}
+	return m
 }
 
 // A BindingView is what a GET of a binding shows.

@@ -131,10 +131,7 @@ func TestInstanceAnswers(t *testing.T) {
 			t.Run(fmt.Sprint(name, len(p)), func(t *testing.T) {
 				i := instances.after(t, p...)
 				if tc.fails {
-					var err error
-					if i, err = i.Fail(at(9), lifecycle.Failure{Message: "no room", InstanceUsable: tc.says}); err != nil {
-						t.Fatal(err)
-					}
+					i = failedWith(t, i, tc.says)
 				}
 				covered[i.State] = true
 				before := deepCopy(i)
@@ -161,6 +158,15 @@ func TestInstanceAnswers(t *testing.T) {
 			t.Errorf("state %q has no row", name(s))
 		}
 	}
+}
+
+func failedWith(t *testing.T, r lifecycle.Record, usable *bool) lifecycle.Record {
+	t.Helper()
+	r, err := r.Fail(at(9), lifecycle.Failure{Message: "no room", InstanceUsable: usable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // Section 14.2; "same id, other instance" is for whoever reads the pointer.

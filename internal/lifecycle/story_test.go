@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -196,15 +197,14 @@ func inCourse(reason string, do func(lifecycle.Record) lifecycle.Record, change 
 	}
 }
 
-func TestInstanceStories(t *testing.T) {
+func instanceStories() map[string][]deed {
 	with := func(d deed, past *lifecycle.Operation) deed {
 		d.past = past
 		return d
 	}
 	lease := lifecycle.Lease{Holder: "step", Operation: "create", Taken: at(1), Until: at(3)}
-	failure := lifecycle.Failure{Message: "no room"}
 	provisioned := ended(running("create", lifecycle.Provision, 0), lifecycle.Succeeded, 2, "")
-	stories := map[string][]deed{
+	return map[string][]deed{
 		"WholeLife": {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
@@ -262,6 +262,13 @@ func TestInstanceStories(t *testing.T) {
 			with(provisions("again", 3), ended(running("create", lifecycle.Provision, 0), lifecycle.Failed, 2, "no room")),
 			succeeds("PROV-30: it succeeds at last", 4, ready),
 		},
+	}
+}
+
+func instanceFailures() map[string][]deed {
+	failure := lifecycle.Failure{Message: "no room"}
+	provisioned := ended(running("create", lifecycle.Provision, 0), lifecycle.Succeeded, 2, "")
+	return map[string][]deed{
 		"FailedUpdates": {
 			provisions("create", 0),
 			succeeds("a creation succeeds", 2, ready),
@@ -351,6 +358,11 @@ func TestInstanceStories(t *testing.T) {
 			provisions("create", 3),
 		},
 	}
+}
+
+func TestInstanceStories(t *testing.T) {
+	stories := instanceStories()
+	maps.Copy(stories, instanceFailures())
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { testStory(t, instanceKey, story) })
 	}

@@ -56,7 +56,14 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+type openErrorTest struct {
+	reason string
+	before func(t *testing.T, path string)
+	opts   []bolt.Option
+	want   error
+}
+
+func openErrorTests() map[string]openErrorTest {
 	write := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
 			t.Helper()
@@ -74,12 +81,7 @@ func TestOpenErrors(t *testing.T) {
 			editFile(t, path, f)
 		}
 	}
-	tests := map[string]struct {
-		reason string
-		before func(t *testing.T, path string)
-		opts   []bolt.Option
-		want   error
-	}{
+	return map[string]openErrorTest{
 		"Missing": {
 			reason: "a file that must exist is never made",
 			before: func(*testing.T, string) {},
@@ -165,7 +167,10 @@ func TestOpenErrors(t *testing.T) {
 			want:   bolt.ErrLocked,
 		},
 	}
-	for name, test := range tests {
+}
+
+func TestOpenErrors(t *testing.T) {
+	for name, test := range openErrorTests() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)

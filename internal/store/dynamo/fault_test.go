@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -49,72 +50,75 @@ const (
 	most = 12 // tries
 )
 
-// What the emulator never does by itself: answers that are lost, collisions
-// of transactions, throttling. Each test commits one change, or that change
-// and others, of a record at version 1.
-func TestFaults(t *testing.T) {
-	const put, remove, several = "PutItem", "DeleteItem", "TransactWriteItems"
-	type want struct {
-		outcome outcome
-		version int64 // that the record then has, 0 if it is gone
-		calls   int
-	}
-	tests := map[string]struct {
-		reason string
-		call   string
-		events func(s *stand, t *testing.T) []event
-		want   want
-		// anonymous commits have no writer.
-		anonymous bool
-	}{
+const put, remove, several = "PutItem", "DeleteItem", "TransactWriteItems"
+
+// came is what came of a commit.
+type came struct {
+	outcome outcome
+	version int64 // that the record then has, 0 if it is gone
+	calls   int
+}
+
+type faultTest struct {
+	reason string
+	call   string
+	events func(s *stand, t *testing.T) []event
+	want   came
+	// anonymous commits have no writer.
+	anonymous bool
+}
+
+// What is not answered, or may have been done all the same.
+func unansweredTests() map[string]faultTest {
+	return map[string]faultTest{
 		"LostPut": {
 			reason: "the next try meets its own version, and knows it by its writer",
-			call:   put, events: are(lost), want: want{committed, 2, 2},
+			call:   put, events: are(lost), want: came{committed, 2, 2},
 		},
 		"LostPutTwice": {
 			reason: "also when that answer is lost",
-			call:   put, events: are(lost, lost), want: want{committed, 2, 3},
+			call:   put, events: are(lost, lost), want: came{committed, 2, 3},
 		},
 		"DroppedPut": {
 			reason: "what never arrived is done by the next try",
-			call:   put, events: are(dropped), want: want{committed, 2, 2},
+			call:   put, events: are(dropped), want: came{committed, 2, 2},
 		},
 		"LostPutWithoutWriter": {
 			reason: "without a writer nothing can be known again",
-			call:   put, events: are(lost), anonymous: true, want: want{unknown, 2, 2},
+			call:   put, events: are(lost), anonymous: true, want: came{unknown, 2, 2},
 		},
 		"LostPutOverrun": {
 			reason: "no conflict may be told where something was changed, even if another's change lies on top",
-			call:   put, want: want{unknown, 3, 2},
+			call:   put, want: came{unknown, 3, 2},
 			events: func(s *stand, t *testing.T) []event {
 				return []event{event(lost).then(func() { s.overrun(t) })}
 			},
 		},
 		"DroppedPutOverrun": {
 			reason: "nor where nobody knows whether it was",
-			call:   put, want: want{unknown, 2, 2},
+			call:   put, want: came{unknown, 2, 2},
 			events: func(s *stand, t *testing.T) []event {
 				return []event{event(dropped).then(func() { s.overrun(t) })}
 			},
 		},
 		"LostPutThenRefused": {
 			reason: "a refusal says nothing of the try before it",
-			call:   put, events: are(lost, refused(bad, "AccessDeniedException", "")), want: want{unknown, 2, 2},
+			call:   put, events: are(lost, refused(bad, "AccessDeniedException", "")), want: came{unknown, 2, 2},
 		},
 		"LostPutThenCollisions": {
 			reason: "nor does a collision",
-			call:   put, want: want{unknown, 2, most},
+			call:   put, want: came{unknown, 2, most},
 			events: func(*stand, *testing.T) []event {
 				return append([]event{lost}, repeated(refused(bad, "TransactionConflictException", ""), most)...)
 			},
 		},
 		"PutNeverAnswered": {
 			reason: "there is an end to trying",
-			call:   put, events: always(lost), want: want{unknown, 2, most},
+			call:   put, events: always(lost), want: came{unknown, 2, most},
 		},
 		"LostConflict": {
 			reason: "what meets another's version once its answer was lost is not called a conflict",
-			call:   put, want: want{unknown, 2, 2},
+			call:   put, want: came{unknown, 2, 2},
 			events: func(s *stand, t *testing.T) []event {
 				s.overrun(t)
 				return []event{lost}
@@ -122,107 +126,121 @@ func TestFaults(t *testing.T) {
 		},
 		"ServerError": {
 			reason: "an internal error may come after the work was done",
-			call:   put, events: are(refused(http.StatusInternalServerError, "InternalServerError", "")), want: want{committed, 2, 2},
+			call:   put, events: are(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{committed, 2, 2},
 		},
 		"UnknownServerError": {
 			reason: "also one without a name",
-			call:   put, events: are(refused(http.StatusServiceUnavailable, "Oops", "")), want: want{committed, 2, 2},
+			call:   put, events: are(refused(http.StatusServiceUnavailable, "Oops", "")), want: came{committed, 2, 2},
 		},
 		"ServerErrors": {
 			reason: "and says no more of it in the end",
-			call:   put, events: always(refused(http.StatusInternalServerError, "InternalServerError", "")), want: want{unknown, 1, most},
+			call:   put, events: always(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{unknown, 1, most},
 		},
 		"LostDelete": {
 			reason: "what is gone was removed by this commit or by another: it cannot be told",
-			call:   remove, events: are(lost), want: want{unknown, 0, 2},
+			call:   remove, events: are(lost), want: came{unknown, 0, 2},
 		},
 		"DroppedDelete": {
 			reason: "what never arrived is done by the next try",
-			call:   remove, events: are(dropped), want: want{committed, 0, 2},
+			call:   remove, events: are(dropped), want: came{committed, 0, 2},
 		},
 		"LostTransaction": {
 			reason: "its token makes the next try the same one",
-			call:   several, events: are(lost), want: want{committed, 2, 2},
+			call:   several, events: are(lost), want: came{committed, 2, 2},
 		},
 		"DroppedTransaction": {
 			reason: "what never arrived is done by the next try",
-			call:   several, events: are(dropped), want: want{committed, 2, 2},
+			call:   several, events: are(dropped), want: came{committed, 2, 2},
 		},
 		"TransactionInProgress": {
 			reason: "an earlier try is still under way",
-			call:   several, events: are(lost, refused(bad, "TransactionInProgressException", "")), want: want{committed, 2, 3},
+			call:   several, events: are(lost, refused(bad, "TransactionInProgressException", "")), want: came{committed, 2, 3},
 		},
+	}
+}
+
+// What DynamoDB refuses.
+func refusedTests() map[string]faultTest {
+	return map[string]faultTest{
 		"PutCollides": {
 			reason: "a collision passes",
-			call:   put, events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...), want: want{committed, 2, 3},
+			call:   put, events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...), want: came{committed, 2, 3},
 		},
 		"PutCollidesAlways": {
 			reason: "one that does not is a conflict: nothing was changed",
-			call:   put, events: always(refused(bad, "TransactionConflictException", "")), want: want{conflict, 1, most},
+			call:   put, events: always(refused(bad, "TransactionConflictException", "")), want: came{conflict, 1, most},
 		},
 		"DeleteCollides": {
 			reason: "a collision passes",
-			call:   remove, events: are(refused(bad, "TransactionConflictException", "")), want: want{committed, 0, 2},
+			call:   remove, events: are(refused(bad, "TransactionConflictException", "")), want: came{committed, 0, 2},
 		},
 		"TransactionCollides": {
 			reason: "a collision passes",
-			call:   several, events: are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict")), want: want{committed, 2, 3},
+			call:   several, events: are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3},
 		},
 		"TransactionCollidesAlways": {
 			reason: "one that does not is a conflict: nothing was changed",
-			call:   several, events: always(cancelled("TransactionConflict", "None", "None")), want: want{conflict, 1, most},
+			call:   several, events: always(cancelled("TransactionConflict", "None", "None")), want: came{conflict, 1, most},
 		},
 		"TransactionThrottled": {
 			reason: "throttling passes",
-			call:   several, events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")), want: want{committed, 2, 3},
+			call:   several, events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")), want: came{committed, 2, 3},
 		},
 		"TransactionThrottledAlways": {
 			reason: "and is no conflict if it does not",
-			call:   several, events: always(cancelled("None", "ThrottlingError")), want: want{unknown, 1, most},
+			call:   several, events: always(cancelled("None", "ThrottlingError")), want: came{unknown, 1, most},
 		},
 		"ConditionWeighsMost": {
 			reason: "a condition that does not hold will not hold at the next try",
-			call:   several, events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")), want: want{conflict, 1, 1},
+			call:   several, events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")), want: came{conflict, 1, 1},
 		},
 		"CollisionWeighsMore": {
 			reason: "a collision is a conflict even if something was throttled as well",
-			call:   several, events: always(cancelled("ThrottlingError", "TransactionConflict")), want: want{conflict, 1, most},
+			call:   several, events: always(cancelled("ThrottlingError", "TransactionConflict")), want: came{conflict, 1, most},
 		},
 		"TransactionInvalid": {
 			reason: "what one of the changes makes impossible is not tried again",
-			call:   several, events: are(cancelled("None", "ValidationError")), want: want{invalid, 1, 1},
+			call:   several, events: are(cancelled("None", "ValidationError")), want: came{invalid, 1, 1},
 		},
 		"CancelledForUnknownReasons": {
 			reason: "a reason that is not known does not pass",
-			call:   several, events: are(cancelled("None", "SomethingNew")), want: want{unknown, 1, 1},
+			call:   several, events: are(cancelled("None", "SomethingNew")), want: came{unknown, 1, 1},
 		},
 		"CancelledForNoReason": {
 			reason: "nor does one that is not told",
-			call:   several, events: are(cancelled()), want: want{unknown, 1, 1},
+			call:   several, events: are(cancelled()), want: came{unknown, 1, 1},
 		},
 		"Throttled": {
 			reason: "throttling passes, under each of its names",
-			call:   put, want: want{committed, 2, 5},
+			call:   put, want: came{committed, 2, 5},
 			events: are(refused(bad, "ProvisionedThroughputExceededException", ""), refused(bad, "ThrottlingException", ""),
 				refused(bad, "RequestLimitExceeded", ""), refused(bad, "Throttling", "")),
 		},
 		"ThrottledAlways": {
 			reason: "it is neither a conflict nor anybody's mistake",
-			call:   put, events: always(refused(bad, "ThrottlingException", "")), want: want{unknown, 1, most},
+			call:   put, events: always(refused(bad, "ThrottlingException", "")), want: came{unknown, 1, most},
 		},
 		"Invalid": {
 			reason: "what DynamoDB cannot take is not tried again",
-			call:   put, events: are(refused(bad, "ValidationException", "")), want: want{invalid, 1, 1},
+			call:   put, events: are(refused(bad, "ValidationException", "")), want: came{invalid, 1, 1},
 		},
 		"Forbidden": {
 			reason: "nor is what is not allowed",
-			call:   put, events: are(refused(bad, "AccessDeniedException", "")), want: want{unknown, 1, 1},
+			call:   put, events: are(refused(bad, "AccessDeniedException", "")), want: came{unknown, 1, 1},
 		},
 		"NoTable": {
 			reason: "nor what has no table",
-			call:   several, events: are(refused(bad, "ResourceNotFoundException", "")), want: want{unknown, 1, 1},
+			call:   several, events: are(refused(bad, "ResourceNotFoundException", "")), want: came{unknown, 1, 1},
 		},
 	}
+}
+
+// What the emulator never does by itself: answers that are lost, collisions
+// of transactions, throttling. Each test commits one change, or that change
+// and others, of a record at version 1.
+func TestFaults(t *testing.T) {
+	tests := unansweredTests()
+	maps.Copy(tests, refusedTests())
 	s := newStand(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,13 +264,13 @@ func TestFaults(t *testing.T) {
 			s.script(test.call, test.events(s, t)...)
 			s.slept = nil
 			err := s.Commit(t.Context(), changes...)
-			got := want{outcome: outcomeOf(err), calls: s.count()[test.call]}
+			got := came{outcome: outcomeOf(err), calls: s.count()[test.call]}
 			now, readErr := s.other.Get(t.Context(), r.Key)
 			if readErr != nil && !errors.Is(readErr, store.ErrNotFound) {
 				t.Fatal(readErr)
 			}
 			got.version = now.Version
-			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); d != "" {
+			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(came{})); d != "" {
 				t.Errorf("%s (error %v): -want +got:\n%s", test.reason, err, d)
 			}
 			if waits := len(s.slept); waits != got.calls-1 {
