@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/offered"
 )
 
@@ -16,22 +20,37 @@ const repository = ".."
 // readers are the functions that look plans up.
 var readers = []string{FunctionAPI, FunctionProvisioner}
 
+// onRequest names the providers that are offered where the operator asks.
+func onRequest() []string {
+	return slices.DeleteFunc(app.Providers(), func(name string) bool { return !app.OnRequest(name) })
+}
+
 // WriteCatalog compiles what is offered, and lays it beside the program of each
 // function that reads it. A broken offering is found here and not by a function
-// once it runs.
-func WriteCatalog(s Settings) error {
+// once it runs. Lacking says what to do where nothing is offered: such a stack
+// can be removed, and not deployed.
+func WriteCatalog(s Settings) (lacking string, err error) {
 	own := s.Offerings
 	if own != "" && !filepath.IsAbs(own) {
 		own = filepath.Join(repository, own)
 	}
-	compiled, err := offered.Compile(own)
+	compiled, err := offered.Compile(own, s.off())
 	if err != nil {
-		return fmt.Errorf("compiling the offerings:\n%w", err)
+		return "", fmt.Errorf("compiling the offerings:\n%w", err)
+	}
+	all, err := catalog.Open(compiled)
+	if err != nil {
+		return "", err
+	}
+	// A stack may go on without plans, so that what exists can be deleted.
+	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)), Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
+		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new NAME DIR writes "+
+			"a first one); or, to try a broker, -c NAME=%s for one of: %s.", ContextOfferings, Offered, strings.Join(onRequest(), ", "))
 	}
 	for _, name := range readers {
 		if err := os.WriteFile(filepath.Join(s.Code, name, app.CatalogFile), compiled, 0o644); err != nil {
-			return fmt.Errorf("writing the compiled catalog: %w", err)
+			return "", fmt.Errorf("writing the compiled catalog: %w", err)
 		}
 	}
-	return nil
+	return lacking, nil
 }

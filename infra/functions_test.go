@@ -140,10 +140,10 @@ func TestEnvironment(t *testing.T) {
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>", app.EnvPlatformRate: "25",
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
@@ -151,10 +151,10 @@ func TestEnvironment(t *testing.T) {
 			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvReaperDryRun: "true",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {

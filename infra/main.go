@@ -42,12 +42,16 @@ func synth() error {
 	if err := CheckCode(settings.Code, settings.Architecture); err != nil {
 		return err
 	}
-	if err := WriteCatalog(settings); err != nil {
+	lacking, err := WriteCatalog(settings)
+	if err != nil {
 		return err
 	}
 	stack := NewStack(root, settings)
 	given, _ := root.Node().GetAllContext(nil).(map[string]any)
 	warnOfUnknown(stack, slices.Collect(maps.Keys(given)))
+	if lacking != "" {
+		awscdk.Annotations_Of(stack).AddError(&lacking)
+	}
 	root.Synth(nil)
 	return nil
 }

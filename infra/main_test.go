@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,7 +108,12 @@ type resource struct {
 	DeletionPolicy, UpdateReplacePolicy string
 }
 
+// build makes a stack; the demo is its only provider unless the context says
+// otherwise.
 func build(context map[string]any) (awscdk.Stack, error) {
+	with := map[string]any{"demo": "true"}
+	maps.Copy(with, context)
+	context = with
 	root := awscdk.NewApp(&awscdk.AppProps{Context: &context})
 	settings, err := ReadSettings(func(name string) any { return root.Node().TryGetContext(&name) })
 	settings.Code = dist
@@ -135,7 +141,7 @@ func templateOf(stack awscdk.Stack) (out template, err error) {
 
 // choices are a deployment for which everything is chosen otherwise.
 var choices = map[string]any{
-	ContextStack: "Other", ContextArchitecture: "x86_64", ContextDemoDelay: "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "true", ContextDashboard: "true", ContextLogDays: "7",
+	ContextStack: "Other", ContextArchitecture: "x86_64", "demo-delay": "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "true", ContextDashboard: "true", ContextLogDays: "7",
 	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextPlatformRate: "4", ContextCLICredentials: "true",
 	FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
 	ContextKeyRotation: "2560", ContextAllowCIDRs: "192.0.2.0/24, 2001:db8::/32", ContextWebACL: WebACLBuilt, ContextAlarmEmail: "ops@example.com",

@@ -20,7 +20,6 @@ const (
 	ContextStack          = "stack"
 	ContextArchitecture   = "architecture"
 	ContextOfferings      = "offerings"
-	ContextDemoDelay      = "demo-delay"
 	ContextMinRetryAfter  = "min-retry-after"
 	ContextMaxRetryAfter  = "max-retry-after"
 	ContextReaperDryRun   = "reaper-dry-run"
@@ -41,7 +40,6 @@ const (
 	ContextDashboard      = "dashboard"
 	ContextSubnets        = "subnets"
 	ContextSecurityGroups = "security-groups"
-	ContextDemoVPC        = "demo-vpc"
 	ContextTable          = "table"
 	ContextKey            = "key"
 	ContextSecret         = "secret"
@@ -75,9 +73,9 @@ type Settings struct {
 	// Offerings is a folder of the operator's own offerings, relative to the
 	// repository; empty for none.
 	Offerings string
-	// DemoDelay is how long the demo's asynchronous steps take; empty leaves
-	// it to the demo.
-	DemoDelay string
+	// Providers says of each whether the stack has it, and ProviderSettings what
+	// was chosen for them, by the names of the functions' settings.
+	Providers, ProviderSettings map[string]string
 	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
 	// empty leaves it to the broker.
 	MinRetryAfter, MaxRetryAfter string
@@ -169,7 +167,6 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Stack:          r.text(ContextStack, "Longshore"),
 		Architecture:   r.text(ContextArchitecture, ARM64),
 		Offerings:      r.text(ContextOfferings, ""),
-		DemoDelay:      r.text(ContextDemoDelay, ""),
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
 		ReaperDryRun:   r.text(ContextReaperDryRun, ""),
@@ -184,7 +181,6 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Domain:         r.text(ContextDomain, ""),
 		Certificate:    r.text(ContextCertificate, ""),
 		HostedZone:     r.text(ContextHostedZone, ""),
-		InVPC:          inVPC(r.flag(ContextDemoVPC, false)),
 		VPC:            VPC{Subnets: r.list(ContextSubnets), SecurityGroups: r.list(ContextSecurityGroups)},
 		AlarmTopic:     r.text(ContextAlarmTopic, ""),
 		AlarmEmail:     r.text(ContextAlarmEmail, ""),
@@ -195,8 +191,10 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Broker:         r.text(ContextBroker, ""),
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
-		Code:           "../dist",
+		Providers:      map[string]string{}, ProviderSettings: map[string]string{},
+		Code: "../dist",
 	}
+	s.readProviders(&r)
 	// Unless it is chosen, one platform leaves half to the others.
 	s.PlatformRate = r.number(ContextPlatformRate, (s.ThrottleRate+1)/2, 0)
 	if r.context(ContextReserved) != nil {
@@ -246,7 +244,6 @@ func (s Settings) check(r *reader) {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}
 	// The room that will read these is asked about each.
-	r.check(ContextDemoDelay, map[string]string{app.EnvDemoDelay: s.DemoDelay})
 	r.check(ContextMinRetryAfter+" and "+ContextMaxRetryAfter, map[string]string{
 		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
 	})

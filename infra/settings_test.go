@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
 )
 
 func settingsOf(context map[string]any) (Settings, error) {
@@ -17,7 +19,7 @@ func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
 			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25, KeyRotation: 365,
-			Concurrency: map[string]int{}, Code: "../dist",
+			Concurrency: map[string]int{}, Code: "../dist", Providers: map[string]string{"demo": Off}, ProviderSettings: map[string]string{},
 		}
 	}
 	with := func(change func(s *Settings)) Settings {
@@ -32,14 +34,15 @@ func TestReadSettings(t *testing.T) {
 	}{
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
-			"stack": "Other-2", "architecture": "x86_64", "demo-delay": "1m30s", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
+			"stack": "Other-2", "architecture": "x86_64", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
 			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
 		}, Settings{
-			Stack: "Other-2", Architecture: "x86_64", DemoDelay: "1m30s", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1, KeyRotation: 365,
+			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1, KeyRotation: 365,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
+			Providers: map[string]string{"demo": Withdrawn}, ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"}, Offerings: "mine",
 		}},
 		"Typed":   {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true}, with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
-		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"}, with(func(s *Settings) { s.DemoDelay = "0s" })},
+		"NoDelay": {"the demo can be done at once", map[string]any{"demo-delay": "0s"}, with(func(s *Settings) { s.ProviderSettings[app.EnvDemoDelay] = "0s" })},
 		"No":      {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, usual()},
 		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)}, with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},
 		"Reserved": {"what settles operations has places of its own", map[string]any{"reserved-concurrency": "5"}, with(func(s *Settings) {
@@ -114,6 +117,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 		"StackLong":   {"every name is made of it", map[string]any{"stack": strings.Repeat("a", 65)}, []string{`context stack is "` + strings.Repeat("a", 65) + `": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"StackLines":  {"a line's end is no letter", map[string]any{"stack": "a\n"}, []string{`context stack is "a\n": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"Machine":     {"Lambda names it otherwise", map[string]any{"architecture": "amd64"}, []string{`context architecture is "amd64": give arm64 or x86_64`}},
+		"Demo":        {"the demo is there or not", map[string]any{"demo": "maybe"}, []string{`context demo is "maybe": give true, false, or withdrawn to offer it no more and be able to delete what exists`}},
 		"Delay":       {"a number says no unit", map[string]any{"demo-delay": "3"}, []string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
 		"DelayBefore": {"time does not go back", map[string]any{"demo-delay": "-1s"}, []string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
 		"Days":        {"CloudWatch keeps logs for some numbers of days only", map[string]any{"log-days": "31"}, []string{`context log-days is "31": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`}},

@@ -74,16 +74,15 @@ type deployed struct {
 // newFunctions makes them, each with what it may do.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
-	demo := NewDemo(stack, s.Stack)
+	things, exceptions := s.things(stack)
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
-		Environment: map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(),
-			app.EnvDemoPrefix: &demo.Prefix, app.EnvDemoDelay: text(s.DemoDelay), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
-		},
-		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), demo.Things(), d.calls.Calling()),
-		Exceptions: demo.Exceptions(),
+		Environment: s.environment(map[string]*string{
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
+		}),
+		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
+		Exceptions: exceptions,
 	})
 	d.workflow = NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: d.provisioner, Tracing: s.Tracing})
 	d.api = factory.New(stack, &FunctionProps{
@@ -100,11 +99,10 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
 		// The next minute's sweep finds what this one left.
 		NoRetry: true,
-		Environment: map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
-			app.EnvDemoPrefix: &demo.Prefix, app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
-		},
-		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), demo.Inventory(), d.calls.Calling(), dead.Sending()),
+		Environment: s.environment(map[string]*string{
+			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(), app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
+		}),
+		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), s.inventory(stack), d.calls.Calling(), dead.Sending()),
 	})
 	return d
 }

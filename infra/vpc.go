@@ -23,15 +23,6 @@ var (
 	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
 )
 
-// inVPC names the providers that need a VPC. None of those that ship does; the
-// demo is called there on request, so that the way can be tried.
-func inVPC(demo bool) []string {
-	if demo {
-		return []string{app.ProviderDemo}
-	}
-	return nil
-}
-
 // checkVPC is about where providers are called that need a VPC.
 func (s Settings) checkVPC(r *reader) {
 	given := s.VPC.Subnets != nil || s.VPC.SecurityGroups != nil
@@ -72,7 +63,7 @@ func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 	c.Function = f.New(scope, &FunctionProps{
 		Name: FunctionCalls, Program: FunctionProvisioner, Description: "The calls of providers inside a VPC",
 		Timeout: app.CallsTimeout, MemoryMB: 256, VPC: s.VPC,
-		Environment: map[string]*string{app.EnvRole: jsii.String(app.RoleCalls), app.EnvInVPC: c.Providers(), app.EnvDemoDelay: text(s.DemoDelay)},
+		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: jsii.String(app.RoleCalls), app.EnvInVPC: c.Providers()}),
 		Grants:      interfaces(),
 		Exceptions: []exception{{
 			rule: "AwsSolutions-IAM5", findings: []string{"Resource::*"},

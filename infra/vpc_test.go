@@ -16,7 +16,7 @@ import (
 // inside are choices for which a provider is called inside a VPC. That executions
 // are traced is chosen too, since the function there must not be.
 var inside = map[string]any{
-	ContextDemoVPC: "true", ContextSubnets: "subnet-0123456789abcdef0, subnet-01234567", ContextSecurityGroups: "sg-0123456789abcdef0",
+	"demo": "true", "demo-vpc": "true", ContextSubnets: "subnet-0123456789abcdef0, subnet-01234567", ContextSecurityGroups: "sg-0123456789abcdef0",
 	ContextTracing: "true", ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
 }
 
@@ -140,11 +140,11 @@ func TestVPCSettings(t *testing.T) {
 		context map[string]any
 		want    string // in the error
 	}{
-		"NoSubnets": {map[string]any{"demo-vpc": "true", "security-groups": groups}, "context subnets and security-groups: give both, since the provider demo"},
-		"NoGroups":  {map[string]any{"demo-vpc": "true", "subnets": subnets}, "context subnets and security-groups: give both, since the provider demo"},
+		"NoSubnets": {map[string]any{"demo": "true", "demo-vpc": "true", "security-groups": groups}, "context subnets and security-groups: give both, since the provider demo"},
+		"NoGroups":  {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets}, "context subnets and security-groups: give both, since the provider demo"},
 		"NotNeeded": {map[string]any{"subnets": subnets, "security-groups": groups}, "leave them out, since no provider is called inside a VPC"},
-		"Subnet":    {map[string]any{"demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0", "security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
-		"Group":     {map[string]any{"demo-vpc": "true", "subnets": subnets, "security-groups": "default"}, `context security-groups is "default": give ids of security groups`},
+		"Subnet":    {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0", "security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
+		"Group":     {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": "default"}, `context security-groups is "default": give ids of security groups`},
 		"DemoOrNot": {map[string]any{"demo-vpc": "perhaps"}, "context demo-vpc is"},
 	}
 	for name, test := range tests {

@@ -218,6 +218,38 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	}
 }
 
+// A provider is known to its own package and to two rows: one of what programs
+// know of it, one of what it is given on AWS. Its name stands nowhere else.
+func TestAProviderIsNamedInTwoFiles(t *testing.T) {
+	rows := []string{"internal/app/providers.go", "infra/providers.go"}
+	found := 0
+	for _, r := range rooms(t) {
+		if strings.HasPrefix(r.path, "internal/provider") || r.path == "offerings" || isSuite(r.path) || r.path == "internal/testkit" {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
+			if strings.HasSuffix(path, "_test.go") || !strings.Contains(strings.ToLower(string(text)), "demo") {
+				continue
+			}
+			if found++; !slices.Contains(rows, name) {
+				t.Errorf("%s names the demo: say it in its row, in %s", name, strings.Join(rows, " or "))
+			}
+		}
+	}
+	if found < len(rows) {
+		t.Errorf("only %d files name it: the test proves nothing", found)
+	}
+}
+
 // What starts cold imports no compiler of catalogs: a function reads what was
 // compiled when it was deployed. The library for JSON Schema compiles those of
 // all drafts before main.

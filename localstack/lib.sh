@@ -56,7 +56,7 @@ cdk() {
   local base
   base=$(base_path)
   # An emulator that enforces IAM knows no more than the caller's own rights.
-  local context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true
+  local context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true --context demo=true
     --context "base-path=$base"
     # Tests ask more at once than platforms do.
     --context throttle-rate=1000 --context throttle-burst=2000 --context platform-rate=0)

@@ -111,8 +111,7 @@ Settings from the environment:
       what the platform logs in with: the first credential of a new folder,
       generated unless both are set. Later on the folder alone decides: leave
       both unset, or set them to the login that platform default has
-  LONGSHORE_DEMO_DELAY
-      how long the demo's asynchronous steps take, such as 500ms; 3s unless set
+  ` + app.ProviderSettings() + `
   LONGSHORE_REAPER_DRY_RUN
       true has the reaper only report what no record knows of
   LONGSHORE_PLATFORM_RATE
@@ -125,7 +124,7 @@ Settings from the environment:
 		},
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
-	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, the demo's things")
+	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
 	return c

@@ -77,7 +77,7 @@ is none, and --offering "" everything.
 Where the record of the platforms themselves was lost (the secret of a stack, or
 credentials.json of a folder), --id gives a platform back what it had made: the
 operator's commands, such as instances, name it for each record.`,
-		Example: "  longshore platform add korifi --path /korifi --offering demo/async\n" +
+		Example: "  longshore platform add korifi --path /korifi --offering cache/small\n" +
 			"  longshore platform add korifi --id p-abcdefghijkl --stack Longshore",
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -14,7 +14,7 @@ import (
 // The real functions, started without their settings, end at once and name
 // what is missing.
 func TestColdStartsWithoutSettings(t *testing.T) {
-	for function, name := range map[string]string{"api": app.EnvTable, "provisioner": app.EnvDemoPrefix, "reaper": app.EnvStateMachine} {
+	for function, name := range map[string]string{"api": app.EnvTable, "provisioner": app.EnvKey, "reaper": app.EnvStateMachine} {
 		t.Run(function, func(t *testing.T) {
 			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../functions/"+function
 			// What a test has read is what the go command keeps its result for.

@@ -27,8 +27,6 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/vault/kms"
@@ -63,11 +61,6 @@ func newConsole(
 	})
 }
 
-// holdings is what the providers hold of a broker's.
-func holdings(things demo.Things, broker string) map[string]provider.Inventory {
-	return map[string]provider.Inventory{ProviderDemo: demo.New(things, demo.Options{Broker: broker, Now: now})}
-}
-
 // StackConsole is for the broker that a stack is, by the caller's own rights:
 // to describe the stack, to read, scan and write its table and use its key, to
 // start executions, and to see what providers hold.
@@ -87,9 +80,10 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
-	names := map[string]string{EnvBroker: said[outputs.Broker], EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC]}
-	d := Deployed{Config: cfg, Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return names[name] }}
-	wired, err := d.wired(map[string]string{EnvDemoPrefix: DemoPrefix(stack)}, 0)
+	set := fromOutside(stack)
+	set[EnvBroker], set[EnvCalls], set[EnvInVPC] = said[outputs.Broker], said[outputs.Calls], said[outputs.InVPC]
+	d := Deployed{Config: cfg, Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return set[name] }}
+	wired, err := d.wired()
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +119,13 @@ func FolderConsole(
 	if err != nil {
 		return nil, nil, err
 	}
-	things, err := files.Open(f.path(folderDemo))
+	wired, err := wiredIn(f, nil)
 	if err != nil {
 		f.close()
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, f.whose(), holdings(things, f.mark.Broker), f.clock.Now, nil)
+	console := newConsole(records, offered, f.vault, f.whose(), inventories(wired), f.clock.Now, nil)
 	return folderConsole{console, f}, f.close, nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/gateway"
@@ -27,8 +26,6 @@ import (
 	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/remedy"
@@ -148,29 +145,6 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	return gateway.New(server, d.Log), nil
 }
 
-// things is where the demo's things are.
-func (d Deployed) things(set map[string]string) (*parameters.Store, error) {
-	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
-	if err != nil {
-		return nil, remedy.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
-	}
-	return things, nil
-}
-
-// wired are the providers, each called where it has to be.
-func (d Deployed) wired(set map[string]string, delay time.Duration) (map[string]provider.Wired, error) {
-	things, err := d.things(set)
-	if err != nil {
-		return nil, err
-	}
-	made := demo.New(things, demo.Options{Broker: d.Getenv(EnvBroker), Delay: delay, Now: now})
-	wired, err := d.throughVPC(map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made}})
-	if err != nil {
-		return nil, err
-	}
-	return wired, provider.CheckWired(wired, ProvisionerTimeout)
-}
-
 // inventories are what the providers hold.
 func inventories(wired map[string]provider.Wired) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
@@ -185,15 +159,11 @@ type Provisioner func(ctx context.Context, in stepfunctions.Input) (stepfunction
 
 // Provisioner is the handler of functions/provisioner.
 func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
-	set, err := d.required(EnvTable, EnvKey, EnvDemoPrefix)
+	set, err := d.required(EnvTable, EnvKey)
 	if err != nil {
 		return nil, err
 	}
-	delay, err := demoDelay(d.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	wired, err := d.wired(set, delay)
+	wired, err := d.wired()
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +202,7 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 
 // Reaper is the handler of functions/reaper.
 func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Report, error), error) {
-	set, err := d.required(EnvTable, EnvStateMachine, EnvStack, EnvBroker, EnvDemoPrefix)
+	set, err := d.required(EnvTable, EnvStateMachine, EnvStack, EnvBroker)
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +210,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	if err != nil {
 		return nil, err
 	}
-	wired, err := d.wired(set, 0)
+	wired, err := d.wired()
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,7 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
-		app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test", app.EnvBroker: "identity-of-test",
+		app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test", app.EnvBroker: "identity-of-test",
 	}
 	for _, more := range more {
 		maps.Copy(set, more)
@@ -314,7 +314,7 @@ func held(t *testing.T, cfg aws.Config, prefix string) int {
 func TestFunctionsNameTheirSettings(t *testing.T) {
 	whole := map[string]string{
 		app.EnvTable: "t", app.EnvKey: "k", app.EnvSecret: "s", app.EnvStateMachine: "m", app.EnvProvisioner: "p",
-		app.EnvDemoPrefix: "/longshore/demo", app.EnvStack: "s", app.EnvBroker: "b",
+		app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: "/longshore/demo", app.EnvStack: "s", app.EnvBroker: "b",
 	}
 	starts := map[string]func(app.Deployed) error{
 		"API":         func(d app.Deployed) error { _, err := d.API(context.Background()); return err },

@@ -16,8 +16,6 @@ import (
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/vault"
@@ -25,13 +23,6 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
 )
-
-// ProviderDemo is the name of the demo in offering files.
-const ProviderDemo = "demo"
-
-// Checks are what checks the plans of offering files, by the providers that they
-// may name; nil for nothing.
-func Checks() map[string]provider.Check { return map[string]provider.Check{ProviderDemo: demo.Check} }
 
 // Limits of the embedded broker.
 const (
@@ -83,14 +74,8 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		return nil, err
 	}
 	now := e.folder.clock.Now
-	things, err := files.Open(e.folder.path(folderDemo))
+	wired, err := wiredIn(e.folder, s.Getenv)
 	if err != nil {
-		return nil, fmt.Errorf("opening the demo's folder: %w", err)
-	}
-	made := demo.New(things, demo.Options{Broker: e.folder.mark.Broker, Delay: s.DemoDelay, Now: now})
-	holds := map[string]provider.Inventory{ProviderDemo: made}
-	wired := map[string]provider.Wired{ProviderDemo: {Provider: made, Inventory: made, CallTimeout: callTimeout}}
-	if err := provider.CheckWired(wired, hardTimeout); err != nil {
 		return nil, err
 	}
 	records := ledger.New(e.folder.records, newID)
@@ -109,7 +94,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
-		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, holds),
+		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, inventories(wired)),
 	})
 	e.Handler = osb.New(osb.Options{
 		Broker:    newBroker(e.folder.whose().Broker, records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
@@ -118,7 +103,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), holds, now, e.engine.Start), log)
+	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start), log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
@@ -137,11 +122,6 @@ func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
 	return platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, e.log)
 }
 
-// providerWaits are how long a request waits for the work of the providers whose
-// Wired has a Wait, provider.MaxWait at most. They stand here because the API's
-// function knows providers by their names alone: it calls none.
-var providerWaits = map[string]time.Duration{}
-
 func newBroker(
 	identity string, records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
 	r RetryAfter, log *slog.Logger, m *metrics.Metrics,
@@ -149,21 +129,22 @@ func newBroker(
 	return broker.New(broker.Options{
 		Identity: identity, Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
-		SynchronousWait: provider.DefaultWait, Waits: providerWaits, OperationTimeout: operationTimeout,
+		SynchronousWait: provider.DefaultWait, Waits: providerWaits(), OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})
 }
 
-// Trial gives the ids of a plan to try the broker with: the demo's plan async.
+// Trial gives the ids of a plan to try the broker with: the first that answers
+// later where that is allowed.
 func (e *Embedded) Trial() (serviceID, planID string) {
 	for _, o := range e.offered.Offerings() {
 		for _, p := range o.Plans {
-			if o.Name == "demo" && p.Name == "async" {
+			if p.Asynchronous == catalog.Allowed {
 				return o.ID, p.ID
 			}
 		}
 	}
-	return "SERVICE_ID", "PLAN_ID" // never: the demo ships with the program
+	return "SERVICE_ID", "PLAN_ID" // never: what ships has one
 }
 
 func (e *Embedded) resume() error {

@@ -29,7 +29,6 @@ const (
 	fileKey         = "vault.key"
 	fileLock        = "lock"
 	fileCredentials = "credentials.json"
-	folderDemo      = "demo"
 )
 
 // A folder is the embedded broker's data folder, open and held by this process

@@ -18,7 +18,6 @@ const (
 	EnvUsername = "LONGSHORE_USERNAME"
 	EnvPassword = "LONGSHORE_PASSWORD"
 	// Of the embedded broker and of the functions.
-	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
@@ -34,15 +33,12 @@ const (
 	EnvRole         = "LONGSHORE_ROLE"          // RoleCalls for the function inside a VPC, unset for all others
 	EnvCalls        = "LONGSHORE_CALLS"         // ARN of the function inside a VPC
 	EnvInVPC        = "LONGSHORE_IN_VPC"        // names of the providers that it calls, with commas between them
-	EnvDemoPrefix   = "LONGSHORE_DEMO_PREFIX"   // path under which the demo makes parameters
+	EnvProviders    = "LONGSHORE_PROVIDERS"     // names of the providers that the stack has, with commas between them
 )
 
 // RoleCalls is the provisioner's role inside a VPC, where it only makes the calls
 // of providers.
 const RoleCalls = "calls"
-
-// DemoPrefix is the path of the demo's parameters, of a stack of that name.
-func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }
 
 // Settings are what the embedded broker is started with.
 type Settings struct {
@@ -53,8 +49,8 @@ type Settings struct {
 	// Username and Password are the platform's credentials; both empty lets
 	// the broker generate and keep them.
 	Username, Password string
-	// DemoDelay is how long the demo's asynchronous steps take.
-	DemoDelay time.Duration
+	// Getenv gives the providers' own settings; nil for none.
+	Getenv func(string) string
 	// RetryAfter bounds when clients are told to ask again.
 	RetryAfter RetryAfter
 	// PlatformRate is how many requests a second each platform may send; zero for
@@ -69,9 +65,6 @@ type RetryAfter struct{ Min, Max time.Duration }
 
 // maxPlatformRate is more than a broker answers.
 const maxPlatformRate = 100_000
-
-// DefaultDemoDelay is the demo's delay unless it is set.
-const DefaultDemoDelay = 3 * time.Second
 
 // Complete reads the environment into the settings that the command line
 // gave, and checks them all.
@@ -94,12 +87,12 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 			return s, remedy.For(EnvUsername, "has a colon", "choose a user name without one")
 		}
 	}
-	var delayErr, retryErr, dryErr, rateErr error
-	s.DemoDelay, delayErr = demoDelay(getenv)
+	var retryErr, dryErr, rateErr error
+	s.Getenv = getenv
 	s.RetryAfter, retryErr = retryAfter(getenv)
 	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
 	s.PlatformRate, rateErr = platformRate(getenv)
-	return s, errors.Join(delayErr, retryErr, dryErr, rateErr)
+	return s, errors.Join(checkProviders(getenv), retryErr, dryErr, rateErr)
 }
 
 // platformRate reads how many requests a second each platform may send.
@@ -147,17 +140,4 @@ func retryAfter(getenv func(string) string) (RetryAfter, error) {
 		return r, remedy.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max), "give the smaller one here")
 	}
 	return r, nil
-}
-
-// demoDelay reads how long the demo's asynchronous steps take.
-func demoDelay(getenv func(string) string) (time.Duration, error) {
-	text := getenv(EnvDemoDelay)
-	if text == "" {
-		return DefaultDemoDelay, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, remedy.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
-	}
-	return d, nil
 }

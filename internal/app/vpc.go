@@ -4,15 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/remedy"
 )
@@ -29,28 +24,6 @@ type vpcRow struct {
 	reach func(d Deployed) func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
 }
 
-// vpcRows are all of them, by their names.
-var vpcRows = map[string]vpcRow{ProviderDemo: {open: demoInside}}
-
-// demoInside is the demo for tests of this way: it keeps its things in the
-// function's own temporary folder, since it has no right to anything else, and
-// forgets them when Lambda ends the function.
-func demoInside(getenv func(string) string) (calls.Open, error) {
-	delay, err := demoDelay(getenv)
-	if err != nil {
-		return nil, err
-	}
-	made := sync.OnceValues(func() (provider.Wired, error) {
-		things, err := files.Open(filepath.Join(os.TempDir(), "longshore-"+getenv(EnvStack)))
-		if err != nil {
-			return provider.Wired{}, err
-		}
-		p := demo.New(things, demo.Options{Broker: getenv(EnvBroker), Delay: delay, Now: now})
-		return provider.Wired{Provider: p, Inventory: p}, nil
-	})
-	return func(json.RawMessage) (provider.Wired, error) { return made() }, nil
-}
-
 // insideVPC names the providers that are called inside a VPC.
 func insideVPC(getenv func(string) string) ([]string, error) {
 	if getenv(EnvInVPC) == "" {
@@ -58,7 +31,7 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	}
 	names := strings.Split(getenv(EnvInVPC), ",")
 	for _, name := range names {
-		if _, ok := vpcRows[name]; !ok {
+		if rows[name].vpc.open == nil {
 			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name), "deploy all functions of one version")
 		}
 	}
@@ -82,7 +55,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 			Provider: name, Function: set[EnvCalls],
 			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Quarantines: quarantines,
 		}
-		if reach := vpcRows[name].reach; reach != nil {
+		if reach := rows[name].vpc.reach; reach != nil {
 			o.Reach = reach(d)
 		}
 		wired[name] = calls.New(d.Invoker, o)
@@ -102,7 +75,7 @@ func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
 	}
 	served := map[string]calls.Open{}
 	for _, name := range names {
-		if served[name], err = vpcRows[name].open(d.Getenv); err != nil {
+		if served[name], err = rows[name].vpc.open(d.Getenv); err != nil {
 			return nil, err
 		}
 	}

@@ -17,15 +17,16 @@ import (
 // Load compiles and opens the catalog. Dir is the operator's own folder, empty
 // for none. Errors are compile.Problems, or an *remedy.Error about the folder.
 func Load(dir string) (*catalog.Catalog, error) {
-	compiled, err := Compile(dir)
+	compiled, err := Compile(dir, nil)
 	if err != nil {
 		return nil, err
 	}
 	return catalog.Open(compiled)
 }
 
-// Compile is Load without opening.
-func Compile(dir string) ([]byte, error) {
+// Compile is Load without opening, and without what ships of the providers that
+// are off. Off says what turns each on, for an operator who names it.
+func Compile(dir string, off map[string]string) ([]byte, error) {
 	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -35,5 +36,5 @@ func Compile(dir string) ([]byte, error) {
 		}
 		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
 	}
-	return compile.Compile(compile.Options{Providers: app.Checks()}, sources...)
+	return compile.Compile(compile.Options{Providers: app.Checks(), Off: off}, sources...)
 }

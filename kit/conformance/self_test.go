@@ -20,13 +20,16 @@ const (
 	password = "kit-password-5c1e"
 	// demoDelay is how long the demo's operations take: long enough to be asked
 	// about while they run.
-	demoDelay = 400 * time.Millisecond
+	demoDelay = "400ms"
 )
+
+// delayed gives the demo its delay.
+func delayed(name string) string { return map[string]string{app.EnvDemoDelay: demoDelay}[name] }
 
 // open starts the embedded broker.
 func open(t *testing.T) *app.Embedded {
 	t.Helper()
-	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, DemoDelay: demoDelay},
+	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, Getenv: delayed},
 		testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("opening the broker: %v", err)

@@ -2,6 +2,8 @@ package demo
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/remedy"
@@ -21,7 +23,7 @@ type meaning struct {
 // Check finds what is wrong with the settings of a plan. What instances record
 // of it is who chooses their bindings' secrets.
 func Check(plan provider.Checked) (json.RawMessage, error) {
-	for _, setting := range []struct {
+	known := []struct {
 		name, remedy string
 		ok           func(any) bool
 	}{
@@ -34,10 +36,17 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 			return ok && days > 0 && days <= maxValidDays
 		}},
 		{"secret", "write cloud or broker, or leave it out", func(v any) bool { return v == secretCloud || v == secretBroker }},
-	} {
+	}
+	unknown := maps.Clone(plan.Settings)
+	for _, setting := range known {
+		delete(unknown, setting.name)
 		if v, ok := plan.Settings[setting.name]; ok && !setting.ok(v) {
 			return nil, &remedy.Error{Name: setting.name, What: "the demo does not understand this value", Remedy: setting.remedy}
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		return nil, &remedy.Error{Name: name, What: "the demo has no such setting",
+			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days and secret"}
 	}
 	meant := meaning{Secret: secretBroker}
 	if plan.Settings["secret"] == secretCloud {

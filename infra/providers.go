@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// A providerRow is what a provider is given on AWS. What the programs know of it
+// stands in the row of the same name in internal/app.
+type providerRow struct {
+	// contexts are its settings that are chosen at deploy: what the functions
+	// call them, by the names of context values.
+	contexts map[string]string
+	// environment are others that its functions need.
+	environment func(s Settings) map[string]string
+	// things is for making and removing what it makes, inventory for listing it.
+	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
+	exceptions        func(s Settings) []exception
+	// vpc has it called inside a VPC; with vpcContext only where that is true.
+	vpc        bool
+	vpcContext string
+}
+
+// providerRows are all providers.
+var providerRows = map[string]providerRow{
+	app.ProviderDemo: {
+		contexts: map[string]string{"demo-delay": app.EnvDemoDelay},
+		environment: func(s Settings) map[string]string {
+			return map[string]string{app.EnvDemoPrefix: app.DemoPrefix(s.Stack)}
+		},
+		things: demoThings, inventory: demoInventory, exceptions: demoExceptions,
+		vpcContext: "demo-vpc", // so that the way can be tried
+	},
+}
+
+// Whether a stack has a provider, as `-c NAME=` says. Withdrawn is for one whose
+// last instances are still to be deleted: none of its plans is offered.
+const (
+	Offered   = "true"
+	Withdrawn = "withdrawn"
+	Off       = "false"
+)
+
+// readProviders reads which providers the stack has, and their settings.
+func (s *Settings) readProviders(r *reader) {
+	for _, name := range slices.Sorted(maps.Keys(providerRows)) {
+		row, unset := providerRows[name], Offered
+		if app.OnRequest(name) {
+			unset = Off
+		}
+		state := r.text(name, unset)
+		if state != Offered && state != Withdrawn && state != Off {
+			r.refuse(name, state, Offered+", "+Off+", or "+Withdrawn+" to offer it no more and be able to delete what exists")
+		}
+		s.Providers[name] = state
+		for _, context := range slices.Sorted(maps.Keys(row.contexts)) {
+			if value := r.text(context, ""); value != "" {
+				s.ProviderSettings[row.contexts[context]] = value
+				r.check(context, map[string]string{row.contexts[context]: value})
+			}
+		}
+		if row.vpc || row.vpcContext != "" && r.flag(row.vpcContext, false) {
+			s.InVPC = append(s.InVPC, name)
+		}
+		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {
+			r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", row.vpcContext, name, Offered))
+		}
+	}
+}
+
+// providers are the names of those that the stack has, in order.
+func (s Settings) providers() []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.Providers)) {
+		if s.Providers[name] != Off {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// off are the providers that are not offered, with what offers them.
+func (s Settings) off() map[string]string {
+	all := map[string]string{}
+	for name, state := range s.Providers {
+		if state != Offered {
+			all[name] = fmt.Sprintf("deploy with -c %s=%s, or name another provider", name, Offered)
+		}
+	}
+	return all
+}
+
+// environment adds to it what the functions that call providers are told.
+func (s Settings) environment(of map[string]*string) map[string]*string {
+	if names := s.providers(); len(names) > 0 {
+		of[app.EnvProviders] = jsii.String(strings.Join(names, ","))
+	}
+	for _, name := range s.providers() {
+		for variable, value := range providerRows[name].environment(s) {
+			of[variable] = &value
+		}
+	}
+	return s.chosen(s.providers(), of)
+}
+
+// chosen adds what was chosen for some of the providers.
+func (s Settings) chosen(names []string, to map[string]*string) map[string]*string {
+	for _, name := range names {
+		for _, variable := range providerRows[name].contexts {
+			to[variable] = text(s.ProviderSettings[variable])
+		}
+	}
+	return to
+}
+
+// things is for making and removing what all providers of the stack make, and
+// inventory for listing it.
+func (s Settings) things(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
+	for _, name := range s.providers() {
+		all = append(all, providerRows[name].things(stack, s)...)
+		exceptions = append(exceptions, providerRows[name].exceptions(s)...)
+	}
+	return all, exceptions
+}
+
+func (s Settings) inventory(stack awscdk.Stack) (all []awsiam.PolicyStatement) {
+	for _, name := range s.providers() {
+		all = append(all, providerRows[name].inventory(stack, s)...)
+	}
+	return all
+}
+
+// The demo's things are parameters of SSM under one path, which is the stack's
+// own. A parameter is made together with its tags.
+func demoThings(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+	below := awscdk.Fn_Join(jsii.String(""), &[]*string{demoPath(stack, s), jsii.String("/*")})
+	return []awsiam.PolicyStatement{
+		allow("DemoThings", below, "ssm:AddTagsToResource", "ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"),
+	}
+}
+
+func demoInventory(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+	return []awsiam.PolicyStatement{allow("DemoInventory", demoPath(stack, s), "ssm:GetParametersByPath")}
+}
+
+func demoPath(stack awscdk.Stack, s Settings) *string {
+	return stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String("ssm"), Resource: jsii.String("parameter"), ResourceName: jsii.String(app.DemoPrefix(s.Stack)[1:]),
+	})
+}
+
+// demoExceptions say why whoever has the demo's things may reach more than one
+// parameter.
+func demoExceptions(s Settings) []exception {
+	return []exception{{
+		rule: "AwsSolutions-IAM5",
+		reason: "The demo makes parameters while it runs, under names that come from the platform's ids. " +
+			"They all lie under one path, which is this stack's own.",
+		findings: []string{"Resource::arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter" + app.DemoPrefix(s.Stack) + "/*"},
+	}}
+}

@@ -1,0 +1,246 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	calls "github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A row is a provider: all that the programs know of it. What its function may
+// do on AWS stands in the row of the same name in infra. A new provider is a row
+// here, a row there, and a folder of its own.
+type row struct {
+	// check is asked about each plan when the catalog is compiled; nil for
+	// nothing.
+	check provider.Check
+	// onRequest: a stack offers it only where the operator asks for it.
+	onRequest bool
+	// settings checks its own settings in the environment; help explains them to
+	// whoever starts the embedded broker.
+	settings func(getenv func(string) string) error
+	help     string
+	// embedded builds it; nil where it is for AWS alone.
+	embedded func(e embedding) (provider.Wired, error)
+	// deployed builds it in a function. From outside, an operator's command is
+	// given what the stack of that name has set.
+	deployed func(d Deployed) (provider.Wired, error)
+	outside  func(stack string) map[string]string
+	// wait is how long a request waits for its work, as its Wired says; zero for
+	// provider.DefaultWait. It stands here because the API's function knows
+	// providers by their names alone: it calls none.
+	wait time.Duration
+	// vpc has it called inside a VPC; zero where it never is.
+	vpc vpcRow
+}
+
+// An embedding is where the embedded broker builds a provider.
+type embedding struct {
+	dir    string // the provider's own
+	broker string // the broker's identity
+	getenv func(string) string
+	now    func() time.Time
+}
+
+// ProviderDemo is the name of the demo in offering files.
+const ProviderDemo = "demo"
+
+// rows are all providers, by their names in offering files.
+var rows = map[string]row{
+	ProviderDemo: {
+		check: demo.Check, onRequest: true,
+		settings: func(getenv func(string) string) error {
+			_, err := demoDelay(getenv)
+			return err
+		},
+		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
+		embedded: demoEmbedded, deployed: demoDeployed,
+		outside: func(stack string) map[string]string { return map[string]string{EnvDemoPrefix: DemoPrefix(stack)} },
+		vpc:     vpcRow{open: demoInside},
+	},
+}
+
+// Providers are the names of all providers, in order.
+func Providers() []string { return slices.Sorted(maps.Keys(rows)) }
+
+// OnRequest reports whether a stack offers a provider only where the operator
+// asks for it.
+func OnRequest(name string) bool { return rows[name].onRequest }
+
+// Checks are what checks the plans of offering files, by the providers that they
+// may name; nil for nothing.
+func Checks() map[string]provider.Check {
+	all := map[string]provider.Check{}
+	for name, r := range rows {
+		all[name] = r.check
+	}
+	return all
+}
+
+// providerWaits are how long a request waits for the work of the providers that
+// need another time than most.
+func providerWaits() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for name, r := range rows {
+		if r.wait != 0 {
+			all[name] = r.wait
+		}
+	}
+	return all
+}
+
+// ProviderSettings explains the settings that providers have in the environment.
+func ProviderSettings() string {
+	var all []string
+	for _, name := range Providers() {
+		all = append(all, rows[name].help)
+	}
+	return strings.Join(all, "\n  ")
+}
+
+// checkProviders checks them.
+func checkProviders(getenv func(string) string) error {
+	var problems []error
+	for _, name := range Providers() {
+		problems = append(problems, rows[name].settings(getenv))
+	}
+	return errors.Join(problems...)
+}
+
+// wiredIn builds the providers of the embedded broker in its data folder, with
+// their own settings; nil for none.
+func wiredIn(f *folder, getenv func(string) string) (map[string]provider.Wired, error) {
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	wired := map[string]provider.Wired{}
+	for _, name := range Providers() {
+		if rows[name].embedded == nil {
+			continue
+		}
+		w, err := rows[name].embedded(embedding{dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now})
+		if err != nil {
+			return nil, fmt.Errorf("opening the folder of the provider %s: %w", name, err)
+		}
+		if w.CallTimeout == 0 {
+			w.CallTimeout = callTimeout
+		}
+		wired[name] = w
+	}
+	return wired, provider.CheckWired(wired, hardTimeout)
+}
+
+// wired builds the providers that the stack has, each called where it has to be.
+func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
+	wired = map[string]provider.Wired{}
+	for name := range strings.SplitSeq(d.Getenv(EnvProviders), ",") {
+		r, known := rows[name]
+		if name == "" {
+			continue
+		}
+		if !known {
+			return nil, remedy.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name), "deploy all functions of one version")
+		}
+		w, err := r.deployed(d)
+		if err != nil {
+			return nil, err
+		}
+		wired[name] = w
+	}
+	if wired, err = d.throughVPC(wired); err != nil {
+		return nil, err
+	}
+	return wired, provider.CheckWired(wired, ProvisionerTimeout)
+}
+
+// fromOutside is the environment that a stack's functions have, as far as
+// providers need it, for an operator's command.
+func fromOutside(stack string) map[string]string {
+	set := map[string]string{EnvStack: stack, EnvProviders: strings.Join(Providers(), ",")}
+	for _, r := range rows {
+		maps.Copy(set, r.outside(stack))
+	}
+	return set
+}
+
+// The demo's settings in the environment.
+const (
+	EnvDemoDelay  = "LONGSHORE_DEMO_DELAY"  // how long its asynchronous steps take
+	EnvDemoPrefix = "LONGSHORE_DEMO_PREFIX" // path under which it makes parameters, on AWS
+)
+
+// DemoPrefix is the path of the demo's parameters, of a stack of that name.
+func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }
+
+// DefaultDemoDelay is the demo's delay unless it is set.
+const DefaultDemoDelay = 3 * time.Second
+
+func demoDelay(getenv func(string) string) (time.Duration, error) {
+	text := getenv(EnvDemoDelay)
+	if text == "" {
+		return DefaultDemoDelay, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > 24*time.Hour {
+		return 0, remedy.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
+	}
+	return d, nil
+}
+
+func demoOver(things demo.Things, broker string, getenv func(string) string, now func() time.Time) (provider.Wired, error) {
+	delay, err := demoDelay(getenv)
+	made := demo.New(things, demo.Options{Broker: broker, Delay: delay, Now: now})
+	return provider.Wired{Provider: made, Inventory: made}, err
+}
+
+func demoEmbedded(e embedding) (provider.Wired, error) {
+	things, err := files.Open(e.dir)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	return demoOver(things, e.broker, e.getenv, e.now)
+}
+
+func demoDeployed(d Deployed) (provider.Wired, error) {
+	set, err := d.required(EnvDemoPrefix)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
+	if err != nil {
+		return provider.Wired{}, remedy.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
+	}
+	return demoOver(things, d.Getenv(EnvBroker), d.Getenv, now)
+}
+
+// demoInside is the demo for tests of this way: it keeps its things in the
+// function's own temporary folder, since it has no right to anything else, and
+// forgets them when Lambda ends the function.
+func demoInside(getenv func(string) string) (calls.Open, error) {
+	if _, err := demoDelay(getenv); err != nil {
+		return nil, err
+	}
+	made := sync.OnceValues(func() (provider.Wired, error) {
+		things, err := files.Open(filepath.Join(os.TempDir(), "longshore-"+getenv(EnvStack)))
+		if err != nil {
+			return provider.Wired{}, err
+		}
+		return demoOver(things, getenv(EnvBroker), getenv, now)
+	})
+	return func(json.RawMessage) (provider.Wired, error) { return made() }, nil
+}
