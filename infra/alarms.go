@@ -57,9 +57,10 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 		Metric: props.Reaper.MetricErrors(each("Minimum")), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
 		TreatMissingData: awscloudwatch.TreatMissingData_BREACHING,
 	})
-	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise", &awscloudwatch.AlarmProps{
-		Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
-	})
+	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
+		&awscloudwatch.AlarmProps{
+			Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+		})
 	return a
 }
 

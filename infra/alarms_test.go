@@ -137,7 +137,8 @@ func TestAlarmsReachWhoIsChosen(t *testing.T) {
 	}{
 		"Nobody": {"the deployment says that nobody is told", nil, nil, "", true},
 		"Topic":  {"a topic that exists is told", map[string]any{ContextAlarmTopic: topic}, all, topic, false},
-		"Email":  {"an address is told by a topic of the stack's own", map[string]any{ContextAlarmEmail: "ops@example.com"}, all, "<OperatorsTopic>", false},
+		"Email": {"an address is told by a topic of the stack's own", map[string]any{ContextAlarmEmail: "ops@example.com"}, all,
+			"<OperatorsTopic>", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,8 @@ func TestAlarmsReachWhoIsChosen(t *testing.T) {
 				t.Errorf("%s: by %q (-want +got):\n%s", test.reason, to, d)
 			}
 			said := slices.ContainsFunc(warnings, func(w string) bool {
-				return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") && strings.Contains(w, "-c alarm-topic=ARN")
+				return strings.Contains(w, "Alarms reach nobody") && strings.Contains(w, "-c alarm-email=ADDRESS") &&
+					strings.Contains(w, "-c alarm-topic=ARN")
 			})
 			if said != test.warned {
 				t.Errorf("%s: warned %v: %q", test.reason, said, warnings)
@@ -172,7 +174,8 @@ func TestTheTopicOfAnAddress(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(map[string]bool{
-		"cloudwatch.amazonaws.com for " + `{"StringEquals":{"aws:SourceAccount":{"Ref":"AWS::AccountId"}}}`: true, "events.amazonaws.com for ": true,
+		"cloudwatch.amazonaws.com for " + `{"StringEquals":{"aws:SourceAccount":{"Ref":"AWS::AccountId"}}}`: true,
+		"events.amazonaws.com for ": true,
 	}, writers); d != "" {
 		t.Errorf("who may write (-want +got):\n%s", d)
 	}
@@ -186,7 +189,8 @@ func TestTheKeyIsWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	pattern := made.one(t, "AWS::Events::Rule", "OperatorsKey")["EventPattern"]
-	got := []string{plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")), plain(list(at(pattern, "detail", "resources", "ARN"))[0])}
+	got := []string{plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")),
+		plain(list(at(pattern, "detail", "resources", "ARN"))[0])}
 	if d := cmp.Diff([]string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, got); d != "" {
 		t.Errorf("what is told of (-want +got):\n%s", d)
 	}

@@ -28,7 +28,8 @@ func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
 			"To": "arn:<AWS::Partition>:apigateway:<AWS::Region>:lambda:path/2015-03-31/functions/<ApiFunction.Arn>/invocations",
 		}, map[string]string{
 			"Method": plain(p["HttpMethod"]), "Authorization": plain(p["AuthorizationType"]), "APIKey": plain(p["ApiKeyRequired"]),
-			"Type": plain(at(p, "Integration", "Type")), "By": plain(at(p, "Integration", "IntegrationHttpMethod")), "To": plain(at(p, "Integration", "Uri")),
+			"Type": plain(at(p, "Integration", "Type")), "By": plain(at(p, "Integration", "IntegrationHttpMethod")),
+			"To": plain(at(p, "Integration", "Uri")),
 		}); d != "" {
 			t.Errorf("method %q (-want +got):\n%s", id, d)
 		}
@@ -207,7 +208,8 @@ func TestAWebACLStandsBeforeTheStage(t *testing.T) {
 			var got string
 			for _, id := range made.of("AWS::WAFv2::WebACLAssociation") {
 				p := made.Resources[id].Properties
-				if got += plain(p["WebACLArn"]); !strings.HasSuffix(plain(p["ResourceArn"]), ":/restapis/<APIREST>/stages/<APIRESTDeploymentStageprod>") {
+				if got += plain(p["WebACLArn"]); !strings.HasSuffix(plain(p["ResourceArn"]),
+					":/restapis/<APIREST>/stages/<APIRESTDeploymentStageprod>") {
 					t.Errorf("%s: it stands before %s", test.reason, plain(p["ResourceArn"]))
 				}
 			}
@@ -231,7 +233,8 @@ func TestTheRateOfEachLogin(t *testing.T) {
 	if d := cmp.Diff([]any{1, 4.0 * 60, 60.0, "CUSTOM_KEYS", "authorization", 429.0}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	body := plain(at(acl, "CustomResponseBodies", plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")), "Content"))
+	body := plain(at(acl, "CustomResponseBodies", plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")),
+		"Content"))
 	var said map[string]string
 	if err := json.Unmarshal([]byte(body), &said); err != nil || said["description"] == "" {
 		t.Errorf("it answers %q: %v", body, err)
@@ -276,7 +279,8 @@ func TestADomainOfOnesOwn(t *testing.T) {
 			}
 			for _, id := range made.of("AWS::Route53::RecordSet") {
 				p := made.Resources[id].Properties
-				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " + plain(at(p, "AliasTarget", "DNSName"))
+				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " + plain(at(p, "AliasTarget",
+					"DNSName"))
 			}
 			want := map[string]string{
 				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate, "tls": "TLS_1_2",

@@ -106,11 +106,14 @@ func idle(t *testing.T, made template) []line {
 		{"metrics of its own", fmt.Sprintf("%d that an idle sweep writes", sweep.Metrics), priceMetric.of(float64(sweep.Metrics))},
 		{"reaper, calls", fmt.Sprintf("%d, one each minute", sweeps), priceCall.of(sweeps)},
 		{"reaper, time", fmt.Sprintf("%d × %g GB × %g s (assumed) = %.0f GB-s", sweeps, gb, sweepTime, seconds), priceGBSecond.of(seconds)},
-		{"reaper, reads", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", reads, sweep.ReadUnits, inventory.ReadUnits), priceRead.of(reads)},
-		{"reaper, writes", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", writes, sweep.WriteUnits, inventory.WriteUnits), priceWrite.of(writes)},
+		{"reaper, reads", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", reads, sweep.ReadUnits, inventory.ReadUnits),
+			priceRead.of(reads)},
+		{"reaper, writes", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", writes, sweep.WriteUnits, inventory.WriteUnits),
+			priceWrite.of(writes)},
 		{"reaper, log", fmt.Sprintf("%d × %d bytes (assumed)", sweeps, sweepBytes), priceLog.of(sweeps * sweepBytes)},
 		{"schedule", fmt.Sprintf("%d events, as if they were one's own: AWS lists no price for a schedule's", sweeps), priceEvent.of(sweeps)},
-		{"table's key", fmt.Sprintf("%d × %d calls an hour by DynamoDB (assumed)", hoursAMonth, tableKeyCalls), priceKeyCall.of(hoursAMonth * tableKeyCalls)},
+		{"table's key", fmt.Sprintf("%d × %d calls an hour by DynamoDB (assumed)", hoursAMonth, tableKeyCalls),
+			priceKeyCall.of(hoursAMonth * tableKeyCalls)},
 		{"table", fmt.Sprintf("10,000 records of 2 kB, with recovery to any second: %g GB", recorded), priceTableGB.of(recorded)},
 		{"what was uploaded", fmt.Sprintf("%g GB for each deployment that changed the functions", uploaded), priceS3GB.of(uploaded)},
 	}
@@ -137,8 +140,10 @@ func lifetime(t *testing.T, made template) []line {
 	provisioner := memory(t, made, FunctionProvisioner) * (steps*stepTime + float64(u.Delays)*delay)
 	return []line{
 		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s", requests, requestTime, u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
-		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s", steps, stepTime, u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
+		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s", requests, requestTime,
+			u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
+		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s", steps, stepTime,
+			u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
 		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
 		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
 		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
@@ -204,8 +209,9 @@ func TestCost(t *testing.T) {
 	}
 	now := was
 	for name, text := range map[string]string{
-		"prices": fmt.Sprintf("List prices of us-east-1 and arm64 as of %s, in US dollars, without taxes and without what is free for an account.\n", pricesAsOf),
-		"idle":   table(month, 4, "$ a month"), "options": options(t, together(month)),
+		"prices": fmt.Sprintf("List prices of us-east-1 and arm64 as of %s, in US dollars, without taxes and without what is free for an "+
+			"account.\n", pricesAsOf),
+		"idle": table(month, 4, "$ a month"), "options": options(t, together(month)),
 		"life": table(life, 7, "$"), "poll": table(poll(t, made), 7, "$"),
 	} {
 		begin, end := []byte("<!-- cost: "+name+" -->\n"), []byte("<!-- end -->\n")

@@ -38,7 +38,8 @@ func (d *DeadLetters) Sending() []awsiam.PolicyStatement {
 
 // OfFunction has a function's calls told of that failed, and were not waited for.
 func (d *DeadLetters) OfFunction(f awslambda.Function) {
-	f.Node().DefaultChild().(awslambda.CfnFunction).SetDeadLetterConfig(&awslambda.CfnFunction_DeadLetterConfigProperty{TargetArn: d.Queue.QueueArn()})
+	f.Node().DefaultChild().(awslambda.CfnFunction).SetDeadLetterConfig(
+		&awslambda.CfnFunction_DeadLetterConfigProperty{TargetArn: d.Queue.QueueArn()})
 }
 
 // OfExecutions has executions told of that ended otherwise than well.

@@ -32,7 +32,8 @@ func TestDeadLetters(t *testing.T) {
 	rule := made.one(t, "AWS::Events::Rule", "DeadLettersAbandoned")
 	want := []string{"aws.states", "Step Functions Execution Status Change", "FAILED TIMED_OUT ABORTED", "<WorkflowStateMachine>"}
 	got := []string{
-		plain(at(rule, "EventPattern", "source")), plain(at(rule, "EventPattern", "detail-type")), plain(at(rule, "EventPattern", "detail", "status")),
+		plain(at(rule, "EventPattern", "source")), plain(at(rule, "EventPattern", "detail-type")),
+		plain(at(rule, "EventPattern", "detail", "status")),
 		plain(list(at(rule, "EventPattern", "detail", "stateMachineArn"))[0]),
 	}
 	if d := cmp.Diff(want, got); d != "" {

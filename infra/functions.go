@@ -64,9 +64,10 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
 	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
-		Description:    jsii.String("All that the function " + props.Name + " may do"),
-		AssumedBy:      awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, tracing.Grants(), props.Grants))},
+		Description: jsii.String("All that the function " + props.Name + " may do"),
+		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, tracing.Grants(),
+			props.Grants))},
 	})
 	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)

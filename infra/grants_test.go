@@ -105,7 +105,9 @@ var records = []string{
 
 // traces reports whether it is for that: all else is for what it names.
 func (g grant) traces() bool {
-	return g.resource == "*" && slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules", "xray:GetSamplingTargets"}, g.action)
+	return g.resource == "*" &&
+		slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules", "xray:GetSamplingTargets"},
+			g.action)
 }
 
 func TestRolesMayDoOnlyThis(t *testing.T) {
@@ -176,11 +178,13 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		"AnyAction": {"what an action is must be said", nil, func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
 		"Anything":  {"what it is done to must be said", nil, func(g grant) bool { return !g.traces() && strings.HasPrefix(g.resource, "*") }},
 		"Wildcards": {"names that are made while running lie under the demo's path, all others are known", nil, func(g grant) bool {
-			return !g.traces() && strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" && g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
+			return !g.traces() && strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" &&
+				g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
 		}},
 		"IAM": {"nobody makes principals", nil, func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
 		"KeyOwnership": {"who may use the key is not theirs to say", nil, func(g grant) bool {
-			return g.service() == "kms" && (strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") || strings.Contains(g.action, "Delet"))
+			return g.service() == "kms" &&
+				(strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") || strings.Contains(g.action, "Delet"))
 		}},
 		"WholeTable": {"nobody reads or changes the table as a whole", nil, func(g grant) bool {
 			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") || strings.HasPrefix(g.action, "dynamodb:Partiql")
@@ -206,13 +210,15 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		"APIRemovesNothing": {
 			"it neither removes records nor lists them", []string{"ApiFunctionRole"},
 			func(g grant) bool {
-				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchWriteItem", "dynamodb:UpdateItem"}, g.action)
+				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchWriteItem",
+					"dynamodb:UpdateItem"}, g.action)
 			},
 		},
 		"ReaperMakesNothing": {
 			"the reaper only has things driven, and sees what exists", []string{"ReaperFunctionRole"},
 			func(g grant) bool {
-				return g.action != "ssm:GetParametersByPath" && g.action != "sqs:SendMessage" && !g.traces() && !slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
+				return g.action != "ssm:GetParametersByPath" && g.action != "sqs:SendMessage" && !g.traces() &&
+					!slices.Contains([]string{"dynamodb", "kms", "logs", "states"}, g.service())
 			},
 		},
 		"ProvisionerStartsNothing": {
@@ -263,7 +269,8 @@ func TestTheVaultsNamesAreThese(t *testing.T) {
 // What a role may do stands in it and nowhere else.
 func TestRolesHaveNothingBeside(t *testing.T) {
 	made := must(t, usual)
-	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::IAM::Group", "AWS::ApiGateway::Account"} {
+	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::IAM::Group",
+		"AWS::ApiGateway::Account"} {
 		if ids := made.of(kind); len(ids) > 0 {
 			t.Errorf("there are resources of type %q: %q", kind, ids)
 		}
@@ -286,7 +293,8 @@ func TestWhoMayAct(t *testing.T) {
 	trust := map[string]string{}
 	for _, id := range made.of("AWS::IAM::Role") {
 		for _, s := range list(at(made.Resources[id].Properties, "AssumeRolePolicyDocument", "Statement")) {
-			trust[unhashed(id)] += strings.TrimSpace(fmt.Sprintf("%v %v %s", at(s, "Action"), plain(at(s, "Principal")), plain(at(s, "Condition", "StringEquals", "aws:SourceAccount"))))
+			trust[unhashed(id)] += strings.TrimSpace(fmt.Sprintf("%v %v %s", at(s, "Action"), plain(at(s, "Principal")),
+				plain(at(s, "Condition", "StringEquals", "aws:SourceAccount"))))
 		}
 	}
 	lambda := `sts:AssumeRole {"Service":"lambda.amazonaws.com"}`
@@ -307,7 +315,8 @@ func TestWhoMayAct(t *testing.T) {
 		}
 	}
 	slices.Sort(calls)
-	gateway := "<ApiFunction.Arn> by apigateway.amazonaws.com of arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<APIREST>/<APIRESTDeploymentStageprod>/*/"
+	gateway := "<ApiFunction.Arn> by apigateway.amazonaws.com of " +
+		"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<APIREST>/<APIRESTDeploymentStageprod>/*/"
 	// The provisioner is called by who has the right in its own role.
 	if d := cmp.Diff([]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"}, calls); d != "" {
 		t.Errorf("who calls which function (-want +got):\n%s", d)

@@ -94,7 +94,8 @@ func TestEveryFindingIsAnException(t *testing.T) {
 	told := map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"} // else there is a warning
 	for name, context := range map[string]map[string]any{"Usual": told, "Chosen": choices, "VPC": inside} {
 		t.Run(name, func(t *testing.T) {
-			raw := inspected(t, context, cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(jsii.String("to see all"))})
+			raw := inspected(t, context,
+				cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(jsii.String("to see all"))})
 			found := findings(t, raw)
 			if len(found) == 0 {
 				t.Fatal("cdk-nag finds nothing at all: it has not looked")

@@ -48,8 +48,9 @@ func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Sec
 			ExcludePunctuation: jsii.Bool(true),
 		},
 	})
-	except(secret, exception{rule: "AwsSolutions-SMG4", reason: "The platform keeps the same password, and nothing in the specification tells it " +
-		"of a new one: rotation by a schedule would lock it out. The operator changes both."})
+	except(secret, exception{rule: "AwsSolutions-SMG4",
+		reason: "The platform keeps the same password, and nothing in the specification tells it " +
+			"of a new one: rotation by a schedule would lock it out. The operator changes both."})
 	// The ARN is asked for by an attribute of that meaning: what a reference
 	// gives is the ARN on AWS, but the mere name on an emulator, where a policy
 	// for it would allow nothing.
@@ -71,7 +72,8 @@ func (s *Secrets) Reading() []awsiam.PolicyStatement {
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String(`login="$(aws secretsmanager get-secret-value --region `), s.region, jsii.String(` --secret-id `), s.ARN,
-		jsii.String(` --query SecretString --output text)"; cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
+		jsii.String(` --query SecretString --output text)"; ` +
+			`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
 		url,
 	})
 }

@@ -25,7 +25,9 @@ func TestOutputs(t *testing.T) {
 	}
 	delete(got, outputs.URL)
 	delete(got, outputs.Register) // of what follows
-	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>", outputs.Key: "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>", outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
+	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>",
+		outputs.Key: "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>",
+		outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
 		t.Errorf("outputs (-want +got):\n%s", d)
 	}
 }

@@ -16,7 +16,8 @@ func (t Tracing) Grants(more ...string) []awsiam.PolicyStatement {
 	if !t {
 		return nil
 	}
-	return []awsiam.PolicyStatement{allow("Traces", everything, append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)}
+	return []awsiam.PolicyStatement{allow("Traces", everything,
+		append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)}
 }
 
 // Exceptions say why who has Grants may reach everything.
@@ -25,6 +26,7 @@ func (t Tracing) Exceptions() []exception {
 		return nil
 	}
 	return []exception{{
-		rule: "AwsSolutions-IAM5", reason: "X-Ray has no resources that the right to write traces could be given for.", findings: []string{"Resource::*"},
+		rule: "AwsSolutions-IAM5", reason: "X-Ray has no resources that the right to write traces could be given for.",
+		findings: []string{"Resource::*"},
 	}}
 }

@@ -46,7 +46,8 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 			// Nobody else's state machine may take this role.
 			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()}},
 		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(), props.Tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(),
+			props.Tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
 	})
 	definition := stepfunctions.Definition(*props.Provisioner.FunctionArn(), stepLimit, executionLimit)
 	w.StateMachine = awsstepfunctions.NewStateMachine(scope, jsii.String("StateMachine"), &awsstepfunctions.StateMachineProps{
@@ -56,14 +57,17 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 	})
 	if exceptions := props.Tracing.Exceptions(); exceptions != nil {
 		except(role, exceptions...)
-		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
+		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(
+			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
 	unlogged := []exception{
 		{rule: "AwsSolutions-SF1", reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
 			"90 days: a log would say the same again, and cost for each poll."},
 	}
 	if !props.Tracing {
-		unlogged = append(unlogged, exception{rule: "AwsSolutions-SF2", reason: "Whoever deployed it chose to have nothing traced; the history of each execution is kept for 90 days."})
+		unlogged = append(unlogged,
+			exception{rule: "AwsSolutions-SF2",
+				reason: "Whoever deployed it chose to have nothing traced; the history of each execution is kept for 90 days."})
 	}
 	except(w.StateMachine, unlogged...)
 	return w

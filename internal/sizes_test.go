@@ -25,10 +25,7 @@ const (
 // wide are rooms whose lines are not held to the limit yet. Take out what you
 // mend; nothing is put in.
 var wide = []string{
-	"cmd/", "infra/", "internal/app/", "internal/broker/", "internal/catalog/", "internal/gateway/",
-	"internal/ledger/", "internal/lifecycle/", "internal/operator/",
-	"internal/provider/", "internal/reaper/", "internal/store/",
-	"internal/vault/", "internal/worker/",
+	"cmd/", "infra/", "internal/app/", "internal/broker/", "internal/ledger/", "internal/lifecycle/", "internal/worker/",
 }
 
 // Functions and lines stay short enough to be read at once, in all Go code,

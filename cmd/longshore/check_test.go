@@ -31,7 +31,8 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword}, testkit.Demo(), slog.New(slog.DiscardHandler))
+	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword}, testkit.Demo(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,8 @@ func TestCheckWritesReports(t *testing.T) {
 		}
 		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--format", format, "--output", path)
 		content, err := os.ReadFile(path)
-		if err != nil || status != 0 || out != "" || parse(content) != nil || !strings.Contains(string(content), "2.17") || strings.Contains(string(content), "before") {
+		if err != nil || status != 0 || out != "" || parse(content) != nil || !strings.Contains(string(content), "2.17") ||
+			strings.Contains(string(content), "before") {
 			t.Errorf("%s: exit status %d, %v, %q, %s:\n%s", format, status, err, out, diagnostics, content)
 		}
 		if strings.Contains(diagnostics, "\x1b") || !strings.Contains(diagnostics, "1 of 1, 0 failed\n") {

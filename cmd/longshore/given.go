@@ -28,7 +28,8 @@ type given struct {
 func (g *given) flags(c *cobra.Command, newest string) {
 	f := c.Flags()
 	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
-	f.StringVar(&g.password, "password", "", "`PASSWORD` of the platform; "+app.EnvPassword+" unless given, which other users of the machine do not see")
+	f.StringVar(&g.password, "password", "",
+		"`PASSWORD` of the platform; "+app.EnvPassword+" unless given, which other users of the machine do not see")
 	f.StringVar(&g.service, "service", "", "`NAME` or id of the service")
 	f.StringVar(&g.plan, "plan", "", "`NAME` or id of the plan")
 	f.StringVar(&g.parameters, "parameters", "", "`JSON` object that every provision is given")
@@ -85,7 +86,8 @@ func brokerURL(text string) (string, error) {
 	case err != nil: // which may tell a password
 		return wrong("what is given as the broker's URL is none: give one such as https://broker.example.com")
 	case u.User != nil || !strings.Contains(text, "://"):
-		return wrong("the broker's URL is its address alone, such as https://broker.example.com: give the credentials with --username and " + app.EnvPassword)
+		return wrong("the broker's URL is its address alone, such as https://broker.example.com: give the credentials with --username and " +
+			app.EnvPassword)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return wrong(fmt.Sprintf("the URL %q begins with neither http:// nor https://", text))
 	case u.Hostname() == "":

@@ -45,12 +45,14 @@ func TestALostKey(t *testing.T) {
 			}
 
 			for _, args := range [][]string{
-				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow}, {"settle", slow, "--failed", "No.", "--yes"}, {"reaper", "report"}, {"reaper", "resume"},
+				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow}, {"settle", slow, "--failed", "No.", "--yes"},
+				{"reaper", "report"}, {"reaper", "resume"},
 			} {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
 			}
 			var refused *remedy.Error
-			if _, err := app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}, testkit.Demo(), slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
+			if _, err := app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}, testkit.Demo(),
+				slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
 				t.Fatalf("the broker starts: %v", err)
 			}
 			has(t, refused.Error(), "restore vault.key from a backup", "longshore rebuild --yes")
@@ -68,7 +70,8 @@ func TestALostKey(t *testing.T) {
 				t.Fatal(err)
 			}
 			has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again",
-				"parameters of these, which the vault's key does not open:\n  ready-1\n", "rotate these, or unbind and bind again:\n  ready-1/bound-1\n", "has failed:\n  slow-1\n")
+				"parameters of these, which the vault's key does not open:\n  ready-1\n",
+				"rotate these, or unbind and bind again:\n  ready-1/bound-1\n", "has failed:\n  slow-1\n")
 			if made, err := os.ReadFile(path); err != nil || string(made) == string(key) || len(made) != len(key) {
 				t.Errorf("the key is not a new one: %v", err)
 			}

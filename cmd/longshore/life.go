@@ -183,7 +183,8 @@ func (l *life) provision(ctx context.Context) (string, error) {
 func (l *life) fetch(ctx context.Context) (string, error) {
 	body, err := l.client.FetchInstance(ctx, l.instance)
 	if plan, given := body["plan_id"]; err == nil && given && plan != l.plan.ID {
-		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK, Description: "The instance is of another plan than it was made of."}
+		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK,
+			Description: "The instance is of another plan than it was made of."}
 	}
 	return "", err
 }
@@ -201,7 +202,8 @@ func (l *life) bound(ctx context.Context) (_ string, err error) {
 func (l *life) fetchBinding(ctx context.Context) (string, error) {
 	body, err := l.client.FetchBinding(ctx, l.instance, l.binding)
 	if err == nil && !reflect.DeepEqual(body["credentials"], l.granted["credentials"]) {
-		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK, Description: "The credentials are not those that the bind has given."}
+		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK,
+			Description: "The credentials are not those that the bind has given."}
 	}
 	return "", err
 }
@@ -212,7 +214,8 @@ func (l *life) gone(ctx context.Context) (string, error) {
 	var f *cloudcontroller.Failure
 	switch {
 	case err == nil:
-		return "", &cloudcontroller.Failure{Kind: "deprovision", Status: http.StatusOK, Description: "The instance was deleted and can still be fetched."}
+		return "", &cloudcontroller.Failure{Kind: "deprovision", Status: http.StatusOK,
+			Description: "The instance was deleted and can still be fetched."}
 	case errors.As(err, &f) && (f.Status == http.StatusNotFound || f.Status == http.StatusGone):
 		return "", nil
 	default:
@@ -333,7 +336,8 @@ func (l *life) show(description string) {
 	if !l.line.terminal || len(l.steps) == 0 {
 		return
 	}
-	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name, cmp.Or(description, "…")))
+	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name,
+		cmp.Or(description, "…")))
 }
 
 // say writes a line of the account of the life.

@@ -152,7 +152,8 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 		return err
 	}
 	if more {
-		_, _ = fmt.Fprintf(diagnostics, "These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
+		_, _ = fmt.Fprintf(diagnostics,
+			"These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
 	}
 	return nil
 }
@@ -240,11 +241,13 @@ func heading(w io.Writer, what operator.What) {
 func line(w io.Writer, what operator.What, r operator.Row) {
 	switch op := r.Operation; what {
 	case operator.Operations:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), r.Platform, r.Instance, orDash(r.Binding), op.Token)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), r.Platform, r.Instance,
+			orDash(r.Binding), op.Token)
 	case operator.Bindings:
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, r.Platform, r.Instance)
 	default:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), r.Platform, stamp(r.Created))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), r.Platform,
+			stamp(r.Created))
 	}
 }
 

@@ -32,7 +32,8 @@ func startIn(t *testing.T, dir, username, password string) (*started, error) {
 	t.Helper()
 	s := &started{t, nil, &strings.Builder{}}
 	var err error
-	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(), slog.New(slog.NewTextHandler(s.log, nil)))
+	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(),
+		slog.New(slog.NewTextHandler(s.log, nil)))
 	if err == nil {
 		t.Cleanup(s.stop)
 	}
@@ -199,7 +200,8 @@ func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 			if now {
 				args = append(args, "--now")
 			}
-			if status, out, diagnostics := called(t, nil, args...); status != 2 || out != "" || !strings.Contains(diagnostics, "give 2m or more, or 0s") {
+			if status, out, diagnostics := called(t, nil, args...); status != 2 || out != "" ||
+				!strings.Contains(diagnostics, "give 2m or more, or 0s") {
 				t.Errorf("%v: exit status %d:\n%s%s", overlap, status, out, diagnostics)
 			}
 		}
@@ -226,12 +228,14 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	next := say(t, dir, `: (\S+)\n`, "rotate", "korifi", "--now")
 	again("rotated", "/korifi", "korifi", next, 200)
 	list := say(t, dir, `(?s).*`, "list")
-	if !regexp.MustCompile(`(?m)^default +default +cf +- +everything +1$`).MatchString(list) || !regexp.MustCompile(`(?m)^korifi +p-\S+ +korifi +/korifi +demo/async +1, an older one until`).MatchString(list) {
+	if !regexp.MustCompile(`(?m)^default +default +cf +- +everything +1$`).MatchString(list) ||
+		!regexp.MustCompile(`(?m)^korifi +p-\S+ +korifi +/korifi +demo/async +1, an older one until`).MatchString(list) {
 		t.Errorf("the list:\n%s", list)
 	}
 	say(t, dir, "Platform korifi is refused", "remove", "korifi")
 	again("removed", "/korifi", "korifi", next, 401)
-	if list := say(t, dir, `(?s).*`, "list"); !regexp.MustCompile(`(?m)^korifi +p-\S+ +- +/korifi +demo/async +none: removed`).MatchString(list) {
+	if list := say(t, dir, `(?s).*`,
+		"list"); !regexp.MustCompile(`(?m)^korifi +p-\S+ +- +/korifi +demo/async +none: removed`).MatchString(list) {
 		t.Errorf("the list shows a user who cannot log in:\n%s", list)
 	}
 	password := say(t, dir, `(?s)password +(\S+)\n  sees +demo/async\n`, "add", "korifi")
@@ -330,7 +334,8 @@ func TestFoldersFromBeforeTheyDecided(t *testing.T) {
 			file["previous"] = []any{map[string]any{"password": "nobody's", "until": time.Now().Add(time.Hour).UTC()}}
 			file["platforms"] = []any{map[string]any{"id": "p-1", "name": "korifi", "username": "korifi", "password": "korifis"}}
 		})
-		if status, _, diagnostics := called(t, nil, "platform", "list", "--data", dir); status != 1 || !strings.Contains(diagnostics, "start the broker in it once") {
+		if status, _, diagnostics := called(t, nil, "platform", "list", "--data", dir); status != 1 ||
+			!strings.Contains(diagnostics, "start the broker in it once") {
 			t.Errorf("a command comes before the start: %d %s", status, diagnostics)
 		}
 		s := mustStart(t, dir, "cf", first)

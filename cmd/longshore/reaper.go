@@ -91,7 +91,8 @@ func newReaperResume() *cobra.Command {
 func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report) error {
 	switch {
 	case state.Halt != nil:
-		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At), state.Halt.Reason)
+		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
+			state.Halt.Reason)
 	case state.Pass != nil:
 		_, _ = fmt.Fprintf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
 	case !state.Due.IsZero():
@@ -113,7 +114,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 			}
 			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
 				"in quarantine before %d, released %d, retained %d, odd %d\n",
-				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released, c.Retained, len(c.Odd))
+				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released,
+				c.Retained, len(c.Odd))
 			for _, list := range []struct {
 				what  string
 				names []string
@@ -181,7 +183,8 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 		what  string
 	}{
 		{found.Parameters, "Lost for good: the parameters of these, which the vault's key does not open:"},
-		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind again:"},
+		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind " +
+			"again:"},
 		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
 		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
 		{found.Released, "These were in quarantine, and are put into use again:"},

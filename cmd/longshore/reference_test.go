@@ -49,14 +49,16 @@ func reference() string {
 	var b strings.Builder
 	b.WriteString(`# The command line
 
-This page is made by ` + "`go test ./cmd/longshore -update`" + `, and a test keeps it true. Each command says the same with ` + "`--help`" + `.
+This page is made by ` + "`go test ./cmd/longshore -update`" + `, and a test keeps it true. Each command says the same with ` +
+		"`--help`" + `.
 Long flags may have one hyphen or two, and stand before or after the arguments.
 
 The exit status is 0 when all went right, 1 when something failed, and 2 when the command line cannot be understood, or when ` +
 		"`check` and `try`" + `
 could not ask the broker.
 
-In a shell, ` + "`source <(longshore completion bash)`" + ` completes commands and flags; for other shells see [below](#longshore-completion).
+In a shell, ` + "`source <(longshore completion bash)`" +
+		` completes commands and flags; for other shells see [below](#longshore-completion).
 `)
 	root := described()
 	everywhere(root, func(c *cobra.Command) {
@@ -266,7 +268,8 @@ func TestDocumentedCommandLinesExist(t *testing.T) {
 // The test above sees what is wrong.
 func TestMentionsAreJudged(t *testing.T) {
 	page := "Say `longshore instances`, `longshore frobnicate`, `longshore serve --fast`, `longshore platform rename`.\n" +
-		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\nlongshore check \\\n  --lst\nlongshore try URL URL\n```\n"
+		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\nlongshore check \\\n  " +
+		"--lst\nlongshore try URL URL\n```\n"
 	var bad []string
 	for _, m := range inText("page", page) {
 		if parses(m) != nil {

@@ -74,7 +74,8 @@ func TestUsageTellsNoSecret(t *testing.T) {
 	env := map[string]string{app.EnvUsername: "someone-" + secret, app.EnvPassword: secret}
 	calls := [][]string{
 		{"check", "-p" + secret}, {"check", "-pasword=" + secret}, {"check", "--pasword=" + secret}, {"check", "--pasword", secret},
-		{"check", "--password", secret}, {"try", "--password=" + secret, "--plann", "x", "URL"}, {"try", "-password", secret, "--timeout", "0s", "URL"},
+		{"check", "--password", secret}, {"try", "--password=" + secret, "--plann", "x", "URL"},
+		{"try", "-password", secret, "--timeout", "0s", "URL"},
 		{"serve", "-x" + secret},
 	}
 	everywhere(described(), func(c *cobra.Command) {
@@ -145,7 +146,8 @@ func TestEveryCommandAndFlagIsDescribed(t *testing.T) {
 func TestCompletionStartsNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if status, out, diagnostics := called(t, nil, "completion", shell); status != 0 || !strings.Contains(out, "longshore") || diagnostics != "" {
+		if status, out, diagnostics := called(t, nil, "completion", shell); status != 0 || !strings.Contains(out, "longshore") ||
+			diagnostics != "" {
 			t.Errorf("%s: exit status %d:\n%s", shell, status, diagnostics)
 		}
 	}

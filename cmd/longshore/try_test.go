@@ -54,11 +54,12 @@ func TestTryExitStatus(t *testing.T) {
 		status int
 		says   string // on either output
 	}{
-		"FirstFreePlan":   {good, nil, 0, "nothing is left"},
-		"Asynchronous":    {good, []string{"--plan", "async-bind", "--service", "demo"}, 0, "polled"},
-		"ByID":            {good, []string{"--plan", "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"}, 0, "demo/async"},
-		"FlagsFirst":      {good, []string{"--service=demo", "--plan", "sync", "--bind=false"}, 0, "nothing is left"},
-		"Schema":          {good, []string{"--plan", "schema", "--parameters", `{"parameter1":1}`, "--bind-parameters", `{"parameter2":"x"}`}, 0, "demo/schema"},
+		"FirstFreePlan": {good, nil, 0, "nothing is left"},
+		"Asynchronous":  {good, []string{"--plan", "async-bind", "--service", "demo"}, 0, "polled"},
+		"ByID":          {good, []string{"--plan", "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"}, 0, "demo/async"},
+		"FlagsFirst":    {good, []string{"--service=demo", "--plan", "sync", "--bind=false"}, 0, "nothing is left"},
+		"Schema": {good, []string{"--plan", "schema", "--parameters", `{"parameter1":1}`, "--bind-parameters", `{"parameter2":"x"}`},
+			0, "demo/schema"},
 		"AgainstSchema":   {good, []string{"--plan", "schema", "--parameters", `{"nope":1}`}, 1, "nothing was made"},
 		"NotBindable":     {good, []string{"--plan", "not-bindable"}, 0, "deprovision"},
 		"Application":     {good, []string{"--plan", "requires-app"}, 0, "bind"},
@@ -67,7 +68,8 @@ func TestTryExitStatus(t *testing.T) {
 		"Fails":           {good, []string{"--plan", "fail"}, 1, "take it for an orphan"},
 		"BindFails":       {good, []string{"--plan", "async", "--bind-parameters", `{"fail":true}`}, 1, "clean up"},
 		"DeleteFailsOnce": {good, []string{"--plan", "async", "--parameters", `{"fail":"deprovision"}`}, 1, "nothing is left"},
-		"TooSlow":         {good, []string{"--plan", "async", "--parameters", `{"delay_seconds":0.3}`, "--timeout", "50ms"}, 1, "within the required time"},
+		"TooSlow": {good, []string{"--plan", "async", "--parameters", `{"delay_seconds":0.3}`, "--timeout", "50ms"}, 1,
+			"within the required time"},
 		"BrokenAnswer":    {serving(t, answering("PUT", ofInstance, 201, "{")), nil, 1, "cannot be understood"},
 		"Unavailable":     {serving(t, answering("PUT", ofBinding, 503, "{}")), nil, 1, "nothing is left"},
 		"NotRetrievable":  {serving(t, answering("GET", ofBinding, 404, "{}")), nil, 1, "fetch binding  FAILED"},
@@ -83,7 +85,8 @@ func TestTryExitStatus(t *testing.T) {
 		"BadBind":         {good, []string{"--bind-parameters", "x"}, 2, "--bind-parameters"},
 		"UnknownPlan":     {good, []string{"--plan", "nope"}, 2, "nope"},
 		"AnyServicesPlan": {good, []string{"--plan", "nope"}, 2, `the catalog has no plan "nope": it has demo/sync, demo/async,`},
-		"PlanOfAnother":   {good, []string{"--service", "demo-other", "--plan", "async"}, 2, `the service "demo-other" has no plan "async": it has demo-other/default`},
+		"PlanOfAnother": {good, []string{"--service", "demo-other", "--plan", "async"}, 2,
+			`the service "demo-other" has no plan "async": it has demo-other/default`},
 		"UnknownService":  {good, []string{"--service", "nosuch"}, 2, `the catalog has no service "nosuch": it has demo, demo-other,`},
 		"NoServices":      {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2, "the catalog has no services"},
 		"Dead":            {"http://127.0.0.1:1", nil, 2, "does not answer"},
@@ -126,7 +129,8 @@ func TestTryWritesATranscript(t *testing.T) {
 	}
 	_, dashed, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", "-")
 	for name, text := range map[string]string{"file": string(content), "output": dashed} {
-		for _, want := range []string{"/v2/catalog", "16 plans of 5 services", "PUT /v2/service_instances/", "201 after", `{"credentials":"(left out)"}`, "DELETE /v2/"} {
+		for _, want := range []string{"/v2/catalog", "16 plans of 5 services", "PUT /v2/service_instances/", "201 after",
+			`{"credentials":"(left out)"}`, "DELETE /v2/"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: no %q in:\n%s", name, want, text)
 			}
@@ -166,7 +170,8 @@ func fetched(t *testing.T, url, id string) int {
 // Whenever it is interrupted, what was made is deleted.
 func TestTryInterrupted(t *testing.T) {
 	for name, at := range map[string]string{
-		"WhileProvisioning": "PUT " + ofInstance, "WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding, "WhileUnbinding": "DELETE " + ofBinding,
+		"WhileProvisioning": "PUT " + ofInstance, "WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding,
+		"WhileUnbinding": "DELETE " + ofBinding,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,8 +204,9 @@ func TestTryInterrupted(t *testing.T) {
 func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builder) {
 	out, diagnostics = &strings.Builder{}, &strings.Builder{}
 	c := &cloudcontroller.Client{
-		URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword}, APIVersion: 17, HTTP: cloudcontroller.HTTP(nil),
-		Now: time.Now, NewID: guid, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
+		URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword}, APIVersion: 17,
+		HTTP: cloudcontroller.HTTP(nil),
+		Now:  time.Now, NewID: guid, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
 	}
 	return &life{
 		trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal}, now: time.Now,
@@ -209,7 +215,8 @@ func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builde
 
 func TestTrySaysWhatIsLeftBehind(t *testing.T) {
 	l, out, _ := aLife(serving(t, answering("DELETE", `.`, 500, "{}")), false)
-	if err := l.live(t.Context()); err == nil || strings.Count(out.String(), "LEFT BEHIND") != 2 || !strings.Contains(out.String(), "Something was left behind") {
+	if err := l.live(t.Context()); err == nil || strings.Count(out.String(), "LEFT BEHIND") != 2 ||
+		!strings.Contains(out.String(), "Something was left behind") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }
@@ -220,7 +227,8 @@ func TestTryShowsABarOnATerminal(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	shown := diagnostics.String()
-	if !strings.Contains(shown, clear+"[....................] 1 of 7, provision: ") || !strings.Contains(shown, clear+"[#################...] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
+	if !strings.Contains(shown, clear+"[....................] 1 of 7, provision: ") ||
+		!strings.Contains(shown, clear+"[#################...] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
 		t.Errorf("shown: %q", shown)
 	}
 	if strings.Contains(out.String(), "\x1b") {

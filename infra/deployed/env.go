@@ -17,7 +17,8 @@ import (
 
 // Secrets is what is called of *secretsmanager.Client.
 type Secrets interface {
-	GetSecretValue(ctx context.Context, in *secretsmanager.GetSecretValueInput, opts ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
+	GetSecretValue(ctx context.Context, in *secretsmanager.GetSecretValueInput,
+		opts ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
 }
 
 // apiPlace stands for the id of the REST API in a URL.

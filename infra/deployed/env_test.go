@@ -19,7 +19,8 @@ import (
 // Safe holds secrets by their ids.
 type safe map[string]*secretsmanager.GetSecretValueOutput
 
-func (s safe) GetSecretValue(_ context.Context, in *secretsmanager.GetSecretValueInput, _ ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error) {
+func (s safe) GetSecretValue(_ context.Context, in *secretsmanager.GetSecretValueInput,
+	_ ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error) {
 	if out := s[aws.ToString(in.SecretId)]; out != nil {
 		return out, nil
 	}
@@ -31,7 +32,8 @@ func holding(content string) safe {
 }
 
 var said = map[string]string{
-	outputs.API: "abc123", outputs.URL: "https://abc123.execute-api.eu-central-1.amazonaws.com/prod", outputs.Secret: "secret-arn", outputs.Table: "records",
+	outputs.API: "abc123", outputs.URL: "https://abc123.execute-api.eu-central-1.amazonaws.com/prod", outputs.Secret: "secret-arn",
+	outputs.Table: "records",
 }
 
 func TestEnv(t *testing.T) {
@@ -46,7 +48,8 @@ func TestEnv(t *testing.T) {
 			"export BROKER_URL=https://abc123.execute-api.eu-central-1.amazonaws.com/prod BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
 		},
 		"Given": {
-			"an emulator's API is elsewhere", `{"username":"broker","password":"Pa55word"}`, "http://127.0.0.1:4566/restapis/{api}/prod/_user_request_",
+			"an emulator's API is elsewhere", `{"username":"broker","password":"Pa55word"}`,
+			"http://127.0.0.1:4566/restapis/{api}/prod/_user_request_",
 			"export BROKER_URL=http://127.0.0.1:4566/restapis/abc123/prod/_user_request_ BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
 		},
 		"Quoted": {
@@ -135,7 +138,8 @@ func TestShellsReadTheLineAsItIsMeant(t *testing.T) {
 				if err := env(t.Context(), holding(content), said, "http://h/"+word, &line); err != nil {
 					t.Fatal(err)
 				}
-				command := exec.CommandContext(t.Context(), shell, "-c", `eval "$1"; printf '%s\0' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"; ls -A`, "shell", line.String())
+				command := exec.CommandContext(t.Context(), shell, "-c",
+					`eval "$1"; printf '%s\0' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"; ls -A`, "shell", line.String())
 				command.Dir, command.Env = t.TempDir(), []string{"PATH=/usr/bin:/bin", "HOME=/nowhere"}
 				got, err := command.CombinedOutput()
 				want := "http://h/" + word + "\x00" + word + "\x00" + word + "2\x00"

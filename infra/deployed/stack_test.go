@@ -32,7 +32,8 @@ var errNoStack = errors.New("ValidationError: Stack with id Missing does not exi
 // stacks are the outputs of stacks, by their names.
 type stacks map[string]map[string]string
 
-func (s stacks) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput, _ ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
+func (s stacks) DescribeStacks(_ context.Context, in *cloudformation.DescribeStacksInput,
+	_ ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
 	name := aws.ToString(in.StackName)
 	said, ok := s[name]
 	if !ok {
@@ -61,10 +62,11 @@ func TestOutputs(t *testing.T) {
 		want   map[string]string
 		err    string // part of it; empty for none
 	}{
-		"Whole":    {"a broker's stack says all", stacks{"Longshore": said}, said, ""},
-		"More":     {"what it says beside is let through", stacks{"Longshore": more, "Other": nil}, more, ""},
-		"NoStack":  {"its name is wrong, or the region", stacks{"Other": said}, nil, `reading stack "Longshore": ValidationError`},
-		"Foreign":  {"a stack of another kind has no table to be asked", stacks{"Longshore": {"Bucket": "b"}}, nil, `stack "Longshore" has no output "ApiId": it is not a broker's, or its last deployment has failed`},
+		"Whole":   {"a broker's stack says all", stacks{"Longshore": said}, said, ""},
+		"More":    {"what it says beside is let through", stacks{"Longshore": more, "Other": nil}, more, ""},
+		"NoStack": {"its name is wrong, or the region", stacks{"Other": said}, nil, `reading stack "Longshore": ValidationError`},
+		"Foreign": {"a stack of another kind has no table to be asked", stacks{"Longshore": {"Bucket": "b"}}, nil,
+			`stack "Longshore" has no output "ApiId": it is not a broker's, or its last deployment has failed`},
 		"Nothing":  {"a first deployment that failed leaves nothing", stacks{"Longshore": nil}, nil, `has no output "ApiId"`},
 		"NoAPI":    {"each is needed", stacks{"Longshore": without(outputs.API)}, nil, `has no output "ApiId"`},
 		"NoURL":    {"each is needed", stacks{"Longshore": without(outputs.URL)}, nil, `has no output "BrokerUrl"`},

@@ -18,7 +18,8 @@ import (
 // Stacks is what is called of *cloudformation.Client.
 type Stacks interface {
 	outputs.Stacks
-	GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput, opts ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error)
+	GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput,
+		opts ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error)
 }
 
 // A part is one of those that outlive a stack.
@@ -134,7 +135,8 @@ A stack that goes on with that knows every instance and every platform again:
 		return err
 	}
 	if lost != nil {
-		return fmt.Errorf("what goes with stack %q, as its last deployment said: %s. Deploy once more by this version to keep it", stack, strings.Join(lost, "; "))
+		return fmt.Errorf("what goes with stack %q, as its last deployment said: %s. Deploy once more by this version to keep it", stack,
+			strings.Join(lost, "; "))
 	}
 	return nil
 }

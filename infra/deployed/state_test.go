@@ -23,14 +23,16 @@ type cloud struct {
 	template string
 }
 
-func (c cloud) DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput, opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
+func (c cloud) DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
+	opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
 	if _, ok := c.stacks[*in.StackName]; !ok {
 		return nil, &smithy.GenericAPIError{Code: "ValidationError", Message: "Stack with id " + *in.StackName + " does not exist"}
 	}
 	return c.stacks.DescribeStacks(ctx, in, opts...)
 }
 
-func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput, ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
+func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
+	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
 	return &cloudformation.GetTemplateOutput{TemplateBody: &c.template}, nil
 }
 
@@ -61,7 +63,8 @@ func saidOf() map[string]string {
 	return all
 }
 
-var ownState = map[string]string{"AWS::DynamoDB::Table": "Retain", "AWS::KMS::Key": "Retain", "AWS::SecretsManager::Secret": "RetainExceptOnCreate"}
+var ownState = map[string]string{"AWS::DynamoDB::Table": "Retain", "AWS::KMS::Key": "Retain",
+	"AWS::SecretsManager::Secret": "RetainExceptOnCreate"}
 
 const takenOver = "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k -c secret=secret-arn"
 
@@ -74,8 +77,9 @@ func TestStateIsNotForgotten(t *testing.T) {
 		stacks           stacks
 		want             string
 	}{
-		"Own":      {"a state of its own is in its template", deployedAs(t, own, ownState), stacks{"S": saidOf()}, ""},
-		"Taken":    {"all that it took over is told", deployedAs(t, "identity-of-the-broker", nil), stacks{"S": saidOf()}, takenOver + " -c broker=identity-of-the-broker\n"},
+		"Own": {"a state of its own is in its template", deployedAs(t, own, ownState), stacks{"S": saidOf()}, ""},
+		"Taken": {"all that it took over is told", deployedAs(t, "identity-of-the-broker", nil), stacks{"S": saidOf()},
+			takenOver + " -c broker=identity-of-the-broker\n"},
 		"NoBroker": {"an identity of its own is not", deployedAs(t, own, nil), stacks{"S": saidOf()}, takenOver + "\n"},
 		"Secret": {
 			"nor a secret of its own", deployedAs(t, own, map[string]string{"AWS::SecretsManager::Secret": "Retain"}), stacks{"S": saidOf()},
@@ -108,11 +112,13 @@ func TestStateIsNotForgotten(t *testing.T) {
 
 type awayStacks struct{ err error }
 
-func (a awayStacks) DescribeStacks(context.Context, *cloudformation.DescribeStacksInput, ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
+func (a awayStacks) DescribeStacks(context.Context, *cloudformation.DescribeStacksInput,
+	...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
 	return nil, a.err
 }
 
-func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInput, ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
+func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
+	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
 	return &cloudformation.GetTemplateOutput{TemplateBody: aws.String("{}")}, a.err
 }
 

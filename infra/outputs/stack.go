@@ -11,7 +11,8 @@ import (
 
 // Stacks is what is called of *cloudformation.Client.
 type Stacks interface {
-	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput, opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
+	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
+		opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
 }
 
 // ErrNone: the stack says nothing of a broker.

@@ -52,7 +52,8 @@ func TestTheFolderKeepsTheHighestTime(t *testing.T) {
 	}
 	ahead := now().Add(time.Hour)
 	f.clock.wall = func() time.Time { return ahead }
-	err = f.records.Commit(t.Context(), store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
+	err = f.records.Commit(t.Context(),
+		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
 	f.close()
 	if err != nil {
 		t.Fatal(err)

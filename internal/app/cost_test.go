@@ -74,9 +74,11 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"provisioning, in two steps", func() { f.drive() }, map[string]int{"GetItem": 2, "PutItem": 4}},
 		{"a fetch", func() { f.call("GET", path, "", "", 200) }, map[string]int{"GetItem": 1}},
 		{"a wrong request", func() { f.call("PUT", path, "", "{}", 400) }, map[string]int{}},
-		{"a deletion of nothing", func() { f.call("DELETE", "/v2/service_instances/none", "accepts_incomplete=true&"+ids, "", 410) }, map[string]int{"GetItem": 1, "PutItem": 1}},
+		{"a deletion of nothing", func() { f.call("DELETE", "/v2/service_instances/none", "accepts_incomplete=true&"+ids, "", 410) },
+			map[string]int{"GetItem": 1, "PutItem": 1}},
 		{"fetching a binding that is not there", func() { f.call("GET", binding, "", "", 404) }, map[string]int{"GetItem": 1}},
-		{"accepting a deletion", func() { f.call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202) }, map[string]int{"GetItem": 1, "TransactWriteItems": 1}},
+		{"accepting a deletion", func() { f.call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202) },
+			map[string]int{"GetItem": 1, "TransactWriteItems": 1}},
 		{"a sweep that finds nothing", func() {
 			if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
 				t.Fatal(report, err)

@@ -49,7 +49,8 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 	}
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
-	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: ProviderDemo, Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
+	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+		lifecycle.Record{Provider: ProviderDemo, Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	if err == nil {
 		i, err = i.Succeed(at, nil)
 	}
@@ -57,7 +58,8 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 		t.Fatal(err)
 	}
 	key.Binding = "b"
-	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
+	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+		lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
 	if err == nil {
 		b, err = b.Succeed(at, seal(key, vault.Grant))
 	}

@@ -30,7 +30,8 @@ func TestPlatformsOfAStack(t *testing.T) {
 	}
 	secret := secretRegistrar{client, *made.ARN}
 	clock := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	known, err := platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock }, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	known, err := platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,8 @@ func (d *desk) caller(permitted bool) broker.Caller {
 }
 
 func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Result, error) {
-	q := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s"}
+	q := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan], OrganizationGUID: "o",
+		SpaceGUID: "s"}
 	if parameters != "" {
 		q.Parameters = json.RawMessage(parameters)
 	}
@@ -160,7 +161,8 @@ func (d *desk) put(plan string, c broker.Caller, parameters string) (broker.Resu
 }
 
 func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.BindResult, error) {
-	return d.Bind(context.Background(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: d.ids["demo"], PlanID: d.ids[plan]})
+	return d.Bind(context.Background(),
+		broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: d.ids["demo"], PlanID: d.ids[plan]})
 }
 
 func (d *desk) delete(c broker.Caller) (broker.Result, error) {
@@ -201,7 +203,8 @@ func TestModes(t *testing.T) {
 				t.Errorf("%d executions were started", d.started)
 			}
 			if tc.refused != 0 {
-				if i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.Version != 0 {
+				if i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
+					i.Version != 0 {
 					t.Errorf("ERR-08: a refusal left a record: %v", err)
 				}
 			}
@@ -325,7 +328,8 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 	changes := map[string]func(d *desk) error{
 		"Deletion": func(d *desk) error { _, err := d.delete(d.caller(true)); return err },
 		"Update": func(d *desk) error {
-			_, err := d.Update(context.Background(), broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			_, err := d.Update(context.Background(),
+				broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 			return err
 		},
 	}
@@ -351,7 +355,8 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			r, err := broker.New(o).Unbind(context.Background(), broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+			r, err := broker.New(o).Unbind(context.Background(),
+				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
 			if reason(err) != lifecycle.ConcurrencyError {
 				t.Errorf("%+v %v", r, err)
 			}
@@ -376,7 +381,8 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 	if _, err := d.Operation(ctx, other, forged.String()); reason(err) != lifecycle.NotFound {
 		t.Errorf("a forged token reads: %v", err)
 	}
-	if p, err := d.Operation(ctx, d.caller(true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress || p.RetryAfter <= 0 {
+	if p, err := d.Operation(ctx, d.caller(true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress ||
+		p.RetryAfter <= 0 {
 		t.Errorf("%+v %v", p, err)
 	}
 }
@@ -395,7 +401,8 @@ func TestPastOperationsAreAnswered(t *testing.T) {
 	if err != nil || removal.Effect != broker.Accepted {
 		t.Fatalf("DEPR-08: %+v %v", removal, err)
 	}
-	if p, err := d.LastOperation(ctx, key, first.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || !p.Operation.Cancelled {
+	if p, err := d.LastOperation(ctx, key, first.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed ||
+		!p.Operation.Cancelled {
 		t.Errorf("LOP-16: %+v %v", p.Operation, err)
 	}
 	if again, err := d.delete(d.caller(true)); err != nil || again.Token != removal.Token {
@@ -528,7 +535,8 @@ func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 			t.Errorf("with %s: %v, want it to name %s", parameters, err, member)
 		}
 	}
-	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["sync"] || string(v.Parameters) != `{"size":"small","colour":"red"}` {
+	if v, err := d.Instance(ctx, c, "i"); err != nil || v.PlanID != d.ids["sync"] ||
+		string(v.Parameters) != `{"size":"small","colour":"red"}` {
 		t.Errorf("ERR-08: a refusal changed %s %s, %v", v.PlanID, v.Parameters, err)
 	}
 	if err := patch("schema", `{"colour":null}`); err != nil {
@@ -547,7 +555,8 @@ func TestNullRemovesAParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch := func(parameters string) (broker.Result, error) {
-		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(parameters)})
+		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
+			Parameters: json.RawMessage(parameters)})
 	}
 	running, err := patch(`{"a":null,"delay_seconds":null}`) // of which the schema wants a number
 	if err != nil || running.Effect != broker.Accepted {

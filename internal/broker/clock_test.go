@@ -17,7 +17,8 @@ func (d *desk) steps(by time.Duration) {
 }
 
 func (d *desk) unbind(instance, binding string, c broker.Caller) (broker.Result, error) {
-	return d.Unbind(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: "s", PlanID: "p"})
+	return d.Unbind(context.Background(),
+		broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: "s", PlanID: "p"})
 }
 
 // A DELETE of what exists is never answered 410, whatever the clock does (ORB-01,
@@ -29,7 +30,8 @@ func TestTheClockSteps(t *testing.T) {
 		by    time.Duration
 		tries int
 	}{
-		"BackBySeconds": {-5 * time.Second, 1}, "BackByAnHour": {-time.Hour, 1}, "OnByAnHour": {time.Hour, 1}, "BackABit": {-20 * time.Millisecond, 100},
+		"BackBySeconds": {-5 * time.Second, 1}, "BackByAnHour": {-time.Hour, 1}, "OnByAnHour": {time.Hour, 1},
+		"BackABit": {-20 * time.Millisecond, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)

@@ -101,11 +101,13 @@ func (d *desk) stays(when string, k kind, token lifecycle.Token) {
 		d.Errorf("PROV-08: %s, another request is answered %v", when, err)
 	}
 	for _, t := range []string{token.String(), ""} {
-		if p, err := d.LastOperation(context.Background(), k.key, t); err != nil || p.Token != token || p.Operation.Phase != lifecycle.Failed || p.Operation.Description != "no room" {
+		if p, err := d.LastOperation(context.Background(), k.key, t); err != nil || p.Token != token || p.Operation.Phase != lifecycle.Failed ||
+			p.Operation.Description != "no room" {
 			d.Errorf("LOP-15: %s, a poll of %q: %+v %v", when, t, p, err)
 		}
 	}
-	if p, err := d.Operation(context.Background(), d.caller(true), token.String()); err != nil || p.Operation.Phase != lifecycle.Failed || p.Operation.Cancelled {
+	if p, err := d.Operation(context.Background(), d.caller(true), token.String()); err != nil || p.Operation.Phase != lifecycle.Failed ||
+		p.Operation.Cancelled {
 		d.Errorf("FAC-15: %s, the status: %+v %v", when, p, err)
 	}
 }
@@ -199,7 +201,8 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 		})
 	}
 	bind := func(d *desk, c broker.Caller) (broker.Result, error) {
-		r, err := d.Bind(t.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids["of either"]})
+		r, err := d.Bind(t.Context(),
+			broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids["of either"]})
 		return r.Result, err
 	}
 	tests := map[string]func(*desk, broker.Caller) (broker.Result, error){"Instance": provision, "Binding": bind}

@@ -56,7 +56,8 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d := newDesk(t)
 	ctx, hangUp := context.WithCancel(context.Background())
 	d.finishing = hangUp
-	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"}
+	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
+		OrganizationGUID: "o", SpaceGUID: "s"}
 	if _, err := d.Provision(ctx, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("answered %v", err)
 	}
@@ -86,16 +87,20 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 		ask   asked
 	}{
 		"Provision": {true, func(d *desk, b *broker.Broker) error {
-			_, err := b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s"})
+			_, err := b.Provision(ctx,
+				broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
+					OrganizationGUID: "o", SpaceGUID: "s"})
 			return err
 		}},
 		"Update": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			_, err := b.Update(ctx,
+				broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 			return err
 		}},
 		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Deprovision(ctx, remove(d)); return err }},
 		"Bind": {false, func(d *desk, b *broker.Broker) error {
-			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]})
+			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"],
+				PlanID: d.ids["sync"]})
 			return err
 		}},
 		"Unbind": {false, func(d *desk, b *broker.Broker) error {
@@ -134,7 +139,9 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 					if _, err := d.put("sync", d.caller(false), ""); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := d.Update(ctx, broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
+					if _, err := d.Update(ctx,
+						broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"],
+							Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
 						t.Fatal(err)
 					}
 					if _, err := d.bind("i", "b", "sync", d.caller(false)); err != nil {

@@ -58,14 +58,16 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	// Again.
-	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done || again.Grant.Credentials["password"] != next.Grant.Credentials["password"] {
+	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done ||
+		again.Grant.Credentials["password"] != next.Grant.Credentials["password"] {
 		t.Errorf("ROT-07: %v %v", again.Effect, err)
 	}
 	if _, err := d.rotate("b", "other"); reason(err) != lifecycle.Conflict {
 		t.Errorf("ROT-07: %v", err)
 	}
 	// Of a successor too, and after the predecessor has gone.
-	if _, err := d.Unbind(t.Context(), broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
+	if _, err := d.Unbind(t.Context(),
+		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done {
@@ -95,8 +97,10 @@ func TestRotationIsRefused(t *testing.T) {
 		"Plan":       {"ROT-02: it must match", with(func(q *broker.BindRequest) { q.PlanID = d.ids["sync"] }), lifecycle.BadRequest},
 		"App":        {"ROT-01: it is taken over", with(func(q *broker.BindRequest) { q.AppGUID = "other" }), lifecycle.BadRequest},
 		"Route":      {"ROT-01: so is the route", with(func(q *broker.BindRequest) { q.Route = "r.example" }), lifecycle.BadRequest},
-		"Parameters": {"ROT-01: and the parameters", with(func(q *broker.BindRequest) { q.Parameters = json.RawMessage(`{"delay_seconds":1}`) }), lifecycle.BadRequest},
-		"Existing":   {"ROT-07: the id is a first binding's", with(func(q *broker.BindRequest) { q.BindingID, q.Predecessor = "a", "c" }), lifecycle.Conflict},
+		"Parameters": {"ROT-01: and the parameters",
+			with(func(q *broker.BindRequest) { q.Parameters = json.RawMessage(`{"delay_seconds":1}`) }), lifecycle.BadRequest},
+		"Existing": {"ROT-07: the id is a first binding's", with(func(q *broker.BindRequest) { q.BindingID, q.Predecessor = "a", "c" }),
+			lifecycle.Conflict},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

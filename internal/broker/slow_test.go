@@ -42,17 +42,22 @@ func short(d *desk) broker.Options {
 func TestAHangingEngineIsNoError(t *testing.T) {
 	requests := map[string]func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error){
 		"Provision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Provision(ctx, broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "new", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s"})
+			return b.Provision(ctx,
+				broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "new", ServiceID: d.ids["demo"], PlanID: d.ids["async"],
+					OrganizationGUID: "o", SpaceGUID: "s"})
 		},
 		"Update": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
+			return b.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
+				Parameters: json.RawMessage(`{"a":2}`)})
 		},
 		"Bind": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			r, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
+			r, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"],
+				PlanID: d.ids["async-bind"]})
 			return r.Result, err
 		},
 		"Deprovision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Deprovision(ctx, broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
+			return b.Deprovision(ctx,
+				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
 		},
 	}
 	for name, ask := range requests {
@@ -155,7 +160,8 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
 				t.Errorf("%s: %+v %v", tc.reason, r, err)
 			}
-			if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil || i.State != lifecycle.Absent {
+			if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
+				i.State != lifecycle.Absent {
 				t.Errorf("%s: the instance is %q %v", tc.reason, i.State, err)
 			}
 		})

@@ -174,9 +174,11 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 			events.APIGatewayProxyRequest{Path: "/broker/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"},
 				RequestContext: context{Stage: "prod", Path: "/broker/v2/x"}}, "/v2/x", "/broker/a"},
 		"MappingAlone": {"a mapped path, and nothing after it",
-			events.APIGatewayProxyRequest{Path: "/broker", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/", "/broker/a"},
+			events.APIGatewayProxyRequest{Path: "/broker", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/",
+			"/broker/a"},
 		"NotTheMapping": {"a path that only begins with the same letters",
-			events.APIGatewayProxyRequest{Path: "/brokers/v2", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/brokers/v2", "/broker/a"},
+			events.APIGatewayProxyRequest{Path: "/brokers/v2", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}},
+			"/brokers/v2", "/broker/a"},
 		"Proxy": {"a proxy takes away more than the gateway knows of",
 			events.APIGatewayProxyRequest{Path: "/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/far/away/"},
 				RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/far/away/a"},
@@ -225,9 +227,11 @@ func FuzzPaths(f *testing.F) {
 // A panic's value may hold a secret.
 func TestAPanicsValueIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
-	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("canary-77e0") }), slog.New(slog.NewJSONHandler(&log, nil)))
+	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("canary-77e0") }),
+		slog.New(slog.NewJSONHandler(&log, nil)))
 	response, err := h(t.Context(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"})
-	if err != nil || response.StatusCode != 500 || strings.Contains(log.String()+response.Body, "canary-77e0") || !strings.Contains(log.String(), "gateway_test.go") {
+	if err != nil || response.StatusCode != 500 || strings.Contains(log.String()+response.Body, "canary-77e0") ||
+		!strings.Contains(log.String(), "gateway_test.go") {
 		t.Errorf("%d %s: %v\n%s", response.StatusCode, response.Body, err, log.String())
 	}
 }

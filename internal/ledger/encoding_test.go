@@ -40,7 +40,8 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	l := over(s)
 	ctx := context.Background()
 	start := lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}
-	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
+	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start,
+		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 		}
 		for name, key := range keys {
 			body := string(raw(t, s, key, nil))
-			if !strings.Contains(body, `"shape":{"sides":12345678901234567890}`) || !strings.Contains(body, `"colour":["<new>"]`) || !json.Valid([]byte(body)) {
+			if !strings.Contains(body, `"shape":{"sides":12345678901234567890}`) || !strings.Contains(body, `"colour":["<new>"]`) ||
+				!json.Valid([]byte(body)) {
 				t.Errorf("%s, change %d: something was lost or changed: %s", name, n, body)
 			}
 		}

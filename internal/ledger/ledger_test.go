@@ -223,7 +223,8 @@ func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 		at    time.Time
 		state lifecycle.State
 		past  int64
-	}{"Before": {epoch.Add(lifecycle.Retention - time.Second), lifecycle.Deleted, 1}, "After": {epoch.Add(lifecycle.Retention), lifecycle.Absent, 0}} {
+	}{"Before": {epoch.Add(lifecycle.Retention - time.Second), lifecycle.Deleted, 1},
+		"After": {epoch.Add(lifecycle.Retention), lifecycle.Absent, 0}} {
 		got, err := l.Record(ctx, instance, tc.at)
 		if err != nil || got.State != tc.state || got.Version != 1 || got.Key != instance {
 			t.Errorf("%s: %+v: %v", name, got, err)
@@ -313,7 +314,8 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 	if len(due) != 1 || due[0].Record.Key.Instance != "a" || err == nil || !strings.Contains(err.Error(), "run a newer one") {
 		t.Errorf("due %v: %v", due, err)
 	}
-	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil || !strings.Contains(err.Error(), "encoding 2") {
+	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil ||
+		!strings.Contains(err.Error(), "encoding 2") {
 		t.Errorf("a record of a newer program was read: %v", err)
 	}
 }

@@ -123,7 +123,8 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 type large struct{ store.Store }
 
 func (large) Get(_ context.Context, k store.Key) (store.Record, error) {
-	body := fmt.Appendf(nil, `{"platform":"p","instance":"i","state":"ready","attributes":{"context":{"a":"%s"}}}`, strings.Repeat("x", 240_000))
+	body := fmt.Appendf(nil, `{"platform":"p","instance":"i","state":"ready","attributes":{"context":{"a":"%s"}}}`,
+		strings.Repeat("x", 240_000))
 	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
 }
 

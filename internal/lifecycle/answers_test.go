@@ -22,7 +22,8 @@ const (
 func outcome(t *testing.T, a lifecycle.Answer, err error) string {
 	t.Helper()
 	if err == nil {
-		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Stays: stays, lifecycle.Exists: exists, lifecycle.Missing: missing}
+		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Stays: stays, lifecycle.Exists: exists,
+			lifecycle.Missing: missing}
 		if known[a] == "" {
 			t.Errorf("answer %d is none", a)
 		}
@@ -183,10 +184,13 @@ func TestBindingAnswers(t *testing.T) {
 		want   row
 	}{
 		"NeverExisted": {"UNB-02, GETB-02", []path{{}}, row{begin, begin, missing, notFound}},
-		"Binding":      {"BIND-23, UNB-08, GETB-02", []path{{create}, {entombs, create}, {create, failed, create}}, row{join, conflict, begin, notFound}},
-		"Bound":        {"BIND-02, BIND-03, UNB-01, GETB-01", []path{{create, succeed}, {create, gone, create, succeed}}, row{exists, conflict, begin, ok}},
-		"BindFailed":   {"UNB-11, GETB-02", []path{{create, failed}}, row{stays, conflict, begin, notFound}},
-		"Unbinding":    {"UNB-06, GETB-03", []path{{create, remove}, {create, succeed, remove}, {create, remove, failed, remove}}, row{ce, conflict, join, ce}},
+		"Binding": {"BIND-23, UNB-08, GETB-02", []path{{create}, {entombs, create}, {create, failed, create}},
+			row{join, conflict, begin, notFound}},
+		"Bound": {"BIND-02, BIND-03, UNB-01, GETB-01", []path{{create, succeed}, {create, gone, create, succeed}},
+			row{exists, conflict, begin, ok}},
+		"BindFailed": {"UNB-11, GETB-02", []path{{create, failed}}, row{stays, conflict, begin, notFound}},
+		"Unbinding": {"UNB-06, GETB-03", []path{{create, remove}, {create, succeed, remove}, {create, remove, failed, remove}},
+			row{ce, conflict, join, ce}},
 		"UnbindFailed": {"UNB-03", []path{{create, remove, failed}, {create, succeed, remove, failed}}, row{cannot, conflict, begin, ok}},
 		"Unbound": {
 			"UNB-03, GETB-02, IDEM-09",
@@ -304,7 +308,8 @@ func TestConcurrencySentence(t *testing.T) {
 	_, patch := onPatch(updating, false, at(60), at(60))
 	_, deletion := onDelete(updating, at(60), at(60))
 	for what, err := range map[string]error{
-		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": onGet(updating), "bind": onBind(updating, at(60), at(60)), "unbind": onUnbind(updating),
+		"PUT": put, "PATCH": patch, "DELETE": deletion, "GET": onGet(updating), "bind": onBind(updating, at(60), at(60)),
+		"unbind": onUnbind(updating),
 	} {
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Message != lifecycle.ConcurrencySentence {

@@ -14,7 +14,8 @@ func sec(n int) time.Time { return epoch.Add(time.Duration(n) * time.Second) }
 func inCourseOf(kind lifecycle.Kind, id string, leases ...lifecycle.Lease) lifecycle.Record {
 	return lifecycle.Record{
 		Version: 3, Key: instanceKey, State: lifecycle.Creating, Due: sec(60), Leases: leases,
-		Operation: &lifecycle.Operation{ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: epoch, Deadline: sec(3600), Attempt: 1, Next: epoch},
+		Operation: &lifecycle.Operation{ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: epoch, Deadline: sec(3600), Attempt: 1,
+			Next: epoch},
 	}
 }
 
@@ -37,7 +38,8 @@ func timedOut(l lifecycle.Lease) lifecycle.Lease {
 
 // What leases of earlier steps mean to an operation named "mine".
 func TestLeasesOfOthers(t *testing.T) {
-	dead, alive, ended := map[string]lifecycle.Life{"a": lifecycle.Dead}, map[string]lifecycle.Life{"a": lifecycle.Alive}, map[string]lifecycle.Life{}
+	dead, alive, ended := map[string]lifecycle.Life{"a": lifecycle.Dead}, map[string]lifecycle.Life{"a": lifecycle.Alive},
+		map[string]lifecycle.Life{}
 	type want struct {
 		Busy   int // seconds after the epoch; 0 if nobody is
 		Unsure bool
@@ -50,30 +52,48 @@ func TestLeasesOfOthers(t *testing.T) {
 		lives  map[string]lifecycle.Life // nil is a process that does not know
 		want   want
 	}{
-		"None":        {reason: "nobody calls the cloud"},
-		"Own":         {reason: "two steps of one operation must not both ask for a secret", leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, want: want{Busy: 200}},
-		"OwnGivenUp":  {reason: "a step that saw its own call time out keeps only others waiting", leases: []lifecycle.Lease{timedOut(lease("a", "mine", 50, 200))}},
-		"GivenUp":     {reason: "its call may still land", leases: []lifecycle.Lease{timedOut(lease("a", "other", 50, 200))}, want: want{Busy: 200}},
-		"GivenUpLost": {reason: "and may have landed after that", leases: []lifecycle.Lease{timedOut(lease("a", "other", 0, 50))}, want: want{Unsure: true}},
-		"OwnLost":     {reason: "nor is it troubled by one that was lost", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}},
-		"Other":       {reason: "a step of another operation may be calling", leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, want: want{Busy: 200}},
-		"Longest":     {reason: "the longest of them counts", leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "other", 50, 200), lease("c", "third", 60, 180)}, want: want{Busy: 200}},
-		"OwnIsLater":  {reason: "the longest of both counts", leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "mine", 50, 200)}, want: want{Busy: 200}},
-		"Lost":        {reason: "it ran out and was not given up", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, want: want{Unsure: true}},
-		"JustLost":    {reason: "it has run out when its time has come", leases: []lifecycle.Lease{lease("a", "other", 0, now)}, want: want{Unsure: true}},
-		"NearlyLost":  {reason: "and not before", leases: []lifecycle.Lease{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
-		"Both":        {reason: "one is lost, one is calling", leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
-		"Wary":        {reason: "one was lost before", wary: true, want: want{Unsure: true}},
-		"DeadCaller":  {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, lives: dead},
-		"DeadLost":    {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, lives: dead},
-		"DeadAhead":   {reason: "also if the clock was ahead when it was taken", leases: []lifecycle.Lease{lease("a", "other", 5000, 6000)}, lives: dead},
-		"Restarted":   {reason: "what is taken since then counts", leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)}, lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Alive}, want: want{Busy: 200}},
-		"Slept":       {reason: "the machine slept: the step lives although its lease has run out", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
-		"OwnSlept":    {reason: "so does one of its own operation", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
-		"OwnDead":     {reason: "the process that took it has gone", leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, lives: dead},
-		"Ended":       {reason: "it ended without an answer: its call may land until then", leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, lives: ended, want: want{Busy: 200}},
-		"EndedLost":   {reason: "and may have landed after that", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: ended, want: want{Unsure: true}},
-		"DeadWary":    {reason: "what was lost before the restart stays known", wary: true, lives: dead, want: want{Unsure: true}},
+		"None": {reason: "nobody calls the cloud"},
+		"Own": {reason: "two steps of one operation must not both ask for a secret",
+			leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, want: want{Busy: 200}},
+		"OwnGivenUp": {reason: "a step that saw its own call time out keeps only others waiting",
+			leases: []lifecycle.Lease{timedOut(lease("a", "mine", 50, 200))}},
+		"GivenUp": {reason: "its call may still land", leases: []lifecycle.Lease{timedOut(lease("a", "other", 50, 200))},
+			want: want{Busy: 200}},
+		"GivenUpLost": {reason: "and may have landed after that", leases: []lifecycle.Lease{timedOut(lease("a", "other", 0, 50))},
+			want: want{Unsure: true}},
+		"OwnLost": {reason: "nor is it troubled by one that was lost", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}},
+		"Other": {reason: "a step of another operation may be calling", leases: []lifecycle.Lease{lease("a", "other", 50, 200)},
+			want: want{Busy: 200}},
+		"Longest": {reason: "the longest of them counts",
+			leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "other", 50, 200), lease("c", "third", 60, 180)},
+			want:   want{Busy: 200}},
+		"OwnIsLater": {reason: "the longest of both counts",
+			leases: []lifecycle.Lease{lease("a", "other", 50, 150), lease("b", "mine", 50, 200)}, want: want{Busy: 200}},
+		"Lost": {reason: "it ran out and was not given up", leases: []lifecycle.Lease{lease("a", "other", 0, 50)},
+			want: want{Unsure: true}},
+		"JustLost": {reason: "it has run out when its time has come", leases: []lifecycle.Lease{lease("a", "other", 0, now)},
+			want: want{Unsure: true}},
+		"NearlyLost": {reason: "and not before", leases: []lifecycle.Lease{lease("a", "other", 0, now+1)}, want: want{Busy: now + 1}},
+		"Both": {reason: "one is lost, one is calling",
+			leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 0, 200)}, want: want{Busy: 200, Unsure: true}},
+		"Wary":       {reason: "one was lost before", wary: true, want: want{Unsure: true}},
+		"DeadCaller": {reason: "whoever took it is known to be dead", leases: []lifecycle.Lease{lease("a", "other", 49, 200)}, lives: dead},
+		"DeadLost":   {reason: "so it is when it ran out", leases: []lifecycle.Lease{lease("a", "other", 49, 60)}, lives: dead},
+		"DeadAhead": {reason: "also if the clock was ahead when it was taken", leases: []lifecycle.Lease{lease("a", "other", 5000, 6000)},
+			lives: dead},
+		"Restarted": {reason: "what is taken since then counts",
+			leases: []lifecycle.Lease{lease("a", "other", 49, 300), lease("b", "other", 50, 200)},
+			lives:  map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Alive}, want: want{Busy: 200}},
+		"Slept": {reason: "the machine slept: the step lives although its lease has run out",
+			leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: alive, want: want{Busy: now + 1}},
+		"OwnSlept": {reason: "so does one of its own operation", leases: []lifecycle.Lease{lease("a", "mine", 0, 50)}, lives: alive,
+			want: want{Busy: now + 1}},
+		"OwnDead": {reason: "the process that took it has gone", leases: []lifecycle.Lease{lease("a", "mine", 50, 200)}, lives: dead},
+		"Ended": {reason: "it ended without an answer: its call may land until then",
+			leases: []lifecycle.Lease{lease("a", "other", 50, 200)}, lives: ended, want: want{Busy: 200}},
+		"EndedLost": {reason: "and may have landed after that", leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, lives: ended,
+			want: want{Unsure: true}},
+		"DeadWary": {reason: "what was lost before the restart stays known", wary: true, lives: dead, want: want{Unsure: true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,13 +175,15 @@ func TestLeased(t *testing.T) {
 		},
 		"Slept": {
 			reason: "the lease of a step that lives is kept although it has run out",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300,
+			lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
+			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
 		},
 		"Dead": {
 			reason: "what was taken before the restart is dropped without a trace",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300, lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
+			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300,
+			lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
+			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
 		},
 		"StaysWary": {
 			reason: "once wary, it stays so",

@@ -128,13 +128,16 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 			func(p *pair) *pair { return p.create("one", true).promised().fail() }, stays, begin, conflict, "one",
 		},
 		"BegunAgain": {
-			"the latest failure counts", func(p *pair) *pair { return p.create("one", false).fail().create("two", false).fail() }, stays, begin, conflict, "two",
+			"the latest failure counts", func(p *pair) *pair { return p.create("one", false).fail().create("two", false).fail() }, stays, begin,
+			conflict, "two",
 		},
 		"BegunAgainSynchronously": {
-			"which was told in the answer", func(p *pair) *pair { return p.create("one", false).fail().create("two", true).fail() }, begin, begin, conflict, "",
+			"which was told in the answer", func(p *pair) *pair { return p.create("one", false).fail().create("two", true).fail() }, begin, begin,
+			conflict, "",
 		},
 		"BeingRemovedByTheBroker": {
-			"the platform asked for no deletion", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true) }, stays, ce, conflict, "one",
+			"the platform asked for no deletion", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true) }, stays, ce,
+			conflict, "one",
 		},
 		"NotRemovedByTheBroker": {
 			"nor did it hear of it",
@@ -146,7 +149,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 			}, stays, begin, conflict, "one",
 		},
 		"RemovedByTheBroker": {
-			"until the tombstone expires", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed() }, stays, begin, conflict, "one",
+			"until the tombstone expires", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed() }, stays,
+			begin, conflict, "one",
 		},
 		"SynchronouslyAndRemoved": {
 			"", func(p *pair) *pair { return p.create("one", true).fail().remove("two", true).succeed() }, begin, begin, begin, "",
@@ -172,7 +176,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 			}, cannot, cannot, conflict, "",
 		},
 		"Overtaken": {
-			"what was cancelled has not failed by itself", func(p *pair) *pair { return p.create("one", false).remove("two", true).succeed() }, begin, begin, begin, "",
+			"what was cancelled has not failed by itself", func(p *pair) *pair { return p.create("one", false).remove("two", true).succeed() },
+			begin, begin, begin, "",
 		},
 	}
 	for name, tc := range tests {
@@ -199,7 +204,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 			}
 			for _, c := range []lifecycle.Record{p.instance, p.binding} {
 				failed := c.FailedCreation()
-				if (failed != nil) != (tc.token != "") || failed != nil && (failed.ID != tc.token || failed.Phase != lifecycle.Failed || failed.Description != "no room") {
+				if (failed != nil) != (tc.token != "") || failed != nil &&
+					(failed.ID != tc.token || failed.Phase != lifecycle.Failed || failed.Description != "no room") {
 					t.Errorf("%s: the token is of %+v, want %q", tc.reason, failed, tc.token)
 				}
 			}
@@ -217,7 +223,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 func (p *pair) seen() []string {
 	update, err := onPatch(p.instance, true, at(60), at(60))
 	return []string{
-		outcome(p.T, update, err), allowed(p.T, onGet(p.instance)), allowed(p.T, onBind(p.instance, at(60), at(60))), allowed(p.T, onGet(p.binding)),
+		outcome(p.T, update, err), allowed(p.T, onGet(p.instance)), allowed(p.T, onBind(p.instance, at(60), at(60))),
+		allowed(p.T, onGet(p.binding)),
 	}
 }
 

@@ -44,10 +44,12 @@ func bound(plan string) lifecycle.Record {
 	return lifecycle.Record{
 		Provider: "provider",
 		Attributes: lifecycle.Attributes{
-			ServiceID: "service", PlanID: plan, Parameters: lifecycle.Sealed("sealed parameters"), Context: json.RawMessage(`{"platform":"cloudfoundry"}`),
+			ServiceID: "service", PlanID: plan, Parameters: lifecycle.Sealed("sealed parameters"),
+			Context: json.RawMessage(`{"platform":"cloudfoundry"}`),
 		},
 		BindingOnly: lifecycle.BindingOnly{
-			InstanceIncarnation: "incarnation", AppGUID: "app", Route: "route", Predecessor: "predecessor", Secret: lifecycle.Sealed("sealed secret"),
+			InstanceIncarnation: "incarnation", AppGUID: "app", Route: "route", Predecessor: "predecessor",
+			Secret: lifecycle.Sealed("sealed secret"),
 		},
 	}
 }
@@ -77,7 +79,8 @@ const orphan = "orphan"
 
 // apply calls the exported method that causes the event. What no method does is
 // refused like what none may do.
-func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time, id string) (next lifecycle.Record, past *lifecycle.PastOperation, err error) {
+func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
+	id string) (next lifecycle.Record, past *lifecycle.PastOperation, err error) {
 	switch e {
 	case lifecycle.BeginCreate:
 		return r.BeginCreate(start(id, now), m.fresh)

@@ -42,8 +42,11 @@ func TestTokens(t *testing.T) {
 		"Paths":    {"INP-11: so may what parts a URL", lifecycle.Key{Platform: "p#1", Instance: "a/b?c#d%2F&e=f", Binding: "../../etc"}},
 		"Text":     {"ids may be in any language", lifecycle.Key{Platform: "ä", Instance: "日本語\u2028🚢", Binding: "\u0000\t\n\"\\"}},
 		"Base64":   {"an id may look like a part", lifecycle.Key{Platform: b64("p"), Instance: operationID, Binding: b64("b")}},
-		"Long":     {"the longest ids", lifecycle.Key{Platform: "p", Instance: strings.Repeat("i", longestID), Binding: strings.Repeat("b", longestID)}},
-		"LongText": {"the longest ids, in wide characters", lifecycle.Key{Platform: strings.Repeat("ä", 100), Instance: strings.Repeat("🚢", longestID/4), Binding: strings.Repeat("日", longestID/3)}},
+		"Long": {"the longest ids",
+			lifecycle.Key{Platform: "p", Instance: strings.Repeat("i", longestID), Binding: strings.Repeat("b", longestID)}},
+		"LongText": {"the longest ids, in wide characters",
+			lifecycle.Key{Platform: strings.Repeat("ä", 100), Instance: strings.Repeat("🚢", longestID/4),
+				Binding: strings.Repeat("日", longestID/3)}},
 	}
 	seen := map[string]string{}
 	for name, tc := range tests {

@@ -15,7 +15,8 @@ import (
 // comes from, a long text is clipped between two characters.
 func TestDescriptionsAreClipped(t *testing.T) {
 	long := "a" + strings.Repeat("ü", 20_000)
-	i, _, err := lifecycle.Record{Key: instanceKey}.BeginCreate(start("op", epoch), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+	i, _, err := lifecycle.Record{Key: instanceKey}.BeginCreate(start("op", epoch),
+		lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestDescriptionsAreClipped(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := c.Operation.Description
-			if len(got) > limits.Description || len(got) < limits.Description-4 || !utf8.ValidString(got) || !strings.HasPrefix(got, "aüü") || !strings.HasSuffix(got, "ü…") {
+			if len(got) > limits.Description || len(got) < limits.Description-4 || !utf8.ValidString(got) || !strings.HasPrefix(got, "aüü") ||
+				!strings.HasSuffix(got, "ü…") {
 				t.Errorf("%d bytes, valid %v, end %q", len(got), utf8.ValidString(got), got[max(0, len(got)-8):])
 			}
 		})

@@ -68,7 +68,8 @@ func TestAQuarantine(t *testing.T) {
 	}{
 		{"begun", func() {}, look{lifecycle.Enclosing, 1, lifecycle.Grace, true}},
 		{"leased", func() { q = q.Leased(at(hour)) }, look{lifecycle.Enclosing, 1, hour, true}},
-		{"failed", func() { q = q.Given().Faulted(at(hour), time.Minute) }, look{lifecycle.Enclosing, 1, hour + time.Minute + lifecycle.Grace, true}},
+		{"failed", func() { q = q.Given().Faulted(at(hour), time.Minute) },
+			look{lifecycle.Enclosing, 1, hour + time.Minute + lifecycle.Grace, true}},
 		{"driven again", func() { q = q.Redriven(at(2 * hour)) }, look{lifecycle.Enclosing, 2, 2*hour + lifecycle.Grace, true}},
 		{"out of use", func() { q = q.Moved(at(2 * hour)) }, look{lifecycle.Enclosed, 2, 3 * hour, false}},
 		{"looked at", func() { q = q.Kept(at(14*24*hour - time.Minute)) }, look{lifecycle.Enclosed, 2, 14 * 24 * hour, false}},

@@ -13,7 +13,8 @@ import (
 func TestLostCredentialsStayLost(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y", now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y",
+		now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +73,10 @@ func TestLose(t *testing.T) {
 		"Deleting":           {deprovision("lost"), lifecycle.Deleting, lifecycle.InProgress, "", true},
 	} {
 		i, err := c.was.Lose(gone, now)
-		if err != nil || i.State != c.state || i.Operation.Phase != c.phase || string(i.Attributes.Parameters) != c.parameters || i.LostParameters() != c.lost {
-			t.Errorf("%s: %q, %q, parameters %q, lost %v: %v", name, i.State, i.Operation.Phase, []byte(i.Attributes.Parameters), i.LostParameters(), err)
+		if err != nil || i.State != c.state || i.Operation.Phase != c.phase || string(i.Attributes.Parameters) != c.parameters ||
+			i.LostParameters() != c.lost {
+			t.Errorf("%s: %q, %q, parameters %q, lost %v: %v", name, i.State, i.Operation.Phase, []byte(i.Attributes.Parameters),
+				i.LostParameters(), err)
 		}
 		if i.Attributes.PlanID != "plan" || i.Attributes.OrganizationGUID != "o" || i.LostPlace() {
 			t.Errorf("%s: it lost more: %+v", name, i.Attributes)
@@ -121,7 +124,8 @@ func TestLoseOfABinding(t *testing.T) {
 		"Deleting":           {unbind, lifecycle.Deleting, lifecycle.InProgress, lifecycle.ConcurrencyError},
 	} {
 		b, err := c.was.Lose(gone, now)
-		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) || gone(b.Attributes.Parameters) {
+		if err != nil || b.State != c.state || b.Operation.Phase != c.phase || b.AppGUID != "app" || gone(b.Secret) || gone(b.Grant) ||
+			gone(b.Attributes.Parameters) {
 			t.Errorf("%s: %q, %q: %v", name, b.State, b.Operation.Phase, err)
 		}
 		if known := b.LostParameters(); gone(c.was.Attributes.Parameters) && !known {
@@ -140,7 +144,8 @@ func TestLoseOfABinding(t *testing.T) {
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y", now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y",
+		now)
 	if err == nil {
 		b, err = b.Remove(now, now)
 	}

@@ -88,21 +88,23 @@ func (t Text) Because(cause error, args ...any) *Refusal {
 // a thing takes its Noun.
 var (
 	// What the catalog does not hold, or does not allow.
-	RefuseService        = text(BadRequest, "The service_id is not in the catalog of this broker.")
-	RefusePlan           = text(BadRequest, "The plan_id is not a plan of this service in the catalog.")
-	RefuseOtherService   = text(BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
-	RefuseOtherPlan      = text(BadRequest, "The service_id or plan_id is not the one of the service instance.")
-	RefuseUnbindable     = text(BadRequest, "This plan cannot be bound.")
-	RefuseRoute          = text(BadRequest, "This service cannot be bound to a route.")
-	RefuseRotation       = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
-	RefuseParameters     = text(BadRequest, "%s") // what the plan's schema says of them
-	RefuseMerged         = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
-	RefusePlanChange     = text(Unprocessable, "The plan of this service instance cannot be changed.")
-	RefuseMaintenance    = text(MaintenanceInfoConflict, "The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
-	RefuseAsyncRequired  = text(AsyncRequired, AsyncRequiredSentence)
-	RefuseRequiresApp    = text(RequiresApp, RequiresAppSentence)
-	RefuseIDsMissing     = text(BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
-	RefusePartUnknown    = text(Unprocessable, "The parameters of this service instance were lost; an update must give all of them, and not only those that change.")
+	RefuseService      = text(BadRequest, "The service_id is not in the catalog of this broker.")
+	RefusePlan         = text(BadRequest, "The plan_id is not a plan of this service in the catalog.")
+	RefuseOtherService = text(BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
+	RefuseOtherPlan    = text(BadRequest, "The service_id or plan_id is not the one of the service instance.")
+	RefuseUnbindable   = text(BadRequest, "This plan cannot be bound.")
+	RefuseRoute        = text(BadRequest, "This service cannot be bound to a route.")
+	RefuseRotation     = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
+	RefuseParameters   = text(BadRequest, "%s") // what the plan's schema says of them
+	RefuseMerged       = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
+	RefusePlanChange   = text(Unprocessable, "The plan of this service instance cannot be changed.")
+	RefuseMaintenance  = text(MaintenanceInfoConflict,
+		"The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
+	RefuseAsyncRequired = text(AsyncRequired, AsyncRequiredSentence)
+	RefuseRequiresApp   = text(RequiresApp, RequiresAppSentence)
+	RefuseIDsMissing    = text(BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
+	RefusePartUnknown   = text(Unprocessable,
+		"The parameters of this service instance were lost; an update must give all of them, and not only those that change.")
 	RefuseNoPredecessor  = text(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
 	RefusePredecessorOld = text(BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
 	RefuseTakenOver      = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
@@ -130,6 +132,8 @@ var (
 	RefuseFailed       = text(OperationFailed, "%s") // what its provider says
 	RefuseUndone       = text(OperationFailed, "The %s could not be created in time and is being removed; try again%s.")
 	RefuseCreationLong = text(OperationFailed, "The creation of the %s takes longer than this request can wait and goes on; try again%s.")
-	RefuseUpdateLong   = text(OperationFailed, "The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
-	RefuseDeletionLong = text(OperationFailed, "The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
+	RefuseUpdateLong   = text(OperationFailed,
+		"The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
+	RefuseDeletionLong = text(OperationFailed,
+		"The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
 )

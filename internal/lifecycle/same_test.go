@@ -54,7 +54,8 @@ func TestSameParameters(t *testing.T) {
 		"Huge":           {"an exponent is never expanded", `{"a":1e999999999}`, `{"a":10e999999998}`, true},
 		"HugeDiffer":     {"and counts", `{"a":1e999999999}`, `{"a":1e999999998}`, false},
 		"Tiny":           {"also below one", `{"a":1e-999999999}`, `{"a":0.1e-999999998}`, true},
-		"Endless":        {"an exponent may be of any length", `{"a":1e9` + strings.Repeat("9", 60) + `}`, `{"a":10e9` + strings.Repeat("9", 59) + `8}`, true},
+		"Endless": {"an exponent may be of any length", `{"a":1e9` + strings.Repeat("9", 60) + `}`,
+			`{"a":10e9` + strings.Repeat("9", 59) + `8}`, true},
 		"Overflow":       {"and does not wrap around", `{"a":1e9223372036854775807}`, `{"a":10e-9223372036854775808}`, false},
 		"NumberAsText":   {"a number is not its text", `{"a":1}`, `{"a":"1"}`, false},
 		"TrueIsNotOne":   {"nor is true", `{"a":1}`, `{"a":true}`, false},
@@ -161,9 +162,10 @@ func TestMergeParameters(t *testing.T) {
 		"Angles":       {"no byte becomes six", `{"a":"<&>"}`, `{"b":"<"}`, `{"a":"<&>","b":"<"}`},
 		"Whole":        {"members are replaced as a whole", `{"a":{"x":1,"y":2}}`, `{"a":{"x":3}}`, `{"a":{"x":3}}`},
 		"NamesExactly": {"names are compared exactly", `{"a":1}`, `{"A":2}`, `{"A":2,"a":1}`},
-		"Digits":       {"INP-15: no digit is lost, of what stays or of what comes", `{"a":` + bignum + `}`, `{"b":1e400}`, `{"a":` + bignum + `,"b":1e400}`},
-		"Markup":       {"what is written in one byte stays so", `{"a":"<&>"}`, `{"b":"<"}`, `{"a":"<&>","b":"<"}`},
-		"Twice":        {"INP-08: the last counts", `{"a":1}`, `{"a":2,"a":3}`, `{"a":3}`},
+		"Digits": {"INP-15: no digit is lost, of what stays or of what comes", `{"a":` + bignum + `}`, `{"b":1e400}`,
+			`{"a":` + bignum + `,"b":1e400}`},
+		"Markup": {"what is written in one byte stays so", `{"a":"<&>"}`, `{"b":"<"}`, `{"a":"<&>","b":"<"}`},
+		"Twice":  {"INP-08: the last counts", `{"a":1}`, `{"a":2,"a":3}`, `{"a":3}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +209,8 @@ func TestSamePlacement(t *testing.T) {
 			of("o", "s", `{"instance_name":"a","organization_name":"b","space_name":"c","organization_annotations":{"x":"y"},"extension":1}`),
 			of("o", "s", `{"instance_name":"d","organization_name":"e","space_name":"f","organization_annotations":{},"extension":2}`), true,
 		},
-		"Order": {"nor does the order", of("o", "s", `{"namespace":"n","clusterid":"c"}`), of("o", "s", `{"clusterid":"c","namespace":"n"}`), true},
+		"Order": {"nor does the order", of("o", "s", `{"namespace":"n","clusterid":"c"}`), of("o", "s", `{"clusterid":"c","namespace":"n"}`),
+			true},
 	}
 	// The five members that name a place, each by itself.
 	for _, member := range []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"} {

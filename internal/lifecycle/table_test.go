@@ -79,7 +79,8 @@ func transitions(t *testing.T, matrix string) map[lifecycle.State]map[lifecycle.
 		out[s] = row
 	}
 	if len(read) != len(lifecycle.States()) || len(columns)-1 != len(lifecycle.Events()) {
-		t.Fatalf("the matrix has %d states and %d events, not %d and %d", len(read), len(columns)-1, len(lifecycle.States()), len(lifecycle.Events()))
+		t.Fatalf("the matrix has %d states and %d events, not %d and %d", len(read), len(columns)-1, len(lifecycle.States()),
+			len(lifecycle.Events()))
 	}
 	return out
 }

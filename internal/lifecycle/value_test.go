@@ -31,7 +31,8 @@ func TestSealedIsNotPrinted(t *testing.T) {
 	}
 	forms := []string{
 		canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), fmt.Sprintf("% x", canary),
-		strings.Trim(fmt.Sprint([]byte(canary)), "[]"), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", []byte(canary)), "[]byte{"), "}"),
+		strings.Trim(fmt.Sprint([]byte(canary)), "[]"),
+		strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", []byte(canary)), "[]byte{"), "}"),
 	}
 	leaks := func(out string) bool {
 		for _, f := range forms {
@@ -119,13 +120,19 @@ func TestRefusals(t *testing.T) {
 		text    string
 		cause   error
 	}{
-		"Plain":    {"a message is its own text", lifecycle.Refuse(lifecycle.NotFound, "There is none."), lifecycle.NotFound, "There is none.", nil},
-		"Format":   {"it may have arguments", lifecycle.Refuse(lifecycle.TooLarge, "More than %d bytes, or %q.", 7, "x"), lifecycle.TooLarge, `More than 7 bytes, or "x".`, nil},
-		"Empty":    {"DEPR-03: it may be empty", lifecycle.Refuse(lifecycle.Gone, ""), lifecycle.Gone, "", nil},
-		"Cause":    {"the log gets the cause", &lifecycle.Refusal{Reason: lifecycle.Internal, Message: "Failed.", Cause: cause}, lifecycle.Internal, "Failed.: the table is away", cause},
-		"Async":    {"ERR-03", lifecycle.RefuseAsyncRequired(), lifecycle.AsyncRequired, "This service plan requires client support for asynchronous service operations.", nil},
-		"Parallel": {"ERR-04", lifecycle.RefuseConcurrent(), lifecycle.ConcurrencyError, "The Service Broker does not support concurrent requests that mutate the same resource.", nil},
-		"App":      {"ERR-05", lifecycle.RefuseRequiresApp(), lifecycle.RequiresApp, "This service supports generation of credentials through binding an application only.", nil},
+		"Plain": {"a message is its own text", lifecycle.Refuse(lifecycle.NotFound, "There is none."), lifecycle.NotFound, "There is none.",
+			nil},
+		"Format": {"it may have arguments", lifecycle.Refuse(lifecycle.TooLarge, "More than %d bytes, or %q.", 7, "x"), lifecycle.TooLarge,
+			`More than 7 bytes, or "x".`, nil},
+		"Empty": {"DEPR-03: it may be empty", lifecycle.Refuse(lifecycle.Gone, ""), lifecycle.Gone, "", nil},
+		"Cause": {"the log gets the cause", &lifecycle.Refusal{Reason: lifecycle.Internal, Message: "Failed.", Cause: cause},
+			lifecycle.Internal, "Failed.: the table is away", cause},
+		"Async": {"ERR-03", lifecycle.RefuseAsyncRequired(), lifecycle.AsyncRequired,
+			"This service plan requires client support for asynchronous service operations.", nil},
+		"Parallel": {"ERR-04", lifecycle.RefuseConcurrent(), lifecycle.ConcurrencyError,
+			"The Service Broker does not support concurrent requests that mutate the same resource.", nil},
+		"App": {"ERR-05", lifecycle.RefuseRequiresApp(), lifecycle.RequiresApp,
+			"This service supports generation of credentials through binding an application only.", nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +159,8 @@ func TestReasons(t *testing.T) {
 	reasons := []lifecycle.Reason{
 		lifecycle.Internal, lifecycle.OperationFailed, lifecycle.BadRequest, lifecycle.Unauthorized, lifecycle.NotFound,
 		lifecycle.MethodNotAllowed, lifecycle.Conflict, lifecycle.Gone, lifecycle.VersionUnsupported, lifecycle.TooLarge,
-		lifecycle.Unprocessable, lifecycle.TooManyRequests, lifecycle.AsyncRequired, lifecycle.ConcurrencyError, lifecycle.RequiresApp, lifecycle.MaintenanceInfoConflict,
+		lifecycle.Unprocessable, lifecycle.TooManyRequests, lifecycle.AsyncRequired, lifecycle.ConcurrencyError, lifecycle.RequiresApp,
+		lifecycle.MaintenanceInfoConflict,
 	}
 	for n, r := range reasons {
 		if int(r) != n {

@@ -38,7 +38,8 @@ func testWalks(t *testing.T, m machine) {
 	table := transitions(t, m.matrix)
 	for n := range uint64(walks) {
 		w := &walker{
-			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{}, record: m.absent(),
+			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{},
+			record: m.absent(),
 		}
 		w.record.Version = 42
 		for range steps {
@@ -90,7 +91,8 @@ func (w *walker) event() (way string) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}
 	if past != nil {
-		if past.Operation.Phase == lifecycle.InProgress || past.Operation.ID != was.Operation.ID || !past.Expires.Equal(w.now.Add(lifecycle.Retention)) || past.Key != is.Key {
+		if past.Operation.Phase == lifecycle.InProgress || past.Operation.ID != was.Operation.ID ||
+			!past.Expires.Equal(w.now.Add(lifecycle.Retention)) || past.Key != is.Key {
 			w.Errorf("%s: it remembers %+v", way, past)
 		}
 		if was.Operation.Phase == lifecycle.InProgress && (!past.Operation.Cancelled || past.Operation.Phase != lifecycle.Failed) {
@@ -117,7 +119,8 @@ func (w *walker) look() {
 	w.trail = append(w.trail, what)
 	switch what {
 	case "looked":
-		c = c.Looked(w.now, lifecycle.Look{Percent: w.rng.IntN(140) - 20, Description: "going on", After: time.Duration(w.rng.Int64N(int64(5 * time.Minute)))})
+		c = c.Looked(w.now, lifecycle.Look{Percent: w.rng.IntN(140) - 20, Description: "going on",
+			After: time.Duration(w.rng.Int64N(int64(5 * time.Minute)))})
 	case "faulted":
 		c = c.Faulted(w.now, time.Second)
 	case "redriven":
@@ -232,7 +235,8 @@ func (w *walker) check(what string) {
 			wrong("two attempts are current, or none")
 		}
 	} else if op != nil {
-		if op.Settled.IsZero() || !op.Next.IsZero() || op.Target != nil || op.Faults != 0 || (op.Percent == 100) != (op.Phase == lifecycle.Succeeded) {
+		if op.Settled.IsZero() || !op.Next.IsZero() || op.Target != nil || op.Faults != 0 ||
+			(op.Percent == 100) != (op.Phase == lifecycle.Succeeded) {
 			wrong("it is half settled")
 		}
 	}
@@ -288,7 +292,8 @@ func checkInstance(i lifecycle.Record, wrong func(string, ...any)) {
 
 func checkBinding(b lifecycle.Record, wrong func(string, ...any)) {
 	gone := b.State == lifecycle.Absent || b.State == lifecycle.Deleted
-	if gone = gone || b.Incarnation == orphan; gone != (b.Secret == nil) || gone != (b.Attributes.Parameters == nil) || gone != (b.Attributes.Context == nil) || gone && b.Grant != nil {
+	if gone = gone || b.Incarnation == orphan; gone != (b.Secret == nil) || gone != (b.Attributes.Parameters == nil) ||
+		gone != (b.Attributes.Context == nil) || gone && b.Grant != nil {
 		wrong("its secrets are not where they belong: %+v", b)
 	}
 	if b.State == lifecycle.Ready && b.Grant == nil || b.State == lifecycle.CreateFailed && b.Grant != nil {

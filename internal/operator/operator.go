@@ -128,7 +128,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	}
 	out := &Operation{
 		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase), Description: op.Description,
-		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Started: op.Started, Settled: op.Settled, Deadline: op.Deadline, Request: op.Asker.Request,
+		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Started: op.Started, Settled: op.Settled, Deadline: op.Deadline,
+		Request: op.Asker.Request,
 	}
 	if op.Expected > 0 {
 		out.Expected = op.Started.Add(op.Expected)
@@ -186,7 +187,8 @@ func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row,
 		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding), a.began().Compare(b.began()))
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
+			a.began().Compare(b.began()))
 	})
 	return rows, next, err
 }

@@ -210,7 +210,8 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker, Target: lifecycle.Target(h.Target), Created: h.Created}
+	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker,
+		Target: lifecycle.Target(h.Target), Created: h.Created}
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
@@ -262,7 +263,8 @@ func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	return nil
 }
 
-func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan, i lifecycle.Record, h provider.Holding) (did bool, _ error) {
+func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan, i lifecycle.Record,
+	h provider.Holding) (did bool, _ error) {
 	b, err := r.Records.Record(ctx, found.Key, r.Now())
 	if err != nil {
 		return false, err
@@ -283,7 +285,8 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 	}
 	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, i.Incarnation, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}), ledger.Check(i))
+		err = r.Records.Commit(ctx, ledger.Put(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
+			ledger.Check(i))
 	}
 	return true, r.did(found.Key, err)
 }

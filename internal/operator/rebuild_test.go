@@ -64,7 +64,8 @@ func (s *site) sealsWith(v vault.Vault) {
 		Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id, OperationTimeout: time.Hour,
 		Providers: map[string]provider.Provider{"demo": demo.New(s.things, demo.Options{Now: now})},
 	})
-	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(), kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
+	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(),
+		kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
 }
 
 func (s *site) Start(ctx context.Context, ref workflow.Ref) error {
@@ -130,7 +131,8 @@ func (s *site) lost(instance, id, plan string) {
 	_, other := s.broker.Bind(s.Context(), s.called(q))
 	for what, err := range map[string]error{"GET": read, "PUT": same, "PUT of another": other, "PUT of a service key": asKey} {
 		var refusal *lifecycle.Refusal
-		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable || !strings.Contains(refusal.Message, "credentials of this service binding were lost; rotate it") {
+		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Unprocessable ||
+			!strings.Contains(refusal.Message, "credentials of this service binding were lost; rotate it") {
 			s.Errorf("%s of %s/%s, whose credentials are lost: %v", what, instance, id, err)
 		}
 	}
@@ -183,7 +185,8 @@ func TestRebuild(t *testing.T) {
 	}
 	slices.Sort(found.Instances)
 	slices.Sort(found.Rotate)
-	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) || len(found.Bindings) != 2 || found.Kept != 0 || len(found.Unknown) != 2 {
+	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) ||
+		len(found.Bindings) != 2 || found.Kept != 0 || len(found.Unknown) != 2 {
 		t.Fatalf("%+v", found)
 	}
 	again, err := s.console.Rebuild(t.Context())
@@ -219,14 +222,17 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("binding: %v", err)
 	}
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Update(t.Context(), broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
+	if _, err := s.broker.Update(t.Context(),
+		broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
 		t.Errorf("updating: %v", err)
 	}
-	if _, err := s.broker.Unbind(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "two", BindingID: "c", ServiceID: service, PlanID: plan}); err != nil {
+	if _, err := s.broker.Unbind(t.Context(),
+		broker.DeleteRequest{Caller: s.caller(), InstanceID: "two", BindingID: "c", ServiceID: service, PlanID: plan}); err != nil {
 		t.Errorf("unbinding: %v", err)
 	}
 	for _, id := range []string{"one", "two"} {
-		if _, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
+		if _, err := s.broker.Deprovision(t.Context(),
+			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
 			t.Errorf("deleting %s: %v", id, err)
 		}
 	}
@@ -258,7 +264,8 @@ func TestRebuildNamesWhatIsGone(t *testing.T) {
 		t.Fatalf("%+v %v", found, err)
 	}
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service, PlanID: plan}); err != nil {
+	if _, err := s.broker.Deprovision(t.Context(),
+		broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service, PlanID: plan}); err != nil {
 		t.Errorf("deleting it: %v", err)
 	}
 	if found, err := s.console.Rebuild(t.Context()); err != nil || len(found.Gone) != 0 {
@@ -301,7 +308,8 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		s := newSite(t, demotest.NewMemory())
 		_, plan := s.plan("sync")
 		holding := func(id, binding string) provider.Holding {
-			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock, Tags: provider.Tags{Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
+			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock,
+				Tags: provider.Tags{Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
 		}
 		m := &moving{disturbed: disturbed, others: func(n int) provider.Holding { return holding(fmt.Sprint("passing-", n), "") }}
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -316,7 +324,8 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		}
 		slices.Sort(found.Instances)
 		found.Instances = slices.DeleteFunc(found.Instances, func(id string) bool { return strings.HasPrefix(id, "passing") })
-		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) || found.Kept != 1 || len(found.Gone)+len(found.Unknown) != 0 {
+		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) || found.Kept != 1 ||
+			len(found.Gone)+len(found.Unknown) != 0 {
 			t.Errorf("%d disturbed passes, %d passes in all: %+v", disturbed, m.passes, found)
 		}
 	}
@@ -413,16 +422,19 @@ func (s *site) rebuilds(already operator.Rebuilt) {
 	}
 	for _, id := range []string{"b", "next"} {
 		service, plan := s.plan("rotatable")
-		if _, err := s.broker.Unbind(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "one", BindingID: id, ServiceID: service, PlanID: plan}); err != nil {
+		if _, err := s.broker.Unbind(s.Context(),
+			broker.DeleteRequest{Caller: s.caller(), InstanceID: "one", BindingID: id, ServiceID: service, PlanID: plan}); err != nil {
 			s.Errorf("unbinding %s: %v", id, err)
 		}
 	}
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Update(s.Context(), broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
+	if _, err := s.broker.Update(s.Context(),
+		broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
 		s.Errorf("updating: %v", err)
 	}
 	for _, id := range []string{"one", "two", "binds", "begun", "new"} {
-		if _, err := s.broker.Deprovision(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
+		if _, err := s.broker.Deprovision(s.Context(),
+			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
 			s.Errorf("deleting %s: %v", id, err)
 		}
 	}

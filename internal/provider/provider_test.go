@@ -65,14 +65,21 @@ func TestNamesNeverMeet(t *testing.T) {
 		reason string
 		a, b   provider.Tags
 	}{
-		"Joined":          {"ids that read the same when joined", provider.Tags{Platform: "a", Instance: "bc"}, provider.Tags{Platform: "ab", Instance: "c"}},
-		"JoinedBinding":   {"also with a binding's", provider.Tags{Platform: "p", Instance: "a", Binding: "bc"}, provider.Tags{Platform: "p", Instance: "ab", Binding: "c"}},
-		"Shifted":         {"an id in another's place", provider.Tags{Platform: "a", Instance: "b"}, provider.Tags{Platform: "a", Binding: "b"}},
-		"Separator":       {"no character separates", provider.Tags{Platform: "a-b", Instance: "c"}, provider.Tags{Platform: "a", Instance: "b-c"}},
-		"LengthAsContent": {"not even one that looks like a length", provider.Tags{Platform: "a", Instance: "\x00\x00\x00\x00\x00\x00\x00\x01b"}, provider.Tags{Platform: "a\x00\x00\x00\x00\x00\x00\x00\x01b"}},
-		"Platforms":       {"two platforms with one id", provider.Tags{Platform: "a", Instance: "i"}, provider.Tags{Platform: "b", Instance: "i"}},
-		"Case":            {"letters of another case", provider.Tags{Platform: "a", Instance: "I"}, provider.Tags{Platform: "a", Instance: "i"}},
-		"Unicode":         {"two spellings of one letter", provider.Tags{Platform: "a", Instance: "\u00e4"}, provider.Tags{Platform: "a", Instance: "a\u0308"}},
+		"Joined": {"ids that read the same when joined", provider.Tags{Platform: "a", Instance: "bc"},
+			provider.Tags{Platform: "ab", Instance: "c"}},
+		"JoinedBinding": {"also with a binding's", provider.Tags{Platform: "p", Instance: "a", Binding: "bc"},
+			provider.Tags{Platform: "p", Instance: "ab", Binding: "c"}},
+		"Shifted": {"an id in another's place", provider.Tags{Platform: "a", Instance: "b"}, provider.Tags{Platform: "a", Binding: "b"}},
+		"Separator": {"no character separates", provider.Tags{Platform: "a-b", Instance: "c"},
+			provider.Tags{Platform: "a", Instance: "b-c"}},
+		"LengthAsContent": {"not even one that looks like a length",
+			provider.Tags{Platform: "a", Instance: "\x00\x00\x00\x00\x00\x00\x00\x01b"},
+			provider.Tags{Platform: "a\x00\x00\x00\x00\x00\x00\x00\x01b"}},
+		"Platforms": {"two platforms with one id", provider.Tags{Platform: "a", Instance: "i"},
+			provider.Tags{Platform: "b", Instance: "i"}},
+		"Case": {"letters of another case", provider.Tags{Platform: "a", Instance: "I"}, provider.Tags{Platform: "a", Instance: "i"}},
+		"Unicode": {"two spellings of one letter", provider.Tags{Platform: "a", Instance: "\u00e4"},
+			provider.Tags{Platform: "a", Instance: "a\u0308"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +94,8 @@ func TestNamesNeverMeet(t *testing.T) {
 }
 
 func TestNameRefusesBadParts(t *testing.T) {
-	for _, parts := range [][2]string{{"", "role"}, {"prefix", ""}, {"Prefix", "role"}, {"prefix", "ro/le"}, {"pre fix", "role"}, {"prefix", "rôle"}} {
+	for _, parts := range [][2]string{{"", "role"}, {"prefix", ""}, {"Prefix", "role"}, {"prefix", "ro/le"}, {"pre fix", "role"},
+		{"prefix", "rôle"}} {
 		t.Run(fmt.Sprintf("%q", parts), func(t *testing.T) {
 			defer func() {
 				if recover() == nil {

@@ -47,15 +47,17 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 	letters := regexp.MustCompile(`^[A-Za-z0-9 +\-=._:/@]+$`)
 	for name, id := range map[string]string{
 		"Usual": "8f14e45f-ceea-467f-a8f1-0a1b2c3d4e5f", "Angles": strings.Repeat("<", limits.Identifier), "Braces": strings.Repeat("{", 690),
-		"Wide": strings.Repeat("漢", 266), "Long": strings.Repeat("x", limits.Identifier), "Spaces": "a" + strings.Repeat(" ", limits.Identifier-2) + "b",
-		"Just": strings.Repeat("x", limits.TagValue), "JustMore": strings.Repeat("x", limits.TagValue+1), "Mark": strings.Repeat("=", 300),
+		"Wide": strings.Repeat("漢", 266), "Long": strings.Repeat("x", limits.Identifier),
+		"Spaces": "a" + strings.Repeat(" ", limits.Identifier-2) + "b",
+		"Just":   strings.Repeat("x", limits.TagValue), "JustMore": strings.Repeat("x", limits.TagValue+1), "Mark": strings.Repeat("=", 300),
 		"Reserved": strings.Repeat("x", limits.TagValue) + "aws:y",
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := provider.Tags{Platform: "platform-1", Instance: id, Binding: id, Incarnation: "0123456789012345678901"}
 			labels := map[string]string{"aws:cloudformation:stack-name": "x"}
 			for _, l := range tags.Labels() {
-				if _, twice := labels[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) || l.Value != strings.TrimSpace(l.Value) ||
+				if _, twice := labels[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) ||
+					l.Value != strings.TrimSpace(l.Value) ||
 					strings.HasPrefix(l.Value, "aws:") {
 					t.Errorf("label %q has the value %q", l.Name, l.Value)
 				}

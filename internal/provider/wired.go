@@ -43,7 +43,8 @@ func CheckWired(wired map[string]Wired, function time.Duration) error {
 		case w.Provider == nil || w.Inventory == nil:
 			return fmt.Errorf("provider %q: wire the provider and its inventory together", name)
 		case w.Timeout()+RecordMargin > function:
-			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name, w.Timeout(), RecordMargin, function)
+			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name, w.Timeout(), RecordMargin,
+				function)
 		case w.Wait < 0 || w.Wait > MaxWait:
 			return fmt.Errorf("provider %q: a wait of %v is not one of up to %v", name, w.Wait, MaxWait)
 		}

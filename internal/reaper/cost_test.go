@@ -84,7 +84,8 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 		for i := from; i < from+at; i++ {
 			key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint("ready-", i)}
 			start := lifecycle.Start{ID: fmt.Sprintf("operation-%012d", i), Now: epoch, Received: epoch, Timeout: time.Hour}
-			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
+			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+				lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
 			if err == nil {
 				instance, err = instance.Succeed(epoch, nil)
 			}
@@ -99,7 +100,8 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	}
 	s.now = s.now.Add(time.Hour)
 	manyCalls, manyRead := sweep()
-	t.Logf("3 stuck operations: %d calls, %d records read; beside %d ready instances: %d calls, %d records read", fewCalls, fewRead, ready, manyCalls, manyRead)
+	t.Logf("3 stuck operations: %d calls, %d records read; beside %d ready instances: %d calls, %d records read", fewCalls, fewRead, ready,
+		manyCalls, manyRead)
 	if manyCalls != fewCalls || manyRead != fewRead {
 		t.Errorf("a sweep made %d calls and read %d records, without the ready instances %d and %d", manyCalls, manyRead, fewCalls, fewRead)
 	}

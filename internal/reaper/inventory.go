@@ -140,7 +140,8 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 			return err
 		}
 	case identity.Broker != p.Whose.Broker:
-		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity that the table has",
+		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity "+
+			"that the table has",
 			identity.Broker, p.Whose.Broker))
 	}
 	names := slices.Sorted(maps.Keys(p.Listers))
@@ -244,7 +245,8 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, Created: t.Created}
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target,
+		Created: t.Created}
 	return p.orphan(ctx, orphan, c, t.Name)
 }
 
@@ -284,7 +286,8 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 		counted.Quarantined = some(counted.Quarantined, name)
 		return nil
 	case p.state.Unseen.Holds(orphan.Created):
-		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it was at an earlier time",
+		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it "+
+			"was at an earlier time",
 			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
 	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
@@ -308,14 +311,16 @@ func some(names []string, name string) []string {
 
 // remove gives the orphan a record whose operation deletes it. How many orphans
 // were dealt with is in the same commit: no run can deal with more than it may.
-func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine, seen ledger.Sighting) error {
+func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine,
+	seen ledger.Sighting) error {
 	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
 	if err != nil {
 		return err
 	}
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.DeleteQuarantine(q), ledger.PutInventory(p.state))
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.DeleteQuarantine(q),
+		ledger.PutInventory(p.state))
 	if err != nil {
 		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
 	}
@@ -326,12 +331,14 @@ func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 }
 
 // enclose puts the orphan into quarantine, in the place of what had its name.
-func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine, seen ledger.Sighting) error {
+func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine,
+	seen ledger.Sighting) error {
 	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
 	q.Version = was.Version
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
-	if err := p.Reaper.Records.Commit(ctx, ledger.PutQuarantine(q), ledger.Check(c), ledger.DeleteSighting(seen), ledger.PutInventory(p.state)); err != nil {
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutQuarantine(q), ledger.Check(c), ledger.DeleteSighting(seen),
+		ledger.PutInventory(p.state)); err != nil {
 		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
 	}
 	p.state.Version++
@@ -376,7 +383,8 @@ func (p *part) finish(ctx context.Context) error {
 			return err
 		}
 	default:
-		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is not the right one", counted.Sighted))
+		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is "+
+			"not the right one", counted.Sighted))
 	}
 	if counted.Young+counted.Sighted+counted.InQuarantine+len(counted.Deleted)+len(counted.Quarantined) == 0 {
 		p.state.Unseen = nil
@@ -402,12 +410,14 @@ func (p *part) end(ctx context.Context) error {
 	report := p.state.Pass.Report
 	report.Ended = p.Now()
 	p.state.Pass = nil
-	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state), ledger.PutReport(report, p.NewID())); err != nil {
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state),
+		ledger.PutReport(report, p.NewID())); err != nil {
 		return fmt.Errorf("keeping what the inventory found: %w", err)
 	}
 	c := report.Counted
 	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young, "sighted", c.Sighted,
-		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached", len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
+		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached",
+		len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil
 }
 

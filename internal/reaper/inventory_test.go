@@ -225,7 +225,8 @@ func TestWhatIsNoOrphan(t *testing.T) {
 		things func(s *stock) []reaper.Thing
 		want   ledger.Counted
 	}{
-		"Owned": {"a record knows of it", func(s *stock) []reaper.Thing { return []reaper.Thing{s.recorded("i", false)} }, ledger.Counted{Things: 1, Owned: 1}},
+		"Owned": {"a record knows of it", func(s *stock) []reaper.Thing { return []reaper.Thing{s.recorded("i", false)} },
+			ledger.Counted{Things: 1, Owned: 1}},
 		"InProgress": {"an operation deals with it", func(s *stock) []reaper.Thing {
 			s.overdue("i")
 			return []reaper.Thing{thing("i", s.now)}
@@ -234,7 +235,8 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			s.recorded("i", false)
 			return []reaper.Thing{thing("i", s.now)}
 		}, ledger.Counted{Things: 1, Odd: []string{"thing-i"}}},
-		"NoTags": {"it may not be ours", func(s *stock) []reaper.Thing { return []reaper.Thing{{Name: "x"}} }, ledger.Counted{Things: 1, Odd: []string{"x"}}},
+		"NoTags": {"it may not be ours", func(s *stock) []reaper.Thing { return []reaper.Thing{{Name: "x"}} },
+			ledger.Counted{Things: 1, Odd: []string{"x"}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -102,10 +102,13 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 		phase  lifecycle.QuarantinePhase // empty for none
 		state  lifecycle.State
 	}{
-		"Record":       {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour, lifecycle.Releasing, lifecycle.Ready},
-		"Tombstone":    {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleting},
-		"OtherLife":    {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed, lifecycle.Ready},
-		"OtherLifeEnd": {"what is left of it is for a person", func(s *stock) { recorded(s, "another") }, 14 * 24 * time.Hour, "", lifecycle.Ready},
+		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
+			lifecycle.Releasing, lifecycle.Ready},
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleting},
+		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
+			lifecycle.Ready},
+		"OtherLifeEnd": {"what is left of it is for a person", func(s *stock) { recorded(s, "another") }, 14 * 24 * time.Hour, "",
+			lifecycle.Ready},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
@@ -129,7 +132,8 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 			state.Halt = &ledger.Halt{At: s.now, Reason: "test"}
 			return errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.PutInventory(state)))
 		}},
-		"DryRun": {"it only reports", func(s *stock) error { s.options.DryRun = false; return nil }, func(s *stock) error { s.options.DryRun = true; return nil }},
+		"DryRun": {"it only reports", func(s *stock) error { s.options.DryRun = false; return nil },
+			func(s *stock) error { s.options.DryRun = true; return nil }},
 		"Another": {"the table is another's", func(s *stock) error {
 			s.options.Whose = ours
 			return reaper.Resume(s.Context(), s.records, ours, s.now)

@@ -55,8 +55,9 @@ func TestSealedValuesOpenWhereTheyWereSealedFor(t *testing.T) {
 		t.Errorf("sealing twice gives the same: %v", err)
 	}
 	for name, other := range map[string]vault.Label{
-		"Platform": label("q", "ab", "c", vault.Grant), "Instance": label("p", "xx", "c", vault.Grant), "Binding": label("p", "ab", "", vault.Grant),
-		"Member": label("p", "ab", "c", vault.Secret), "Shifted": label("p", "a", "bc", vault.Grant),
+		"Platform": label("q", "ab", "c", vault.Grant), "Instance": label("p", "xx", "c", vault.Grant),
+		"Binding": label("p", "ab", "", vault.Grant),
+		"Member":  label("p", "ab", "c", vault.Secret), "Shifted": label("p", "a", "bc", vault.Grant),
 	} {
 		if _, err := v.Open(ctx, other, sealed); !errors.Is(err, vault.ErrSealed) {
 			t.Errorf("it opened for another %s: %v", name, err)

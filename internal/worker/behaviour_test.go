@@ -78,12 +78,16 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 		wait    time.Duration
 		message string
 	}{
-		"Done":       {"LOP-02", provider.Status{Done: true}, nil, lifecycle.Ready, lifecycle.Succeeded, 0, ""},
-		"InProgress": {"the provider says when to look", provider.Status{Percent: 40, Description: "halfway", After: 3 * time.Second}, nil, lifecycle.Creating, lifecycle.InProgress, 3 * time.Second, "halfway"},
-		"Silent":     {"waits begin at ten seconds", provider.Status{}, nil, lifecycle.Creating, lifecycle.InProgress, 10 * time.Second, ""},
-		"TooFar":     {"no wait is longer than five minutes", provider.Status{After: time.Hour}, nil, lifecycle.Creating, lifecycle.InProgress, 5 * time.Minute, ""},
-		"Failure":    {"LOP-03: in the provider's safe words", provider.Status{}, &provider.Failure{Message: "no room", InstanceUsable: &bad}, lifecycle.CreateFailed, lifecycle.Failed, 0, "no room"},
-		"Fault":      {"what is passing is repeated, and never shown", provider.Status{}, errors.New("throttled at 10.0.0.4"), lifecycle.Creating, lifecycle.InProgress, time.Second, ""},
+		"Done": {"LOP-02", provider.Status{Done: true}, nil, lifecycle.Ready, lifecycle.Succeeded, 0, ""},
+		"InProgress": {"the provider says when to look", provider.Status{Percent: 40, Description: "halfway", After: 3 * time.Second}, nil,
+			lifecycle.Creating, lifecycle.InProgress, 3 * time.Second, "halfway"},
+		"Silent": {"waits begin at ten seconds", provider.Status{}, nil, lifecycle.Creating, lifecycle.InProgress, 10 * time.Second, ""},
+		"TooFar": {"no wait is longer than five minutes", provider.Status{After: time.Hour}, nil, lifecycle.Creating, lifecycle.InProgress,
+			5 * time.Minute, ""},
+		"Failure": {"LOP-03: in the provider's safe words", provider.Status{}, &provider.Failure{Message: "no room", InstanceUsable: &bad},
+			lifecycle.CreateFailed, lifecycle.Failed, 0, "no room"},
+		"Fault": {"what is passing is repeated, and never shown", provider.Status{}, errors.New("throttled at 10.0.0.4"),
+			lifecycle.Creating, lifecycle.InProgress, time.Second, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +141,8 @@ func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 	unknown := refOf(r, 1)
 	unknown.Token.Key.Instance = "other"
 	before := w.instance().Version
-	for name, ref := range map[string]workflow.Ref{"OlderAttempt": refOf(r, 0), "LaterAttempt": refOf(r, 2), "OtherOperation": other, "UnknownInstance": unknown} {
+	for name, ref := range map[string]workflow.Ref{"OlderAttempt": refOf(r, 0), "LaterAttempt": refOf(r, 2), "OtherOperation": other,
+		"UnknownInstance": unknown} {
 		outcome, err := never.Step(context.Background(), ref)
 		if err != nil || !outcome.Settled {
 			t.Errorf("%s: %+v %v", name, outcome, err)
@@ -192,7 +197,9 @@ func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 		t.Errorf("CONC-09: the overtaken step left %q and leases %v", i.State, i.Leases)
 	}
 	// Its lease was given up, so that one look is enough.
-	if outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{Done: true}, nil }).Step(context.Background(), remove); err != nil || !outcome.Settled {
+	if outcome, err := w.with(func(context.Context) (provider.Status, error) {
+		return provider.Status{Done: true}, nil
+	}).Step(context.Background(), remove); err != nil || !outcome.Settled {
 		t.Errorf("the deletion: %+v %v", outcome, err)
 	}
 }
@@ -416,7 +423,9 @@ func TestReaper(t *testing.T) {
 	if i := w.instance(); i.State != lifecycle.Creating {
 		t.Errorf("it failed although nobody has looked: state %q", i.State)
 	}
-	if _, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, provider.Failf("no room") }).Step(context.Background(), workflow.Ref{Token: refs[0].Token, Attempt: 2}); err != nil {
+	if _, err := w.with(func(context.Context) (provider.Status, error) {
+		return provider.Status{}, provider.Failf("no room")
+	}).Step(context.Background(), workflow.Ref{Token: refs[0].Token, Attempt: 2}); err != nil {
 		t.Fatal(err)
 	}
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
@@ -451,9 +460,12 @@ func TestDrive(t *testing.T) {
 		want   workflow.Outcome
 	}{
 		"ShortPauses": {"they are waited out", []time.Duration{time.Second, 10 * time.Second}, 0, 3, workflow.Outcome{Settled: true}},
-		"LongPause":   {"it is left to the caller", []time.Duration{time.Second, 11 * time.Second}, 0, 2, workflow.Outcome{Wait: 11 * time.Second}},
-		"NoTime":      {"a step does not fit any more", []time.Duration{time.Second, time.Second, time.Second}, 71 * time.Second, 1, workflow.Outcome{Wait: time.Second}},
-		"SomeTime":    {"one more step fits", []time.Duration{time.Second, time.Second, time.Second}, 72 * time.Second, 2, workflow.Outcome{Wait: time.Second}},
+		"LongPause": {"it is left to the caller", []time.Duration{time.Second, 11 * time.Second}, 0, 2,
+			workflow.Outcome{Wait: 11 * time.Second}},
+		"NoTime": {"a step does not fit any more", []time.Duration{time.Second, time.Second, time.Second}, 71 * time.Second, 1,
+			workflow.Outcome{Wait: time.Second}},
+		"SomeTime": {"one more step fits", []time.Duration{time.Second, time.Second, time.Second}, 72 * time.Second, 2,
+			workflow.Outcome{Wait: time.Second}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -495,8 +507,9 @@ func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
 func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 	w := newWorld(t)
 	r, err := w.broker().Provision(context.Background(), broker.ProvisionRequest{
-		Caller: broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}, InstanceID: "i",
-		ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":"canary"}`),
+		Caller:     broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}},
+		InstanceID: "i",
+		ServiceID:  service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":"canary"}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -514,7 +527,8 @@ func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 		t.Errorf("%d lines, want a fault and an end", len(lines))
 	}
 	for _, line := range lines {
-		if !strings.Contains(line, "operation="+r.Token.String()) || !strings.Contains(line, "request_identity=request-7") || strings.Contains(line, "canary") {
+		if !strings.Contains(line, "operation="+r.Token.String()) || !strings.Contains(line, "request_identity=request-7") ||
+			strings.Contains(line, "canary") {
 			t.Errorf("line %q", line)
 		}
 	}

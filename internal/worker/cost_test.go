@@ -59,7 +59,8 @@ func deletedWith(t *testing.T, live, dead int) listed {
 	}
 	for n := range live + dead {
 		// The dead are before, between and behind the live.
-		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))), lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
+		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))),
+			lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
 		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{
 			Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
 			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: w.instance().Incarnation},
@@ -137,7 +138,9 @@ func TestALongDeprovisionPassesDeadBindingsOnce(t *testing.T) {
 	w.records = counted
 	ref := refOf(w.must(deprovision), 1)
 	for range 10 {
-		outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{After: time.Minute}, nil }).Step(t.Context(), ref)
+		outcome, err := w.with(func(context.Context) (provider.Status, error) {
+			return provider.Status{After: time.Minute}, nil
+		}).Step(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
 		}

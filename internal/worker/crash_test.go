@@ -259,29 +259,34 @@ var (
 
 func provision(w *world, b *broker.Broker) (broker.Result, error) {
 	return b.Provision(context.Background(), broker.ProvisionRequest{
-		Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
+		Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+		Parameters: []byte(`{"a":1}`),
 	})
 }
 
 func update(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Update(context.Background(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(`{"a":2}`)})
+	return b.Update(context.Background(),
+		broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(`{"a":2}`)})
 }
 
 func deprovision(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Deprovision(context.Background(), broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
+	return b.Deprovision(context.Background(),
+		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
 func bind(w *world, b *broker.Broker) (broker.Result, error) { return bindAs("b")(w, b) }
 
 func bindAs(id string) func(w *world, b *broker.Broker) (broker.Result, error) {
 	return func(w *world, b *broker.Broker) (broker.Result, error) {
-		r, err := b.Bind(context.Background(), broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planAsyncBind()})
+		r, err := b.Bind(context.Background(),
+			broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planAsyncBind()})
 		return r.Result, err
 	}
 }
 
 func unbind(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Unbind(context.Background(), broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
+	return b.Unbind(context.Background(),
+		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
 // done is a request that is carried through, without crashes.

@@ -50,7 +50,8 @@ func (w *world) answered(a answering) *worker.Worker {
 }
 
 // overdue is a world where an operation is past its deadline.
-func overdue(t *testing.T, before []func(*world, *broker.Broker) (broker.Result, error), ask func(*world, *broker.Broker) (broker.Result, error)) (*world, workflow.Ref) {
+func overdue(t *testing.T, before []func(*world, *broker.Broker) (broker.Result, error),
+	ask func(*world, *broker.Broker) (broker.Result, error)) (*world, workflow.Ref) {
 	t.Helper()
 	w := newWorld(t)
 	done(before...)(w)
@@ -84,7 +85,8 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 		answer answering
 		phase  lifecycle.Phase
 	}{
-		"Done":    {"it was done during an outage", answering{status: provider.Status{Done: true, Grant: &provider.Grant{}}}, lifecycle.Succeeded},
+		"Done": {"it was done during an outage", answering{status: provider.Status{Done: true, Grant: &provider.Grant{}}},
+			lifecycle.Succeeded},
 		"Going":   {"it is not done in time", answering{status: provider.Status{Percent: 99}}, lifecycle.Failed},
 		"Failed":  {"it has failed by itself", answering{err: provider.Failf("no room")}, lifecycle.Failed},
 		"Unknown": {"nothing was seen: another look", answering{err: broken}, lifecycle.InProgress},
@@ -98,7 +100,8 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 				if err != nil || c.Operation.Phase != a.phase || outcome.Settled != (a.phase != lifecycle.InProgress) {
 					t.Fatalf("%s: %+v %v, %+v", a.reason, outcome, err, c.Operation)
 				}
-				if want := map[lifecycle.Phase]lifecycle.State{lifecycle.Succeeded: k.succeeded, lifecycle.Failed: k.failed}[a.phase]; want != "" && c.State != want {
+				if want := map[lifecycle.Phase]lifecycle.State{lifecycle.Succeeded: k.succeeded, lifecycle.Failed: k.failed}[a.phase]; want != "" &&
+					c.State != want {
 					t.Errorf("%s: it is %q, want %q", a.reason, c.State, want)
 				}
 				if len(c.Leases) != 0 {
@@ -240,7 +243,8 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 				if r, err := k.ask(w, w.broker()); err != nil || r.Effect != broker.Accepted || r.Token != ref.Token {
 					t.Errorf("PROV-30: %s, its repetition is answered %+v %v", when, r, err)
 				}
-				if p, err := w.broker().LastOperation(context.Background(), ref.Token.Key, ref.Token.String()); err != nil || p.Operation.Phase != lifecycle.Failed {
+				if p, err := w.broker().LastOperation(context.Background(), ref.Token.Key, ref.Token.String()); err != nil ||
+					p.Operation.Phase != lifecycle.Failed {
 					t.Errorf("LOP-15: %s, its poll: %+v %v", when, p, err)
 				}
 			}

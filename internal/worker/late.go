@@ -51,7 +51,8 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 // lookedLate is the record after a late look, and whether it is to be written.
 // Where a new incarnation has begun, only the lease is given up: that one waits
 // for it.
-func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, r lifecycle.Record, holder string, status provider.Status, err error) (lifecycle.Record, bool) {
+func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, r lifecycle.Record, holder string, status provider.Status,
+	err error) (lifecycle.Record, bool) {
 	lease := answeredBy(holder, err)
 	frees := lease.frees(r)
 	r = lease.of(r)

@@ -66,7 +66,8 @@ func TestWhatComesLateIsRemoved(t *testing.T) {
 			w.clock = before.LateLook.Add(-time.Second)
 			w.restForLong()
 			after := w.course(tc.key)
-			if w.held() != held || !after.LateLook.IsZero() || after.State != lifecycle.Deleted || !after.Due.Equal(after.Expires) || len(after.Leases) != 0 {
+			if w.held() != held || !after.LateLook.IsZero() || after.State != lifecycle.Deleted || !after.Due.Equal(after.Expires) ||
+				len(after.Leases) != 0 {
 				t.Errorf("%d things exist, want %d; the tombstone is %+v", w.held(), held, after)
 			}
 			if diff := cmp.Diff(before.Operation, after.Operation); diff != "" {
@@ -159,7 +160,8 @@ func TestALateLookIsRepeated(t *testing.T) {
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			w, ref := begunLook(t)
-			outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, answer }).Step(context.Background(), ref)
+			outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, answer }).Step(context.Background(),
+				ref)
 			if err != nil || !outcome.Settled {
 				t.Fatalf("%+v %v", outcome, err)
 			}

@@ -36,7 +36,8 @@ func TestALongFailureEndsTheOperation(t *testing.T) {
 		}
 	}
 	i := w.instance()
-	if calls != 1 || i.State != lifecycle.CreateFailed || !strings.HasPrefix(i.Operation.Description, "no room: ü") || len(i.Operation.Description) > limits.Description {
+	if calls != 1 || i.State != lifecycle.CreateFailed || !strings.HasPrefix(i.Operation.Description, "no room: ü") ||
+		len(i.Operation.Description) > limits.Description {
 		t.Errorf("after %d calls %q, a description of %d bytes", calls, i.State, len(i.Operation.Description))
 	}
 }
@@ -175,13 +176,15 @@ func TestMergedParametersAreBounded(t *testing.T) {
 	half := func(name string) json.RawMessage {
 		return json.RawMessage(fmt.Sprintf(`{%q:%q}`, name, strings.Repeat("<", limits.Parameters/2)))
 	}
-	q := broker.ProvisionRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: half("a")}
+	q := broker.ProvisionRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o",
+		SpaceGUID: "s", Parameters: half("a")}
 	if _, err := w.broker().Provision(context.Background(), q); err != nil {
 		t.Fatal(err)
 	}
 	w.rest()
 	before := w.instance().Version
-	_, err := w.broker().Update(context.Background(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: half("b")})
+	_, err := w.broker().Update(context.Background(),
+		broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: half("b")})
 	var refusal *lifecycle.Refusal
 	if !errors.As(err, &refusal) || refusal.Reason != lifecycle.BadRequest || w.instance().Version != before {
 		t.Errorf("%v; the record was written %d times", err, w.instance().Version-before)

@@ -22,7 +22,8 @@ func TestPausesAreNeverShort(t *testing.T) {
 func TestALeaseIsNotLookedAtAllTheTime(t *testing.T) {
 	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	op := &lifecycle.Operation{Started: began}
-	for age, want := range map[time.Duration]time.Duration{-time.Hour: time.Second, 0: raceWait, 4 * time.Second: 2 * time.Second, time.Hour: maxLeasePause} {
+	for age, want := range map[time.Duration]time.Duration{-time.Hour: time.Second, 0: raceWait, 4 * time.Second: 2 * time.Second,
+		time.Hour: maxLeasePause} {
 		now := began.Add(age)
 		if got := leasePause(op, now.Add(time.Minute), now); got != want {
 			t.Errorf("at an age of %v: %v, want %v", age, got, want)

@@ -42,7 +42,8 @@ func astray(w *world) {
 	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
 		w.Fatal(s, err)
 	}
-	if s, err := p.Bind(context.Background(), provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}); err != nil || !s.Done {
+	if s, err := p.Bind(context.Background(),
+		provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}); err != nil || !s.Done {
 		w.Fatal(s, err)
 	}
 }
@@ -74,7 +75,8 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	}
 	r := w.reaper()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{demo.New(w.things, demo.Options{Now: w.now})}}, Whose: whose, Every: time.Hour,
+		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{demo.New(w.things, demo.Options{Now: w.now})}}, Whose: whose,
+		Every: time.Hour,
 	}
 	sweep := func(hours int) (report reaper.Report) {
 		for range hours {

@@ -27,7 +27,8 @@ func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 func provisionWith(parameters string) func(*world, *broker.Broker) (broker.Result, error) {
 	return func(w *world, b *broker.Broker) (broker.Result, error) {
 		return b.Provision(context.Background(), broker.ProvisionRequest{
-			Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters),
+			Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+			Parameters: []byte(parameters),
 		})
 	}
 }
@@ -52,19 +53,30 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 		asks   []func(*world, *broker.Broker) (broker.Result, error)
 		held   int
 	}{
-		"Deprovision":        {"an instance with parameters", done(provision), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"Unbind":             {"a binding with parameters, a secret and a grant", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
-		"Both":               {"one after the other", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){unbind, deprovision}, 0},
-		"WithItsBindings":    {"the bindings go with the instance", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"Updated":            {"after an update", done(provision, update), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"HalfProvisioned":    {"overtaking the creation", func(w *world) { w.half(provision) }, []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"HalfBound":          {"overtaking the bind", func(w *world) { done(provision)(w); w.half(bind) }, []func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
-		"HalfBoundInstance":  {"with its instance", func(w *world) { done(provision)(w); w.half(bind) }, []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"FailedCreation":     {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"FailedDeprovision":  {"a deletion that fails once, as it was asked for", done(provisionWith(`{"fail":"deprovision"}`)), []func(*world, *broker.Broker) (broker.Result, error){deprovision, deprovision}, 0},
-		"FailedUnbind":       {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)), []func(*world, *broker.Broker) (broker.Result, error){unbind, unbind}, 1},
-		"ReclaimedByReaper":  {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
-		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"Deprovision": {"an instance with parameters", done(provision), []func(*world, *broker.Broker) (broker.Result, error){
+			deprovision}, 0},
+		"Unbind": {"a binding with parameters, a secret and a grant", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
+		"Both": {"one after the other", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){
+			unbind, deprovision}, 0},
+		"WithItsBindings": {"the bindings go with the instance", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"Updated": {"after an update", done(provision, update), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"HalfProvisioned": {"overtaking the creation", func(w *world) { w.half(provision) },
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"HalfBound": {"overtaking the bind", func(w *world) { done(provision)(w); w.half(bind) },
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
+		"HalfBoundInstance": {"with its instance", func(w *world) { done(provision)(w); w.half(bind) },
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"FailedCreation": {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"FailedDeprovision": {"a deletion that fails once, as it was asked for", done(provisionWith(`{"fail":"deprovision"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision, deprovision}, 0},
+		"FailedUnbind": {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind, unbind}, 1},
+		"ReclaimedByReaper": {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
+		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
 	}
 	for name, tc := range cases {
 		for _, kept := range []string{"InFiles", "InParameters"} {

@@ -236,14 +236,17 @@ func (w *Worker) answered(
 }
 
 // judged is the record after a provider's answer, and what is written with it.
-func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict, now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
+func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
+	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
 	if v.fault != nil {
 		w.logFault(ctx, ref, r.Operation, v.fault)
 	}
 	r, err = w.remembers(ctx, r, v)
 	if errors.Is(err, errStateSize) { // the same again, however often it is asked
-		w.Log.ErrorContext(ctx, "a provider gave a state that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes", len(v.state.Data))
-		r, err = r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the service."})
+		w.Log.ErrorContext(ctx, "a provider gave a state that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes",
+			len(v.state.Data))
+		r, err = r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
+			"service."})
 		return r, nil, err
 	}
 	if err != nil {
@@ -286,11 +289,14 @@ func patience(fault error, faults int) time.Duration {
 }
 
 // bound is the record of a binding after its provider has given the grant.
-func (w *Worker) bound(ctx context.Context, ref workflow.Ref, r lifecycle.Record, g *provider.Grant, now time.Time) (lifecycle.Record, error) {
+func (w *Worker) bound(ctx context.Context, ref workflow.Ref, r lifecycle.Record, g *provider.Grant,
+	now time.Time) (lifecycle.Record, error) {
 	plain, ok := encodeGrant(g)
 	if !ok { // the same again, however often it is asked
-		w.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes", len(plain))
-		return r.Fail(now, lifecycle.Failure{Message: "The service gave credentials that this broker cannot keep. Ask the operator of the service."})
+		w.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes",
+			len(plain))
+		return r.Fail(now, lifecycle.Failure{Message: "The service gave credentials that this broker cannot keep. Ask the operator of the " +
+			"service."})
 	}
 	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, plain)
 	if err != nil {
@@ -401,23 +407,25 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 	}
 	status, callErr := w.call(ctx, b.Provider, ask)
 	began := now
-	return w.record(ctx, ref, s, answeredBy(holder, callErr), func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-		i := s.record
-		v := w.judge(i.Operation, status, callErr, began, now)
-		if !v.done {
-			return w.unbinding(ctx, ref, i, b.Key, v, now)
-		}
-		next, changes, err := w.unboundFrom(ctx, i, b.Key, now)
-		if err != nil && i.Operation.Overdue(began) { // it must end all the same
-			return w.judged(ctx, ref, i, w.judge(i.Operation, provider.Status{}, err, began, now), now)
-		}
-		return next, changes, err
-	})
+	return w.record(ctx, ref, s, answeredBy(holder, callErr),
+		func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+			i := s.record
+			v := w.judge(i.Operation, status, callErr, began, now)
+			if !v.done {
+				return w.unbinding(ctx, ref, i, b.Key, v, now)
+			}
+			next, changes, err := w.unboundFrom(ctx, i, b.Key, now)
+			if err != nil && i.Operation.Overdue(began) { // it must end all the same
+				return w.judged(ctx, ref, i, w.judge(i.Operation, provider.Status{}, err, began, now), now)
+			}
+			return next, changes, err
+		})
 }
 
 // unbinding is what is written while a binding of an instance that is being
 // deleted is not yet seen to be absent: the state is the binding's.
-func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Record, key lifecycle.Key, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Record, key lifecycle.Key, v verdict,
+	now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	var more []ledger.Change
 	if v.state != nil {
 		b, err := w.Records.Record(ctx, key, now)
@@ -436,7 +444,8 @@ func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Re
 
 // unboundFrom is what is written once a binding of an instance that is being
 // deleted was seen to be absent.
-func (w *Worker) unboundFrom(ctx context.Context, i lifecycle.Record, key lifecycle.Key, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+func (w *Worker) unboundFrom(ctx context.Context, i lifecycle.Record, key lifecycle.Key,
+	now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	b, err := w.Records.Record(ctx, key, now)
 	if err != nil {
 		return i, nil, err

@@ -25,7 +25,8 @@ func TestASleepingMachineLosesNoLease(t *testing.T) {
 		}
 		w.clock, asleep = w.clock.Add(3*time.Hour), false
 		remove = refOf(w.must(deprovision), 1)
-		if outcome, err := both.Step(context.Background(), remove); err != nil || outcome.Settled || outcome.Wait <= 0 || outcome.Wait > 10*time.Second {
+		if outcome, err := both.Step(context.Background(), remove); err != nil || outcome.Settled || outcome.Wait <= 0 ||
+			outcome.Wait > 10*time.Second {
 			t.Errorf("the deletion did not wait: %+v %v", outcome, err)
 		}
 		return provider.Status{Done: true}, nil

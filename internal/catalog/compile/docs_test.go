@@ -25,7 +25,8 @@ func TestDocumentedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := c.Offerings()[0]
-	if o.DashboardOf("i") != "https://cache.example.com/instances/i" || o.DashboardClient == nil || len(o.Plans) != 1 || o.Plans[0].Schemas == nil || o.Plans[0].TypicalDuration != 120 {
+	if o.DashboardOf("i") != "https://cache.example.com/instances/i" || o.DashboardClient == nil || len(o.Plans) != 1 ||
+		o.Plans[0].Schemas == nil || o.Plans[0].TypicalDuration != 120 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -17,7 +17,8 @@ func TestLoadHidesTheClientSecret(t *testing.T) {
 		t.Errorf("a file's secret must not reach an error: Load(...): %v", err)
 	}
 
-	c, err := load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret + ", redirect_uri: \"https://example.com\"}\n"})
+	c, err := load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret +
+		", redirect_uri: \"https://example.com\"}\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestCatalogJSON(t *testing.T) {
 				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`,
 		},
 		"Most": {
-			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the broker's own stay inside.",
+			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the broker's own stay " +
+				"inside.",
 			text: `id: o
 name: one
 description: d

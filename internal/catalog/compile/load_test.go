@@ -105,7 +105,8 @@ func in(line int, about string) found { return found{"offerings/a/offering.yaml"
 
 // withSchema is sound with a schema for provision, which begins on line 15.
 func withSchema(lines ...string) string {
-	return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n          " +
+	return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n " +
+		"         " +
 		strings.Join(lines, "\n          ")})
 }
 
@@ -288,8 +289,9 @@ func refusedMembers() map[string]refusal {
 		},
 		"DashboardTooLong": {
 			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
-			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" + strings.Repeat("{instance_id}", 3)}),
-			want:   []found{in(6, "dashboard_url can become longer than 8192 bytes")},
+			text: spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" + strings.Repeat("{instance_id}",
+				3)}),
+			want: []found{in(6, "dashboard_url can become longer than 8192 bytes")},
 		},
 		"SettingsTooLarge": {
 			reason: "NFR-10: an instance's record is to hold what its plan meant.",
@@ -334,13 +336,15 @@ func refusedPlans() map[string]refusal {
 	return map[string]refusal{
 		"PollingDuration": {
 			reason: "CAT-23: whole seconds above zero.",
-			text:   spoil(map[int]string{10: "  description: d\n  maximum_polling_duration: 0", 13: "  description: d\n  maximum_polling_duration: 1.5"}),
-			want:   []found{in(11, "at least 1"), in(15, "must be an integer")},
+			text: spoil(map[int]string{10: "  description: d\n  maximum_polling_duration: 0",
+				13: "  description: d\n  maximum_polling_duration: 1.5"}),
+			want: []found{in(11, "at least 1"), in(15, "must be an integer")},
 		},
 		"TypicalDuration": {
 			reason: "Whole seconds, not beyond the deadline.",
-			text:   spoil(map[int]string{10: "  description: d\n  typical_duration: soon", 13: "  description: d\n  maximum_polling_duration: 60\n  typical_duration: 61"}),
-			want:   []found{in(11, "must be an integer"), in(16, "longer than maximum_polling_duration")},
+			text: spoil(map[int]string{10: "  description: d\n  typical_duration: soon",
+				13: "  description: d\n  maximum_polling_duration: 60\n  typical_duration: 61"}),
+			want: []found{in(11, "must be an integer"), in(16, "longer than maximum_polling_duration")},
 		},
 		"MaintenanceVersion": {
 			reason: "CAT-24: Semantic Versioning 2.0.",

@@ -142,7 +142,8 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folde
 	var wrong *remedy.Error
 	switch {
 	case errors.As(err, &wrong) && wrong.File != "":
-		r.problems = append(r.problems, remedy.Error{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.What, Remedy: wrong.Remedy})
+		r.problems = append(r.problems,
+			remedy.Error{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.What, Remedy: wrong.Remedy})
 	case errors.As(err, &wrong) && wrong.Name != "":
 		r.about(at+"/settings/"+strings.ReplaceAll(escape(wrong.Name), ".", "/"), wrong.What, wrong.Remedy)
 	case errors.As(err, &wrong):
@@ -150,7 +151,8 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folde
 	case err != nil:
 		r.about(at+"/settings", "are refused by the provider "+o.Provider+": "+err.Error(), "correct them")
 	case len(snapshot) > limits.Snapshot:
-		r.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot), "shorten them, and the files that they name")
+		r.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot),
+			"shorten them, and the files that they name")
 	case snapshot != nil && !json.Valid(snapshot):
 		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:

@@ -31,9 +31,10 @@ func TestLoadSources(t *testing.T) {
 			want: []found{{"mine", 0, "no offering"}},
 		},
 		"Misplaced": {
-			reason:  "What looks like an offering and would not be read is told of, and where it belongs.",
-			sources: []compile.Source{{Name: "mine", FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
-			want:    []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml"}},
+			reason: "What looks like an offering and would not be read is told of, and where it belongs.",
+			sources: []compile.Source{{Name: "mine",
+				FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
+			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml"}},
 		},
 		"TooLargeFile": {
 			reason:  "A file beyond any real one is not read into memory.",
@@ -46,12 +47,14 @@ func TestLoadSources(t *testing.T) {
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
 				{Name: "mine", FS: folder(map[string]string{
 					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
-					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7", "name: nine", "name: one").Replace(other),
+					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7", "name: nine",
+						"name: one").Replace(other),
 				})},
 			},
 			want: []found{
 				{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"}, {"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
-				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"}, {"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
+				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"},
+				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
 			},
 		},
 		"OrderOfSources": {
@@ -60,7 +63,8 @@ func TestLoadSources(t *testing.T) {
 				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}), "a/offering.yaml": "{"})},
 				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 			},
-			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}, {"a/a/offering.yaml", 1, "must be an object"}},
+			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"},
+				{"a/a/offering.yaml", 1, "must be an object"}},
 		},
 	}
 	for name, tc := range cases {

@@ -184,7 +184,8 @@ func (r *reader) syntax(data []byte, err error) {
 		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
-	r.problem(line, "the file is not YAML: "+what, "correct the line or the one before; indent with spaces, quote text that holds \": \" or \"#\"")
+	r.problem(line, "the file is not YAML: "+what,
+		"correct the line or the one before; indent with spaces, quote text that holds \": \" or \"#\"")
 }
 
 // A member is one named value of a mapping.

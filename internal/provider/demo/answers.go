@@ -118,7 +118,8 @@ func (s step) unusable(t Thing, exists bool) *provider.Failure {
 }
 
 func (s step) notOurs() *provider.Failure {
-	return provider.Failf("The name %s of this %s is taken by something that does not belong to it, which was left as it is. Ask the operator of the service.", s.wanted.Name, s.noun)
+	return provider.Failf("The name %s of this %s is taken by something that does not belong to it, which was left as it is. Ask the "+
+		"operator of the service.", s.wanted.Name, s.noun)
 }
 
 // harmless marks a failed update that has changed nothing.

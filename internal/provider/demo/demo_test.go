@@ -153,7 +153,8 @@ func (s *stand) must(t *testing.T, step providertest.Step) provider.Status {
 // prepared makes what an operation of the kind needs, without delays, and
 // gives the arguments of that operation with these parameters and settings. A
 // deletion is given no parameters: they are those of what it deletes.
-func (s *stand) prepared(t *testing.T, kind provider.Kind, parameters string, settings map[string]any) (provider.Instance, *provider.Binding) {
+func (s *stand) prepared(t *testing.T, kind provider.Kind, parameters string,
+	settings map[string]any) (provider.Instance, *provider.Binding) {
 	t.Helper()
 	const quick = `{"delay_seconds":0}`
 	in := s.instance(quick)
@@ -206,9 +207,11 @@ func TestDelays(t *testing.T) {
 		"Zero":                 {reason: "also none at all", parameters: `{"delay_seconds":0}`, want: 0},
 		"SynchronousParameter": {reason: "also of synchronous work", synchronous: true, parameters: `{"delay_seconds":2}`, want: 2 * time.Second},
 		"Plan":                 {reason: "the plan chooses", settings: map[string]any{"delay_seconds": 7}, want: 7 * time.Second},
-		"PlanNumber":           {reason: "in any number that a decoder gives", settings: map[string]any{"delay_seconds": json.Number("1.5")}, want: 1500 * time.Millisecond},
-		"PlanOverParameter":    {reason: "what the operator fixed is final", parameters: `{"delay_seconds":1}`, settings: map[string]any{"delay_seconds": 7.0}, want: 7 * time.Second},
-		"OtherParameters":      {reason: "other parameters have no effect", parameters: `{"parameter1":1,"parameter2":"value"}`, want: delay},
+		"PlanNumber": {reason: "in any number that a decoder gives", settings: map[string]any{"delay_seconds": json.Number("1.5")},
+			want: 1500 * time.Millisecond},
+		"PlanOverParameter": {reason: "what the operator fixed is final", parameters: `{"delay_seconds":1}`,
+			settings: map[string]any{"delay_seconds": 7.0}, want: 7 * time.Second},
+		"OtherParameters": {reason: "other parameters have no effect", parameters: `{"parameter1":1,"parameter2":"value"}`, want: delay},
 	}
 	for name, c := range cases {
 		for _, kind := range kinds {
@@ -453,14 +456,16 @@ func TestFailures(t *testing.T) {
 			parameters: all(true),
 			fails:      []provider.Kind{provider.KindProvision, provider.KindUpdate, provider.KindBind},
 		},
-		"False":     {reason: "false asks for nothing", parameters: all(false)},
-		"Named":     {reason: "a kind by its name", parameters: named(func(k provider.Kind) any { return string(k) }), fails: kinds},
-		"Update":    {reason: "another kind by its name does not count", parameters: all("update"), fails: []provider.Kind{provider.KindUpdate}},
-		"Plan":      {reason: "the plan's list", settings: all([]any{"bind", "deprovision"}), fails: []provider.Kind{provider.KindBind, provider.KindDeprovision}},
+		"False":  {reason: "false asks for nothing", parameters: all(false)},
+		"Named":  {reason: "a kind by its name", parameters: named(func(k provider.Kind) any { return string(k) }), fails: kinds},
+		"Update": {reason: "another kind by its name does not count", parameters: all("update"), fails: []provider.Kind{provider.KindUpdate}},
+		"Plan": {reason: "the plan's list", settings: all([]any{"bind", "deprovision"}),
+			fails: []provider.Kind{provider.KindBind, provider.KindDeprovision}},
 		"PlanList":  {reason: "a list of strings", settings: all([]string{"unbind"}), fails: []provider.Kind{provider.KindUnbind}},
 		"PlanOne":   {reason: "one kind alone", settings: named(func(k provider.Kind) any { return string(k) }), fails: kinds},
 		"PlanEmpty": {reason: "no kind at all", settings: all([]any{})},
-		"PlanStays": {reason: "the user cannot take the plan's back", settings: all([]any{"bind"}), parameters: all(false), fails: []provider.Kind{provider.KindBind}},
+		"PlanStays": {reason: "the user cannot take the plan's back", settings: all([]any{"bind"}), parameters: all(false),
+			fails: []provider.Kind{provider.KindBind}},
 	}
 	for name, c := range cases {
 		for _, kind := range kinds {

@@ -225,9 +225,10 @@ func TestGarbage(t *testing.T) {
 		"OtherPage": {"a page that was written to the wrong place", 40, func(random *rand.Rand, page []byte) {
 			copy(page, sm.file[size*random.IntN(pages):])
 		}},
-		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40, func(random *rand.Rand, page []byte) {
-			copy(page[8:], sm.file[size*random.IntN(pages)+8:])
-		}},
+		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40,
+			func(random *rand.Rand, page []byte) {
+				copy(page[8:], sm.file[size*random.IntN(pages)+8:])
+			}},
 		"Header": {"noise in what says what the page is", 40, func(random *rand.Rand, page []byte) { noise(random, page[8:16]) }},
 		"SmallHeader": {"small numbers in what says what the page is", 80, func(random *rand.Rand, page []byte) {
 			binary.NativeEndian.PutUint16(page[8+2*random.IntN(4):], uint16(random.IntN(20)))

@@ -66,13 +66,16 @@ func TestCost(t *testing.T) {
 		{"so is being told of a conflict", commit(store.Put(fixture("p", "new"))), store.ErrConflict, calls{"PutItem": 1}},
 		{"so is progress", commit(store.Put(stored)), nil, calls{"PutItem": 1}},
 		{"a poll is one read", func() error { _, err := s.Get(ctx, stored.Key); return err }, nil, calls{"GetItem": 1}},
-		{"also of what is absent", func() error { _, err := s.Get(ctx, store.Key{Partition: "p", Sort: "absent"}); return err }, store.ErrNotFound, calls{"GetItem": 1}},
+		{"also of what is absent", func() error { _, err := s.Get(ctx, store.Key{Partition: "p", Sort: "absent"}); return err },
+			store.ErrNotFound, calls{"GetItem": 1}},
 		{"a lone check is one read", commit(store.Check(bound.Key, 1)), nil, calls{"GetItem": 1}},
 		{"also of absence", commit(store.Check(store.Key{Partition: "p", Sort: "absent"}, 0)), nil, calls{"GetItem": 1}},
 		{"also one that does not hold", commit(store.Check(bound.Key, 7)), store.ErrConflict, calls{"GetItem": 1}},
 		{"a lone deletion is one delete", commit(store.Delete(gone.Key, 1)), nil, calls{"DeleteItem": 1}},
-		{"several changes are one transaction", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), nil, calls{"TransactWriteItems": 1}},
-		{"also when they conflict", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), store.ErrConflict, calls{"TransactWriteItems": 1}},
+		{"several changes are one transaction", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), nil,
+			calls{"TransactWriteItems": 1}},
+		{"also when they conflict", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), store.ErrConflict,
+			calls{"TransactWriteItems": 1}},
 		{"a page of a partition is one query", func() error { _, err := s.List(ctx, "p", "n", "", 0); return err }, nil, calls{"Query": 1}},
 		{"what cannot be right costs nothing", commit(store.Put(fixture("p", ""))), store.ErrInvalid, calls{}},
 	}
@@ -332,7 +335,8 @@ func (l lagging) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...fun
 	return out, err
 }
 
-func (l lagging) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (l lagging) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	l.change()
 	return l.Client.BatchGetItem(ctx, in, opts...)
 }
@@ -386,7 +390,8 @@ type partial struct {
 	n     int
 }
 
-func (p *partial) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (p *partial) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	p.n++
 	keys := in.RequestItems[p.table].Keys
 	most := min(p.most(p.n), len(keys))

@@ -176,7 +176,8 @@ func refusedTests() map[string]faultTest {
 		},
 		"TransactionCollides": {
 			reason: "a collision passes",
-			call:   several, events: are(cancelled("None", "TransactionConflict", "None"), cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3},
+			call:   several, events: are(cancelled("None", "TransactionConflict", "None"),
+				cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3},
 		},
 		"TransactionCollidesAlways": {
 			reason: "one that does not is a conflict: nothing was changed",
@@ -184,7 +185,8 @@ func refusedTests() map[string]faultTest {
 		},
 		"TransactionThrottled": {
 			reason: "throttling passes",
-			call:   several, events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")), want: came{committed, 2, 3},
+			call:   several, events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")),
+			want: came{committed, 2, 3},
 		},
 		"TransactionThrottledAlways": {
 			reason: "and is no conflict if it does not",
@@ -314,7 +316,8 @@ func TestReadFaults(t *testing.T) {
 	}
 	for call, read := range reads {
 		t.Run(call, func(t *testing.T) {
-			s.script(call, lost, dropped, refused(bad, "ThrottlingException", ""), refused(http.StatusInternalServerError, "InternalServerError", ""))
+			s.script(call, lost, dropped, refused(bad, "ThrottlingException", ""),
+				refused(http.StatusInternalServerError, "InternalServerError", ""))
 			if err := read(); err != nil {
 				t.Errorf("what passes has not passed: %v", err)
 			}

@@ -145,7 +145,8 @@ func newStand(t *testing.T) *stand {
 	config := emulator.Config(t)
 	plain := dynamodb.NewFromConfig(config)
 	table := dynamotest.NewTable(t, plain)
-	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, other: dynamo.New(plain, table, dynamo.Options{}), table: table}
+	s := &stand{wire: &wire{under: config.HTTPClient, calls: map[string]int{}}, other: dynamo.New(plain, table, dynamo.Options{}),
+		table: table}
 	config.HTTPClient = s.wire
 	s.sdk = dynamodb.NewFromConfig(config)
 	s.Store = dynamo.New(s.sdk, table, dynamo.Options{

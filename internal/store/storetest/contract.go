@@ -115,24 +115,27 @@ func testInvalid(t *testing.T, h *Harness) {
 		reason  string
 		changes []store.Change // each is committed beside a put of good
 	}{
-		"TwoPuts":            {"a record may be changed once", []store.Change{store.Put(good)}},
-		"PutAndCheck":        {"a check is a change too", []store.Change{store.Check(good.Key, 0)}},
-		"PutAndDelete":       {"a delete is a change too", []store.Change{store.Delete(good.Key, 0)}},
-		"TwoChecks":          {"even if neither changes anything", []store.Change{store.Check(stored.Key, 1), store.Check(stored.Key, 1)}},
-		"BodyTooLarge":       {"one byte more than MaxBody", []store.Change{with(func(r *store.Record) { r.Body = body(store.MaxBody + 1) })}},
-		"NoPartition":        {"a partition has a byte or more", []store.Change{with(func(r *store.Record) { r.Partition = "" })}},
-		"NoSort":             {"a sort key has a byte or more", []store.Change{with(func(r *store.Record) { r.Sort = "" })}},
-		"LongPartition":      {"a partition has 2048 bytes at most", []store.Change{with(func(r *store.Record) { r.Partition = strings.Repeat("p", 2049) })}},
-		"LongSort":           {"a sort key has 1024 bytes at most", []store.Change{with(func(r *store.Record) { r.Sort = strings.Repeat("s", 1025) })}},
-		"LongInBytes":        {"bytes count, not letters", []store.Change{with(func(r *store.Record) { r.Sort = strings.Repeat("ü", 513) })}},
-		"CheckNoSort":        {"a check's key is a key", []store.Change{store.Check(key("partition", ""), 0)}},
-		"DeleteNoPartition":  {"a delete's key is a key", []store.Change{store.Delete(key("", "sort"), 0)}},
-		"TooManyChanges":     {"one change more than MaxChanges", many},
-		"PartitionNotText":   {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Partition = "\xff" })}},
-		"SortNotText":        {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Sort = "\xc3" })}},
-		"WriterNotText":      {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Writer = "\xff" })}},
-		"UnknownAction":      {"there are three actions", []store.Change{{Action: 99, Record: resting(key("partition", "bad"))}}},
-		"InvalidAndConflict": {"what cannot be right is not worth reading again for", []store.Change{store.Check(stored.Key, 9), store.Check(key("partition", ""), 0)}},
+		"TwoPuts":      {"a record may be changed once", []store.Change{store.Put(good)}},
+		"PutAndCheck":  {"a check is a change too", []store.Change{store.Check(good.Key, 0)}},
+		"PutAndDelete": {"a delete is a change too", []store.Change{store.Delete(good.Key, 0)}},
+		"TwoChecks":    {"even if neither changes anything", []store.Change{store.Check(stored.Key, 1), store.Check(stored.Key, 1)}},
+		"BodyTooLarge": {"one byte more than MaxBody", []store.Change{with(func(r *store.Record) { r.Body = body(store.MaxBody + 1) })}},
+		"NoPartition":  {"a partition has a byte or more", []store.Change{with(func(r *store.Record) { r.Partition = "" })}},
+		"NoSort":       {"a sort key has a byte or more", []store.Change{with(func(r *store.Record) { r.Sort = "" })}},
+		"LongPartition": {"a partition has 2048 bytes at most",
+			[]store.Change{with(func(r *store.Record) { r.Partition = strings.Repeat("p", 2049) })}},
+		"LongSort": {"a sort key has 1024 bytes at most",
+			[]store.Change{with(func(r *store.Record) { r.Sort = strings.Repeat("s", 1025) })}},
+		"LongInBytes":       {"bytes count, not letters", []store.Change{with(func(r *store.Record) { r.Sort = strings.Repeat("ü", 513) })}},
+		"CheckNoSort":       {"a check's key is a key", []store.Change{store.Check(key("partition", ""), 0)}},
+		"DeleteNoPartition": {"a delete's key is a key", []store.Change{store.Delete(key("", "sort"), 0)}},
+		"TooManyChanges":    {"one change more than MaxChanges", many},
+		"PartitionNotText":  {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Partition = "\xff" })}},
+		"SortNotText":       {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Sort = "\xc3" })}},
+		"WriterNotText":     {"not every store can keep other bytes", []store.Change{with(func(r *store.Record) { r.Writer = "\xff" })}},
+		"UnknownAction":     {"there are three actions", []store.Change{{Action: 99, Record: resting(key("partition", "bad"))}}},
+		"InvalidAndConflict": {"what cannot be right is not worth reading again for",
+			[]store.Change{store.Check(stored.Key, 9), store.Check(key("partition", ""), 0)}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +169,8 @@ func testInvalidReads(t *testing.T, h *Harness) {
 		_, err := h.Store.List(t.Context(), partition, "", "", 0)
 		isError(t, "List with "+name, err, store.ErrInvalid)
 	}
-	for name, after := range map[string]string{"NotText": "A\xff", "OtherPrefix": "B", "Shorter": "A", "Long": "A#" + strings.Repeat("s", 1024)} {
+	for name, after := range map[string]string{"NotText": "A\xff", "OtherPrefix": "B", "Shorter": "A",
+		"Long": "A#" + strings.Repeat("s", 1024)} {
 		_, err := h.Store.List(t.Context(), "partition", "A#", after, 0)
 		isError(t, "List after what no such key can be: "+name, err, store.ErrInvalid)
 	}

@@ -114,7 +114,8 @@ func testManyListed(t *testing.T, h *Harness) {
 	records = append(records, resting(key("partition ", "A#0001")), resting(key("partitio", "A#0001")))
 	stored := putAll(t, h.Store, records...)[:350]
 	isListed(t, h.Store, "every record once, over all pages", "partition", "", stored...)
-	isListed(t, h.Store, "also by prefix", "partition", "A#", slices.DeleteFunc(stored, func(r store.Record) bool { return r.Sort[0] == 'B' })...)
+	isListed(t, h.Store, "also by prefix", "partition", "A#",
+		slices.DeleteFunc(stored, func(r store.Record) bool { return r.Sort[0] == 'B' })...)
 }
 
 // large is some 2 MB of records, small ones among them: more than one page of

@@ -61,7 +61,8 @@ type counting struct {
 	decrypted []*awskms.DecryptInput
 }
 
-func (c *counting) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataKeyInput, opts ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+func (c *counting) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataKeyInput,
+	opts ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
 	c.generated = append(c.generated, in)
 	return c.Client.GenerateDataKey(ctx, in, opts...)
 }
@@ -131,7 +132,8 @@ type stub struct {
 	err error
 }
 
-func (s stub) GenerateDataKey(context.Context, *awskms.GenerateDataKeyInput, ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+func (s stub) GenerateDataKey(context.Context, *awskms.GenerateDataKeyInput,
+	...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
 	return nil, s.err
 }
 
@@ -221,7 +223,8 @@ func TestOtherForms(t *testing.T) {
 // asked keeps the names of what was sealed, and seals nothing.
 type asked struct{ names []string }
 
-func (a *asked) GenerateDataKey(_ context.Context, in *awskms.GenerateDataKeyInput, _ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+func (a *asked) GenerateDataKey(_ context.Context, in *awskms.GenerateDataKeyInput,
+	_ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
 	a.names = slices.Sorted(maps.Keys(in.EncryptionContext))
 	return nil, errors.New("refused")
 }
@@ -259,7 +262,8 @@ func TestTheFormIsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed); err != nil || string(got) != "a grant" {
+	if got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed); err != nil ||
+		string(got) != "a grant" {
 		t.Errorf("got %q and error %v", got, err)
 	}
 	// What KMS gives was never a data key of ours.

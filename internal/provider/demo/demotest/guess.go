@@ -56,7 +56,8 @@ func use(t *testing.T, things demo.Things, parameters json.RawMessage) {
 	}
 	slow := as("runs", provider.KindUpdate)
 	slow.Settings = map[string]any{"delay_seconds": 60}
-	b := provider.Binding{Instance: as("bound", provider.KindBind), ID: "b", Incarnation: "bound", Parameters: parameters, Secret: make([]byte, 32)}
+	b := provider.Binding{Instance: as("bound", provider.KindBind), ID: "b", Incarnation: "bound", Parameters: parameters,
+		Secret: make([]byte, 32)}
 	for _, step := range []func() (provider.Status, error){
 		func() (provider.Status, error) { return p.Provision(t.Context(), as("first", provider.KindProvision)) },
 		func() (provider.Status, error) { return p.Bind(t.Context(), b) },

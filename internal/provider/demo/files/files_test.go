@@ -146,7 +146,8 @@ func TestThingsWithADigest(t *testing.T) {
 	oddBefore, err := os.Stat(oddPath)
 	must(t, err)
 	for _, plan := range []string{`"plan": "plan",`, `"plan": "plan-2"`} {
-		body = []byte(strings.Replace(string(body), plan, strings.TrimSuffix(plan, ",")+`, "parameters": "`+digest+`"`+plan[len(strings.TrimSuffix(plan, ",")):], 1))
+		body = []byte(strings.Replace(string(body), plan,
+			strings.TrimSuffix(plan, ",")+`, "parameters": "`+digest+`"`+plan[len(strings.TrimSuffix(plan, ",")):], 1))
 	}
 	if n := strings.Count(string(body), digest); n != 2 {
 		t.Fatalf("%d digests in %s", n, body)

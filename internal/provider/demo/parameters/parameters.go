@@ -36,7 +36,8 @@ const maxValue = 4096
 type API interface {
 	PutParameter(ctx context.Context, in *ssm.PutParameterInput, opts ...func(*ssm.Options)) (*ssm.PutParameterOutput, error)
 	GetParameter(ctx context.Context, in *ssm.GetParameterInput, opts ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
-	GetParametersByPath(ctx context.Context, in *ssm.GetParametersByPathInput, opts ...func(*ssm.Options)) (*ssm.GetParametersByPathOutput, error)
+	GetParametersByPath(ctx context.Context, in *ssm.GetParametersByPathInput, opts ...func(*ssm.Options)) (*ssm.GetParametersByPathOutput,
+		error)
 	DeleteParameter(ctx context.Context, in *ssm.DeleteParameterInput, opts ...func(*ssm.Options)) (*ssm.DeleteParameterOutput, error)
 }
 
@@ -147,7 +148,8 @@ func (s *Store) replace(ctx context.Context, t demo.Thing) error {
 		return nil
 	case 1:
 		// It went in between, and we have made it again, without its tags.
-		if _, err := s.client.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String(s.nameOf(t.Name))}); err != nil && !isNotFound(err) {
+		if _, err := s.client.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String(s.nameOf(t.Name))}); err != nil &&
+			!isNotFound(err) {
 			return fmt.Errorf("taking back what was gone: %w", err)
 		}
 	}

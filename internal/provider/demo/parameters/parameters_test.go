@@ -114,7 +114,8 @@ func TestParametersCannotBeGuessed(t *testing.T) {
 			}
 			slices.SortFunc(page.Parameters, func(a, b types.Parameter) int { return strings.Compare(*a.Name, *b.Name) })
 			for _, p := range page.Parameters {
-				tags, err := client.ListTagsForResource(t.Context(), &ssm.ListTagsForResourceInput{ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: p.Name})
+				tags, err := client.ListTagsForResource(t.Context(),
+					&ssm.ListTagsForResourceInput{ResourceType: types.ResourceTypeForTaggingParameter, ResourceId: p.Name})
 				must(t, err)
 				slices.SortFunc(tags.TagList, func(a, b types.Tag) int { return strings.Compare(*a.Key, *b.Key) })
 				fmt.Fprintf(&out, "%s %s", strings.TrimPrefix(*p.Name, path), *p.Value)
@@ -140,11 +141,13 @@ func TestThingsWithADigest(t *testing.T) {
 		must(t, err)
 		return *out.Parameter.Value
 	}
-	old := strings.NewReplacer(`"plan":"plan"`, `"plan":"plan","parameters":"5c1f"`, `"plan":"plan-2"`, `"plan":"plan-2","parameters":"5c1f"`).Replace(value())
+	old := strings.NewReplacer(`"plan":"plan"`, `"plan":"plan","parameters":"5c1f"`, `"plan":"plan-2"`,
+		`"plan":"plan-2","parameters":"5c1f"`).Replace(value())
 	if strings.Count(old, "5c1f") != 2 {
 		t.Fatal(old)
 	}
-	_, err := client.PutParameter(ctx, &ssm.PutParameterInput{Name: &name, Value: &old, Type: types.ParameterTypeString, Overwrite: aws.Bool(true)})
+	_, err := client.PutParameter(ctx,
+		&ssm.PutParameterInput{Name: &name, Value: &old, Type: types.ParameterTypeString, Overwrite: aws.Bool(true)})
 	must(t, err)
 	read, err := s.Get(ctx, "a")
 	must(t, err)
@@ -220,7 +223,8 @@ func TestParameter(t *testing.T) {
 	name := path + "/a"
 	out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
 	must(t, err)
-	if p := out.Parameter; p.Type != types.ParameterTypeString || strings.Contains(*p.Value, "{{") || strings.Contains(*p.Value, "ssm:other}}") {
+	if p := out.Parameter; p.Type != types.ParameterTypeString || strings.Contains(*p.Value, "{{") ||
+		strings.Contains(*p.Value, "ssm:other}}") {
 		t.Errorf("parameter of type %s holds %s", p.Type, *p.Value)
 	}
 	tags := func() map[string]string {
@@ -452,7 +456,8 @@ func (g *gap) PutParameter(ctx context.Context, in *ssm.PutParameterInput, opts 
 	return g.Client.PutParameter(ctx, in, opts...)
 }
 
-func (g *gap) DeleteParameter(ctx context.Context, in *ssm.DeleteParameterInput, opts ...func(*ssm.Options)) (*ssm.DeleteParameterOutput, error) {
+func (g *gap) DeleteParameter(ctx context.Context, in *ssm.DeleteParameterInput,
+	opts ...func(*ssm.Options)) (*ssm.DeleteParameterOutput, error) {
 	g.calls = append(g.calls, "DeleteParameter")
 	g.pass()
 	return g.Client.DeleteParameter(ctx, in, opts...)
@@ -534,7 +539,8 @@ func TestOtherErrors(t *testing.T) {
 	_, get := s.Get(t.Context(), "a")
 	_, _, list := s.List(t.Context(), "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": s.Create(t.Context(), whole("a")), "replace": s.Replace(t.Context(), whole("a")), "delete": s.Delete(t.Context(), whole("a")),
+		"get": get, "list": list, "create": s.Create(t.Context(), whole("a")), "replace": s.Replace(t.Context(), whole("a")),
+		"delete": s.Delete(t.Context(), whole("a")),
 	} {
 		var refusal *types.TooManyUpdates
 		if !errors.As(err, &refusal) || errors.Is(err, demo.ErrNotFound) || errors.Is(err, demo.ErrExists) || errors.Is(err, demo.ErrChanged) {
@@ -556,7 +562,8 @@ func (refusing) GetParameter(context.Context, *ssm.GetParameterInput, ...func(*s
 	return nil, refusal()
 }
 
-func (refusing) GetParametersByPath(context.Context, *ssm.GetParametersByPathInput, ...func(*ssm.Options)) (*ssm.GetParametersByPathOutput, error) {
+func (refusing) GetParametersByPath(context.Context, *ssm.GetParametersByPathInput,
+	...func(*ssm.Options)) (*ssm.GetParametersByPathOutput, error) {
 	return nil, refusal()
 }
 

@@ -30,7 +30,8 @@ func TestConformanceOverAFake(t *testing.T) {
 
 // hostile are the characters that take most room: in JSON, in SSM, in tags.
 var hostile = map[string]string{
-	"Angle": "<", "Brace": "{", "Quote": `"`, "Backslash": `\`, "Separator": "\u2028", "Wide": "漢", "Widest": "𝄞", "Control": "\x01", "Space": "a ", "Letter": "x",
+	"Angle": "<", "Brace": "{", "Quote": `"`, "Backslash": `\`, "Separator": "\u2028", "Wide": "漢", "Widest": "𝄞", "Control": "\x01",
+	"Space": "a ", "Letter": "x",
 }
 
 func long(part string) string { return strings.Repeat(part, limits.Identifier/len(part)) }
@@ -60,10 +61,12 @@ func TestAnyIDsFit(t *testing.T) {
 				return provider.Operation{ID: fmt.Sprintf("operation-%012d", n), Kind: kind, Started: clock}
 			}
 			in := provider.Instance{
-				Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), ID: long(part), Incarnation: "incarnation-0123456789", ServiceID: "s", PlanID: strings.Repeat("<", limits.CatalogText),
+				Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), ID: long(part), Incarnation: "incarnation-0123456789",
+				ServiceID: "s", PlanID: strings.Repeat("<", limits.CatalogText),
 				Operation: operation(provider.KindProvision, 1), Parameters: json.RawMessage(`{"delay_seconds":604799.123456789,"fail":"unbind"}`),
 			}
-			b := provider.Binding{Instance: in, ID: long(part), Incarnation: "incarnation-9876543210", Parameters: in.Parameters, Secret: make([]byte, 32)}
+			b := provider.Binding{Instance: in, ID: long(part), Incarnation: "incarnation-9876543210", Parameters: in.Parameters,
+				Secret: make([]byte, 32)}
 			b.Instance.Operation = operation(provider.KindBind, 2)
 			b.Instance.Settings = map[string]any{"valid_days": 3650, "delay_seconds": 1, "secret": "cloud"}
 			in.Settings = map[string]any{"delay_seconds": 1}
@@ -119,7 +122,8 @@ func TestTheLargestThingsFit(t *testing.T) {
 		for _, of := range []string{"Instance", "Binding"} {
 			t.Run(name+"/"+of, func(t *testing.T) {
 				thing := whole("")
-				thing.Tags = provider.Tags{Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), Instance: long(part), Incarnation: strings.Repeat("n", 22)}
+				thing.Tags = provider.Tags{Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), Instance: long(part),
+					Incarnation: strings.Repeat("n", 22)}
 				thing.Plan, thing.Change.Plan = strings.Repeat("<", limits.CatalogText), strings.Repeat("{", limits.CatalogText)
 				thing.Change.Operation, thing.Past = strings.Repeat("o", 22), nil
 				past := 8
@@ -163,7 +167,8 @@ func TestEarlierValuesAreRead(t *testing.T) {
 		t.Fatalf("the inventory holds %+v: %v", held, err)
 	}
 	status, err := p.Deprovision(context.Background(), provider.Instance{
-		Platform: tags.Platform, ID: tags.Instance, Incarnation: tags.Incarnation, Operation: provider.Operation{ID: "op", Kind: provider.KindDeprovision},
+		Platform: tags.Platform, ID: tags.Instance, Incarnation: tags.Incarnation,
+		Operation: provider.Operation{ID: "op", Kind: provider.KindDeprovision},
 	})
 	if err != nil || !status.Done || fake.Value(path+"/"+name) != "" {
 		t.Errorf("it cannot be deleted: %+v %v", status, err)
@@ -176,7 +181,8 @@ func TestUsualValuesAreNotCoded(t *testing.T) {
 	thing := whole("a")
 	thing.Tags.Instance = `weird "#1" <é>`
 	must(t, openOver(t, fake, path).Create(t.Context(), thing))
-	if value := fake.Value(path + "/a"); !strings.Contains(value, `"instance":"weird \"#1\" \u003cé\u003e"`) || strings.Contains(value, "coded") {
+	if value := fake.Value(path + "/a"); !strings.Contains(value, `"instance":"weird \"#1\" \u003cé\u003e"`) ||
+		strings.Contains(value, "coded") {
 		t.Errorf("value %s", value)
 	}
 }

@@ -105,7 +105,8 @@ func (k kept) as(name string) types.Parameter {
 }
 
 // GetParametersByPath reads a page of what is right under a path.
-func (s *Store) GetParametersByPath(ctx context.Context, in *ssm.GetParametersByPathInput, _ ...func(*ssm.Options)) (*ssm.GetParametersByPathOutput, error) {
+func (s *Store) GetParametersByPath(ctx context.Context, in *ssm.GetParametersByPathInput,
+	_ ...func(*ssm.Options)) (*ssm.GetParametersByPathOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,8 @@ func (s *Store) GetParametersByPath(ctx context.Context, in *ssm.GetParametersBy
 }
 
 // DeleteParameter removes one parameter.
-func (s *Store) DeleteParameter(ctx context.Context, in *ssm.DeleteParameterInput, _ ...func(*ssm.Options)) (*ssm.DeleteParameterOutput, error) {
+func (s *Store) DeleteParameter(ctx context.Context, in *ssm.DeleteParameterInput,
+	_ ...func(*ssm.Options)) (*ssm.DeleteParameterOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
