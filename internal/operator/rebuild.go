@@ -116,6 +116,9 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 			if err != nil {
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
+			if h.Tags.Broker != "" && h.Tags.Broker != r.Whose.Broker {
+				continue // another broker's: to record it would be to delete it one day
+			}
 			holdings[name] = append(holdings[name], h)
 			r.exists[name][keyOf(h)] = true
 		}
