@@ -10,11 +10,9 @@ import (
 
 // commitTests are about commits of several changes: all of it or none.
 var commitTests = map[string]func(*testing.T, *Harness){
-	"Whole":       testWholeCommit,
-	"AllOrNone":   testAllOrNone,
-	"LastOfMany":  testLastOfMany,
-	"CheckOnly":   testCheckOnly,
-	"AbsentTwice": testAbsentTwice,
+	"Whole":     testWholeCommit,
+	"AllOrNone": testAllOrNone,
+	"CheckOnly": testCheckOnly,
 }
 
 // A scene is a commit of every kind of change, with what was before and what
@@ -91,18 +89,6 @@ func testAllOrNone(t *testing.T, h *Harness) {
 	})
 }
 
-func testLastOfMany(t *testing.T, h *Harness) {
-	var changes []store.Change
-	for i := range store.MaxChanges {
-		changes = append(changes, store.Put(fixture(key("many", fmt.Sprintf("%03d", i)))))
-	}
-	last := &changes[len(changes)-1]
-	last.Record.Version = 1
-	isError(t, "the last of many changes conflicts", h.Store.Commit(t.Context(), changes...), store.ErrConflict)
-	isListed(t, h.Store, "no change is made", "many", "")
-	isDue(t, h, "nor does anything come to be due", due)
-}
-
 func testCheckOnly(t *testing.T, h *Harness) {
 	r := put(t, h.Store, fixture(key("partition", "stored")))
 	absent := key("partition", "absent")
@@ -121,12 +107,4 @@ func testCheckOnly(t *testing.T, h *Harness) {
 	}
 	isStored(t, h.Store, "a check changes nothing", r)
 	isAbsent(t, h.Store, "a check makes nothing", absent)
-}
-
-func testAbsentTwice(t *testing.T, h *Harness) {
-	first := put(t, h.Store, fixture(key("partition", "sort")))
-	second := changed(fixture(first.Key))
-	isError(t, "only one can be the first", h.Store.Commit(t.Context(), store.Put(second)), store.ErrConflict)
-	isError(t, "not even with the same record", h.Store.Commit(t.Context(), store.Put(fixture(first.Key))), store.ErrConflict)
-	isStored(t, h.Store, "the first one stays", first)
 }

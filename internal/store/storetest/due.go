@@ -10,14 +10,13 @@ import (
 
 // dueTests are about the index of what is due.
 var dueTests = map[string]func(*testing.T, *Harness){
-	"Boundary":  testDueBoundary,
-	"Zero":      testDueZero,
-	"Moved":     testDueMoved,
-	"SameTime":  testDueSameTime,
-	"ManyPages": testDueManyPages,
-	"Large":     testDueLarge,
-	"Changing":  testDueChanging,
-	"Expiring":  testDueExpiring,
+	"Boundary": testDueBoundary,
+	"Zero":     testDueZero,
+	"Moved":    testDueMoved,
+	"SameTime": testDueSameTime,
+	"Large":    testDueLarge,
+	"Changing": testDueChanging,
+	"Expiring": testDueExpiring,
 }
 
 func dueAt(k store.Key, at time.Time) store.Record {
@@ -117,24 +116,6 @@ func testDueSameTime(t *testing.T, h *Harness) {
 		records = append(records, r)
 	}
 	isDue(t, h, "many may be due at one time, over all pages", due, putAll(t, h.Store, records...)...)
-}
-
-func testDueManyPages(t *testing.T, h *Harness) {
-	var records []store.Record
-	for i := range 250 {
-		r := dueAt(key(fmt.Sprintf("partition %d", i), "sort"), due.Add(time.Duration(i*7919%250)*time.Second))
-		r.Body = body(10)
-		records = append(records, r)
-	}
-	stored := putAll(t, h.Store, records...)
-	isDue(t, h, "all of them, over all pages", due.Add(250*time.Second), stored...)
-	var half []store.Record
-	for _, r := range stored {
-		if !r.Due.After(due.Add(125 * time.Second)) {
-			half = append(half, r)
-		}
-	}
-	isDue(t, h, "half of them, over all pages", due.Add(125*time.Second), half...)
 }
 
 func testDueLarge(t *testing.T, h *Harness) {

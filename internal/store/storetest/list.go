@@ -16,7 +16,6 @@ var listTests = map[string]func(*testing.T, *Harness){
 	"Prefixes":   testPrefixes,
 	"Order":      testOrder,
 	"Partitions": testPartitions,
-	"Fresh":      testFreshList,
 	"Many":       testManyListed,
 	"Large":      testLargeListed,
 	"After":      testListAfter,
@@ -90,18 +89,6 @@ func testPartitions(t *testing.T, h *Harness) {
 		isListed(t, h.Store, "nor does one by prefix", p, "a", want[p][0], want[p][1])
 	}
 	isListed(t, h.Store, "a partition without records is empty", "P#P", "")
-}
-
-func testFreshList(t *testing.T, h *Harness) {
-	var now []store.Record
-	for i := range 10 {
-		now = append(now, put(t, h.Store, resting(key("partition", fmt.Sprint(i)))))
-		isListed(t, h.Store, "what was committed is listed at once", "partition", "", now...)
-	}
-	now[4] = put(t, h.Store, changed(now[4]))
-	isListed(t, h.Store, "as it is now", "partition", "", now...)
-	commit(t, h.Store, store.Delete(now[0].Key, 1))
-	isListed(t, h.Store, "what was deleted is not listed", "partition", "", now[1:]...)
 }
 
 func testManyListed(t *testing.T, h *Harness) {

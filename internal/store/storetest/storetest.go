@@ -82,7 +82,6 @@ func Run(t *testing.T, open Factory) {
 		{"Scan", scanTests},
 		{"Races", raceTests},
 		{"Load", loadTests},
-		{"LostAnswers", lostTests},
 	} {
 		t.Run(suite.name, func(t *testing.T) {
 			for name, test := range suite.tests {
