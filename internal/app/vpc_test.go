@@ -8,6 +8,8 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
 )
 
 // The same functions, with the demo's calls made by the one inside a VPC: it keeps
@@ -29,6 +31,19 @@ func TestFunctionsTogetherThroughAVPC(t *testing.T) {
 	})
 	if f.here.called < 4 {
 		t.Errorf("the function inside was called %d times", f.here.called)
+	}
+}
+
+// The longest call that a step may make ends before the function inside does, and
+// that before a lease that a step takes is over.
+func TestCallsEndBeforeTheirLease(t *testing.T) {
+	p := demo.New(nil, demo.Options{})
+	longest := map[string]provider.Wired{"longest": {Provider: p, Inventory: p, CallTimeout: app.CallsTimeout}}
+	if provider.CheckWired(longest, app.ProvisionerTimeout) == nil {
+		t.Error("a step may make a call that the function inside does not outlive")
+	}
+	if app.CallsTimeout >= app.ProvisionerTimeout {
+		t.Error("the function inside lives longer than whoever called it")
 	}
 }
 
