@@ -3,6 +3,7 @@ package crashtest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/vault"
 )
 
 // An outcome is what came of a history.
@@ -157,9 +159,32 @@ func (w *world) judge() (orphans int) {
 		orphans++
 		w.fail("%+v is left behind, and nobody asked for it", key)
 	}
+	w.grantsOpen()
 	w.sameAnswers()
 	w.nothingLeaks()
 	return orphans
+}
+
+// grantsOpen requires that what is recorded of each binding is accepted.
+func (w *world) grantsOpen() {
+	for _, key := range []lifecycle.Key{bindingKey("b"), bindingKey("c")} {
+		r := w.record(key)
+		if w.subject.Opens == nil || r.State != lifecycle.Ready {
+			continue
+		}
+		var g provider.Grant
+		plain, err := w.key.Open(context.Background(), vault.Label{Key: key, Member: vault.Grant}, r.Grant)
+		if err == nil {
+			err = json.Unmarshal(plain, &g)
+		}
+		opens := false
+		if err == nil {
+			opens, err = w.subject.Opens(w.cloud, &g)
+		}
+		if err != nil || !opens {
+			w.fail("the grant of %+v opens nothing: %v", key, err)
+		}
+	}
 }
 
 // sameAnswers requires that each operation reads as it did, and that the same

@@ -29,10 +29,13 @@ type Effect func(name string, do func() error) error
 
 // A Subject is what is proved.
 type Subject struct {
-	// Name is the provider's in offering files, and Settings what its plan has
-	// the operator fix.
-	Name     string
-	Settings map[string]any
+	// Name is the provider's in offering files. Settings is what the operator
+	// fixes in the first of two plans, and Others what in the second.
+	Name             string
+	Settings, Others map[string]any
+	// Opens reports whether the cloud of a provider that New made accepts a grant;
+	// nil if that is not known.
+	Opens func(p provider.Provider, g *provider.Grant) (bool, error)
 	// New makes the provider over an empty cloud.
 	New func(now func() time.Time, effect Effect) (provider.Provider, provider.Inventory)
 }

@@ -29,7 +29,13 @@ func (c things) Delete(ctx context.Context, t demo.Thing) error {
 	return c.effect("delete "+t.Name, func() error { return c.Memory.Delete(ctx, t) })
 }
 
-var subject = crashtest.Subject{Name: "demo",
+// In the first plan the cloud chooses the secrets, which takes two recorded steps.
+var subject = crashtest.Subject{Name: "demo", Settings: map[string]any{"secret": "cloud"},
+	Opens: func(p provider.Provider, g *provider.Grant) (bool, error) {
+		username, _ := g.Credentials["username"].(string)
+		password, _ := g.Credentials["password"].(string)
+		return p.(*demo.Provider).Accepts(context.Background(), username, password)
+	},
 	New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 		p := demo.New(things{demotest.NewMemory(), effect}, demo.Options{Delay: 3 * time.Second, Now: now})
 		return p, p

@@ -37,9 +37,12 @@ const (
 // offered is the catalog of a subject: plans where every request may be
 // answered now or later.
 func offered(s Subject) *catalog.Catalog {
-	settings, err := json.Marshal(s.Settings) // which is YAML, too
-	if err != nil || s.Settings == nil {
-		settings = []byte("{}")
+	settings := func(fixed map[string]any) string {
+		text, err := json.Marshal(fixed) // which is YAML, too
+		if err != nil || fixed == nil {
+			return "{}"
+		}
+		return string(text)
 	}
 	plan := `
 - id: %s
@@ -59,7 +62,7 @@ bindable: true
 plan_updateable: true
 instances_retrievable: true
 bindings_retrievable: true
-plans:`+fmt.Sprintf(plan, planA, "a", settings)+fmt.Sprintf(plan, planB, "b", settings))
+plans:`+fmt.Sprintf(plan, planA, "a", settings(s.Settings))+fmt.Sprintf(plan, planB, "b", settings(s.Others)))
 }
 
 // A visit is an execution that waits for its next step.

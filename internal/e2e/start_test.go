@@ -67,7 +67,7 @@ func TestCommandLine(t *testing.T) {
 		"NoDataName": {nil, []string{"serve", "--data", ""}, 1, []string{"--data"}},
 		"NoOfferings": {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1,
 			[]string{"--offerings", "/nonexistent"}},
-		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 12 plans", "valid"}},
+		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 13 plans", "valid"}},
 		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"offering.yaml:3", "planz", "plans"}},
 		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"validate"}},
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -250,6 +251,28 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	if i := w.instance(); i.Made.State != nil || i.Made.Target.Name != "east" || i.Made.Broker != "broker-1" {
 		t.Errorf("the tombstone keeps %+v, want all but the state", i.Made)
 	}
+}
+
+// The key that sealed a provider's state is lost, or cannot be asked: what was
+// made is deleted all the same.
+func TestADeletionWorksWithoutTheState(t *testing.T) {
+	s := newSecretive(t)
+	s.drives(s.must(bind))
+	s.granted()
+	s.vault = locked{s.vault}
+	for _, ask := range []func(*world, *broker.Broker) (broker.Result, error){unbind, deprovision} {
+		s.drives(s.must(ask))
+	}
+	if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
+		t.Errorf("left behind: %+v %v", held, err)
+	}
+}
+
+// locked opens nothing.
+type locked struct{ vault.Vault }
+
+func (locked) Open(context.Context, vault.Label, []byte) ([]byte, error) {
+	return nil, errors.New("the key is disabled")
 }
 
 // A state that is too large fails the operation, and one that a failure gives is

@@ -80,11 +80,11 @@ func placeOf(a lifecycle.Attributes) provider.Place {
 	}
 }
 
-// stateOf opens what a provider remembers. A deletion works without it when the
-// key that sealed it is lost: a provider finds what it has made by its tags.
+// stateOf opens what a provider remembers. A deletion works without it, since the
+// key that sealed it may be lost: a provider finds what it has made by its tags.
 func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle.Kind) (provider.State, error) {
 	plain, err := w.open(ctx, r.Key, vault.State, r.Made.State)
-	if err != nil && kind.Deletes() && errors.Is(err, vault.ErrSealed) {
+	if err != nil && kind.Deletes() && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, "the provider's state does not open; the deletion goes on without it", "error", err)
 		return provider.State{}, nil
 	}
