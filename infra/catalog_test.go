@@ -29,7 +29,8 @@ func TestWriteCatalog(t *testing.T) {
 		"Demo":      {"the demo on request", Offered, "", []string{"demo", "demo-other"}, "", ""},
 		"Nothing":   {"a broker without an offering is no use", Off, "", nil, "", "one of: demo"},
 		"Withdrawn": {"but it may still have instances to delete", Withdrawn, "", nil, "", ""},
-		"Own":       {"an operator's own are beside what ships", Offered, mine, []string{"demo", "demo-other", "demo-route", "demo-syslog", "demo-volume", "mine"}, "", ""},
+		"Own": {"an operator's own are beside what ships", Offered, mine,
+			[]string{"demo", "demo-other", "demo-route", "demo-syslog", "demo-volume", "mine"}, "", ""},
 		"OwnOfDemo": {"what is off is not used by accident", Off, mine, nil, "deploy with -c demo=true", ""},
 		"NoFolder":  {"a folder that is not there is no empty one", Offered, filepath.Join(mine, "gone"), nil, "not a folder", ""},
 	}

@@ -75,7 +75,8 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 				t.Errorf("logs %q, want one for each function", logs)
 			}
 			for _, id := range logs {
-				if r := made.Resources[id]; r.Properties["RetentionInDays"] != test.logDays || r.DeletionPolicy != "Delete" || r.UpdateReplacePolicy != "Delete" {
+				if r := made.Resources[id]; r.Properties["RetentionInDays"] != test.logDays || r.DeletionPolicy != "Delete" ||
+					r.UpdateReplacePolicy != "Delete" {
 					t.Errorf("log %q: %v days, %s, %s", id, r.Properties["RetentionInDays"], r.DeletionPolicy, r.UpdateReplacePolicy)
 				}
 			}
@@ -136,25 +137,31 @@ func TestEnvironment(t *testing.T) {
 		want     map[string]string
 	}{
 		"API": {"it records, and has the provisioner driven or calls it", usual, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
+			app.EnvSecret:       "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>", app.EnvPlatformRate: "25",
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
+			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine,
+			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvSecret: "<SecretsPlatform.Id>",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
+			app.EnvSecret:       "<SecretsPlatform.Id>",
 			app.EnvStateMachine: machine, app.EnvProvisioner: "<ProvisionerFunction.Arn>",
 			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo",
+			app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine,
+			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {
@@ -189,9 +196,10 @@ func TestCheckCode(t *testing.T) {
 		want         []string // what the error names; nil for none
 		missing      bool
 	}{
-		"ARM":     {"what was built for ARM runs there", all(arm), ARM64, nil, false},
-		"Intel":   {"and what was built for Intel", all(intel), X8664, nil, false},
-		"Nothing": {"all that are missing are named", nil, ARM64, []string{`"api"`, `"provisioner"`, `"reaper"`, "make functions ARCHITECTURE=arm64"}, true},
+		"ARM":   {"what was built for ARM runs there", all(arm), ARM64, nil, false},
+		"Intel": {"and what was built for Intel", all(intel), X8664, nil, false},
+		"Nothing": {"all that are missing are named", nil, ARM64,
+			[]string{`"api"`, `"provisioner"`, `"reaper"`, "make functions ARCHITECTURE=arm64"}, true},
 		"One": {
 			"one is enough to be refused, and the others are not blamed", but(all(intel), FunctionReaper, 0), X8664,
 			[]string{`"reaper"`, "make functions ARCHITECTURE=x86_64"}, true,
@@ -200,10 +208,14 @@ func TestCheckCode(t *testing.T) {
 			"all that were built for another architecture are named", all(intel), ARM64,
 			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false,
 		},
-		"OtherWay":  {"and the other way round", all(arm), X8664, []string{`"api"`, `"provisioner"`, `"reaper"`, "EM_AARCH64", "make functions ARCHITECTURE=x86_64"}, false},
-		"NotLinux":  {"a program for another system is no program", but(all(arm), FunctionAPI, notELF), ARM64, []string{`"api"`, "make functions ARCHITECTURE=arm64"}, false},
-		"MixedUp":   {"a half-finished build is found", but(all(arm), FunctionProvisioner, intel), ARM64, []string{`"provisioner"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false},
-		"TwoFaults": {"both are said at once", but(but(all(arm), FunctionProvisioner, intel), FunctionAPI, 0), ARM64, []string{`"api"`, `"provisioner"`, "make functions"}, true},
+		"OtherWay": {"and the other way round", all(arm), X8664,
+			[]string{`"api"`, `"provisioner"`, `"reaper"`, "EM_AARCH64", "make functions ARCHITECTURE=x86_64"}, false},
+		"NotLinux": {"a program for another system is no program", but(all(arm), FunctionAPI, notELF), ARM64,
+			[]string{`"api"`, "make functions ARCHITECTURE=arm64"}, false},
+		"MixedUp": {"a half-finished build is found", but(all(arm), FunctionProvisioner, intel), ARM64,
+			[]string{`"provisioner"`, "EM_X86_64", "make functions ARCHITECTURE=arm64"}, false},
+		"TwoFaults": {"both are said at once", but(but(all(arm), FunctionProvisioner, intel), FunctionAPI, 0), ARM64,
+			[]string{`"api"`, `"provisioner"`, "make functions"}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -266,7 +266,8 @@ func (s Settings) checkReach(r *reader) {
 		}
 	}
 	if s.PlatformRate > s.ThrottleRate {
-		r.refuse(ContextPlatformRate, strconv.Itoa(s.PlatformRate), fmt.Sprintf("no more than %s, which is %d for all", ContextThrottleRate, s.ThrottleRate))
+		r.refuse(ContextPlatformRate, strconv.Itoa(s.PlatformRate),
+			fmt.Sprintf("no more than %s, which is %d for all", ContextThrottleRate, s.ThrottleRate))
 	}
 	if s.WebACL != "" && s.WebACL != WebACLBuilt {
 		r.match(ContextWebACL, s.WebACL, webACLARN, WebACLBuilt+", or the ARN of a regional web ACL of WAF v2")
@@ -292,7 +293,8 @@ func (s Settings) checkReach(r *reader) {
 // checkState is about the state of a former stack.
 func (s Settings) checkState(r *reader) {
 	if (s.Table == "") != (s.Key == "") {
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
+		r.problems = append(r.problems,
+			fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
 	}
 	if s.Secret != "" && s.Table+s.Key == "" {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))

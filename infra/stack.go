@@ -100,9 +100,11 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		// The next minute's sweep finds what this one left.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(), app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
+			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
+			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		}),
-		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), s.inventory(stack), d.calls.Calling(), dead.Sending()),
+		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), s.inventory(stack), d.calls.Calling(),
+			dead.Sending()),
 	})
 	return d
 }

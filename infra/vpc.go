@@ -29,7 +29,8 @@ func (s Settings) checkVPC(r *reader) {
 	switch needed := s.InVPC != nil; {
 	case needed && (s.VPC.Subnets == nil || s.VPC.SecurityGroups == nil):
 		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, since the provider %s is called inside a VPC: "+
-			"ids of subnets and of security groups from which its servers are reached", ContextSubnets, ContextSecurityGroups, strings.Join(s.InVPC, ", ")))
+			"ids of subnets and of security groups from which its servers are reached", ContextSubnets, ContextSecurityGroups,
+			strings.Join(s.InVPC, ", ")))
 	case given && !needed:
 		r.problems = append(r.problems, fmt.Errorf("context %s and %s: leave them out, since no provider is called inside a VPC",
 			ContextSubnets, ContextSecurityGroups))
@@ -87,7 +88,8 @@ func interfaces() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{
 		allow("Interfaces", everything, networkActions...),
 		awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Sid: jsii.String("NotTheProgram"), Effect: awsiam.Effect_DENY, Resources: &[]*string{everything}, Actions: jsii.Strings(networkActions...),
+			Sid: jsii.String("NotTheProgram"), Effect: awsiam.Effect_DENY, Resources: &[]*string{everything},
+			Actions:    jsii.Strings(networkActions...),
 			Conditions: &map[string]any{"Null": map[string]string{"lambda:SourceFunctionArn": "false"}},
 		}),
 	}

@@ -16,8 +16,9 @@ import (
 // inside are choices for which a provider is called inside a VPC. That executions
 // are traced is chosen too, since the function there must not be.
 var inside = map[string]any{
-	"demo": "true", "demo-vpc": "true", ContextSubnets: "subnet-0123456789abcdef0, subnet-01234567", ContextSecurityGroups: "sg-0123456789abcdef0",
-	ContextTracing: "true", ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
+	"demo": "true", "demo-vpc": "true", ContextSubnets: "subnet-0123456789abcdef0, subnet-01234567",
+	ContextSecurityGroups: "sg-0123456789abcdef0",
+	ContextTracing:        "true", ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
 }
 
 var called = sync.OnceValues(func() (template, error) { return synthesized(inside) })
@@ -54,7 +55,8 @@ func TestTheFunctionInsideTheVPC(t *testing.T) {
 			t.Errorf("the %s is told %s", name, plain(told))
 		}
 	}
-	if made := must(t, called); plain(made.Outputs[outputs.Calls].Value) != "<CallsFunction.Arn>" || made.Outputs[outputs.InVPC].Value != "demo" {
+	if made := must(t, called); plain(made.Outputs[outputs.Calls].Value) != "<CallsFunction.Arn>" ||
+		made.Outputs[outputs.InVPC].Value != "demo" {
 		t.Error("the outputs do not tell operators' commands where to call")
 	}
 }
@@ -140,11 +142,15 @@ func TestVPCSettings(t *testing.T) {
 		context map[string]any
 		want    string // in the error
 	}{
-		"NoSubnets": {map[string]any{"demo": "true", "demo-vpc": "true", "security-groups": groups}, "context subnets and security-groups: give both, since the provider demo"},
-		"NoGroups":  {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets}, "context subnets and security-groups: give both, since the provider demo"},
+		"NoSubnets": {map[string]any{"demo": "true", "demo-vpc": "true", "security-groups": groups},
+			"context subnets and security-groups: give both, since the provider demo"},
+		"NoGroups": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets},
+			"context subnets and security-groups: give both, since the provider demo"},
 		"NotNeeded": {map[string]any{"subnets": subnets, "security-groups": groups}, "leave them out, since no provider is called inside a VPC"},
-		"Subnet":    {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0", "security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
-		"Group":     {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": "default"}, `context security-groups is "default": give ids of security groups`},
+		"Subnet": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0",
+			"security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
+		"Group": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": "default"},
+			`context security-groups is "default": give ids of security groups`},
 		"DemoOrNot": {map[string]any{"demo-vpc": "perhaps"}, "context demo-vpc is"},
 	}
 	for name, test := range tests {

@@ -24,9 +24,7 @@ const (
 
 // wide are rooms whose lines are not held to the limit yet. Take out what you
 // mend; nothing is put in.
-var wide = []string{
-	"cmd/", "infra/", "internal/app/", "internal/broker/", "internal/ledger/", "internal/lifecycle/", "internal/worker/",
-}
+var wide = []string{"infra/", "internal/app/", "internal/broker/", "internal/ledger/", "internal/lifecycle/", "internal/worker/"}
 
 // Functions and lines stay short enough to be read at once, in all Go code,
 // the benchmark's module included.

@@ -55,7 +55,8 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.Helper()
 	var err error
-	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly}, testkit.Demo(), slog.New(slog.DiscardHandler))
+	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly},
+		testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func (b *bench) provision(id, plan string, delay int, want int) (operation strin
 	b.Helper()
 	var answer struct{ Operation string }
 	body := b.send("PUT", "/v2/service_instances/"+id+"?accepts_incomplete=true", fmt.Sprintf(
-		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`, b.service, b.plans[plan], delay, secretText), want)
+		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`, b.service,
+		b.plans[plan], delay, secretText), want)
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		b.Fatal(err)
 	}
@@ -119,7 +121,8 @@ func has(t *testing.T, text string, wants ...string) {
 func TestOperatorsSee(t *testing.T) {
 	b := newBench(t)
 	b.provision("ready-1", "sync", 0, 201)
-	b.send("PUT", "/v2/service_instances/ready-1/service_bindings/bound-1", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText), 201)
+	b.send("PUT", "/v2/service_instances/ready-1/service_bindings/bound-1",
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText), 201)
 	token := b.provision("slow-1", "async", 3600, 202)
 	b.provision("gone-1", "sync", 0, 201)
 	b.send("DELETE", "/v2/service_instances/gone-1?service_id="+b.service+"&plan_id="+b.plans["sync"], "", 200)
@@ -142,7 +145,8 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "operations", "--state", "running"), token)
 		has(t, b.operate(0, "operations", token), "provision, in progress")
 		has(t, b.operate(0, "instances", "--platform", "nobody"), "No instances.")
-		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") || strings.Contains(few, "slow-1") {
+		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") ||
+			strings.Contains(few, "slow-1") {
 			t.Errorf("one of two:\n%s", few)
 		}
 		has(t, b.operate(2, "instances", "--limit", "-1"), "--limit is negative")
@@ -158,8 +162,10 @@ func TestOperatorsAct(t *testing.T) {
 	token := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "retry", token), "Driven again, as attempt 2")
 	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")
-	has(t, b.operate(0, "settle", token, "--failed", "Ask for it again next week.", "--yes"), "It has failed", "create failed", "is removed by the broker itself")
-	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+token, "", 200); !strings.Contains(poll, `"failed"`) || !strings.Contains(poll, "Ask for it again next week.") {
+	has(t, b.operate(0, "settle", token, "--failed", "Ask for it again next week.", "--yes"), "It has failed", "create failed",
+		"is removed by the broker itself")
+	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+token, "", 200); !strings.Contains(poll, `"failed"`) ||
+		!strings.Contains(poll, "Ask for it again next week.") {
 		t.Errorf("the platform is told %s", poll)
 	}
 	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
@@ -244,7 +250,8 @@ func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 func TestOperatorsFollow(t *testing.T) {
 	b := newBench(t)
 	b.provision("slow-1", "async", 10, 202)
-	has(t, b.operate(0, "instances", "--watch"), "provision of slow-1: in progress", "provision of slow-1: succeeded", "[####################] 100 %", "Nothing runs.")
+	has(t, b.operate(0, "instances", "--watch"), "provision of slow-1: in progress", "provision of slow-1: succeeded",
+		"[####################] 100 %", "Nothing runs.")
 }
 
 func TestReaperReport(t *testing.T) {

@@ -123,7 +123,8 @@ more.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	open := flagsOfPlatforms(c)
-	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
+	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
+		"`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
@@ -244,7 +245,8 @@ func followedBy(path string) string {
 
 // rotatePlatform waits until every process knows of the new password before it
 // shows it: whoever uses it then is never refused.
-func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, overlap time.Duration, now bool, out, diagnostics io.Writer) error {
+func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, overlap time.Duration, now bool, out,
+	diagnostics io.Writer) error {
 	password := app.NewPassword()
 	var until time.Time
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
@@ -265,7 +267,8 @@ func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, o
 	old := "The old password is refused."
 	switch {
 	case overlap > 0:
-		old = fmt.Sprintf("The old password is valid until %s: tell the platform before that (cf update-service-broker).", until.Format(time.RFC3339))
+		old = fmt.Sprintf("The old password is valid until %s: tell the platform before that (cf update-service-broker).",
+			until.Format(time.RFC3339))
 	case !known:
 		old = "The old password is refused, in a minute at the latest."
 	}
@@ -322,6 +325,8 @@ func removePlatform(ctx context.Context, registrar app.Registrar, name string, o
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` gives it back access to that.\n", name, name)
+	_, err = fmt.Fprintf(out,
+		"Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` gives it back access to that.\n",
+		name, name)
 	return err
 }

@@ -135,7 +135,8 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		machine     = "arn:aws:states:us-east-1:000000000000:stateMachine:m"
 		provisioner = "arn:aws:lambda:us-east-1:000000000000:function:f"
 	)
-	absent := lifecycle.Token{Operation: strings.Repeat("a", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
+	absent := lifecycle.Token{Operation: strings.Repeat("a", lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
 	functions := []coldFunction{
 		{
 			name: "empty", source: "./testdata/empty", event: struct{}{},
@@ -159,8 +160,9 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		},
 		{
 			name: "provisioner", source: "../../functions/provisioner", offerings: 1,
-			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: "/longshore/bench/demo"},
-			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1},
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo,
+				app.EnvDemoPrefix: "/longshore/bench/demo"},
+			event: stepfunctions.Input{Token: absent.String(), Attempt: 1},
 			check: func(answer []byte) error {
 				var out stepfunctions.Output
 				if err := json.Unmarshal(answer, &out); err != nil || !out.Settled {
@@ -171,8 +173,9 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		},
 		{
 			name: "reaper", source: "../../functions/reaper",
-			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench", app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: "/longshore/bench/demo"},
-			event:       events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench",
+				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: "/longshore/bench/demo"},
+			event: events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
 			check: func(answer []byte) error {
 				var out reaper.Report
 				if err := json.Unmarshal(answer, &out); err != nil || !out.Empty() {
@@ -471,8 +474,11 @@ func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
 	)
 	least := taken[functions[0].name]
 	leastReady, leastRSS := middle(least, ready), middle(least, rss)
-	_, _ = fmt.Fprintf(w, "\n%s/%s, %d processors, %s, %d starts of each\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), len(least))
-	_, _ = fmt.Fprintln(w, "| function | binary MB | ready ms: min / median / max | to empty | CPU ms | AWS calls: n, ms | first event: ms, AWS calls | memory MB: ready / peak | to empty |")
+	_, _ = fmt.Fprintf(w, "\n%s/%s, %d processors, %s, %d starts of each\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version(), len(least))
+	_, _ = fmt.Fprintln(w,
+		"| function | binary MB | ready ms: min / median / max | to empty | CPU ms | AWS calls: n, ms | first event: ms, AWS calls | memory "+
+			"MB: ready / peak | to empty |")
 	_, _ = fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, f := range functions {
 		starts := taken[f.name]
@@ -485,6 +491,7 @@ func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
 			middle(starts, rss), middle(starts, func(s start) float64 { return s.peak }), middle(starts, rss)/leastRSS)
 	}
 	one, many := middle(taken["api"], ready), middle(taken[manyName], ready)
-	_, _ = fmt.Fprintf(w, "\nThe API is ready within ×%.2f of an empty function; with 40 offerings of three plans within ×%.2f of that, and within ×%.2f of what it needs with one.\n\n",
+	_, _ = fmt.Fprintf(w, "\nThe API is ready within ×%.2f of an empty function; with 40 offerings of three plans within ×%.2f of that, "+
+		"and within ×%.2f of what it needs with one.\n\n",
 		one/leastReady, many/leastReady, many/one)
 }

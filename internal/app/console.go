@@ -76,7 +76,8 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	machine := said[outputs.StateMachine]
 	parts := strings.Split(machine, ":")
 	if len(parts) < 6 || said[outputs.Table] == "" || said[outputs.Key] == "" || said[outputs.Broker] == "" {
-		return nil, fmt.Errorf("stack %q does not say which broker it is, or where its table, its key and its state machine are: deploy it by this version", stack)
+		return nil, fmt.Errorf("stack %q does not say which broker it is, or where its table, its key and its state machine are: deploy it by "+
+			"this version", stack)
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
@@ -88,7 +89,8 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, inventories(wired), now, engine.Start), nil
+	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, inventories(wired), now,
+		engine.Start), nil
 }
 
 // fileControl is the socket through which a running broker is asked.

@@ -140,7 +140,8 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
 	server := osb.New(osb.Options{
 		Broker:    newBroker(set[EnvBroker], d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
-		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log, Metrics: d.Metrics,
+		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
+		Metrics: d.Metrics,
 	})
 	return gateway.New(server, d.Log), nil
 }

@@ -106,18 +106,22 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 	f := &together{T: t, here: &here{}, prefix: "/" + emulator.Name("longshore") + "/demo"}
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
-		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m", app.EnvProvisioner: "arn:aws:lambda:us-east-1:000000000000:function:f",
-		app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test", app.EnvBroker: "identity-of-test",
+		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m",
+		app.EnvProvisioner:  "arn:aws:lambda:us-east-1:000000000000:function:f",
+		app.EnvProviders:    app.ProviderDemo, app.EnvDemoPrefix: f.prefix, app.EnvDemoDelay: "200ms", app.EnvStack: "test",
+		app.EnvBroker: "identity-of-test",
 	}
 	for _, more := range more {
 		maps.Copy(set, more)
 	}
-	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here, Invoker: f.here,
+	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here,
+		Invoker: f.here,
 		Offered: demoOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
 	if set[app.EnvInVPC] != "" {
 		// It is told nothing of records, keys or secrets.
 		told := app.Deployed{Log: quiet(), Getenv: func(name string) string {
-			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test", app.EnvDemoDelay: "200ms"}[name]
+			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test",
+				app.EnvDemoDelay: "200ms"}[name]
 		}}
 		handler, err := told.ProvisionerOrCalls(ctx)
 		if err != nil {
@@ -160,7 +164,8 @@ func (f *together) call(method, path, query, body string, status int) map[string
 	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil || method == "HEAD" && response.Body != "" {
 		f.Fatalf("%s %s: %q", method, path, response.Body)
 	}
-	if location := response.MultiValueHeaders["Location"]; status == 202 && (len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
+	if location := response.MultiValueHeaders["Location"]; status == 202 &&
+		(len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
 		f.Errorf("NFR-04: Location %v", location)
 	}
 	return out
@@ -202,7 +207,8 @@ func (f *together) live(count func() int) {
 	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
-	created := call("PUT", path, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan), 202)
+	created := call("PUT", path, "accepts_incomplete=true",
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan), 202)
 	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
 		t.Errorf("state %v", p)
 	}
@@ -238,7 +244,8 @@ func TestWhatIsCounted(t *testing.T) {
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/canary-5d"
 	put := func(parameters string) string {
-		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`, service, plan, parameters)
+		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`, service, plan,
+			parameters)
 	}
 	f.counts.Reset()
 	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
@@ -302,7 +309,8 @@ func planOf(t *testing.T, catalog map[string]any, name string) (service, plan st
 
 func held(t *testing.T, cfg aws.Config, prefix string) int {
 	t.Helper()
-	out, err := ssm.NewFromConfig(cfg).GetParametersByPath(context.Background(), &ssm.GetParametersByPathInput{Path: &prefix, Recursive: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(cfg).GetParametersByPath(context.Background(),
+		&ssm.GetParametersByPathInput{Path: &prefix, Recursive: aws.Bool(true)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,8 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start), log)
+	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start),
+		log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
@@ -183,7 +184,8 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	}
 	if report.Halted = false; !report.Empty() { // that was said when it happened
 		log.Info("swept", "redriven", report.Redriven, "overdue", report.Overdue, "reclaimed", report.Reclaimed,
-			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined, "released", report.Released, "dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
+			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined, "released", report.Released,
+			"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }
 

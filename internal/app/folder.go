@@ -382,7 +382,8 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 	case errors.Is(err, fs.ErrNotExist):
 		r = initialRegistry()
 	case errors.As(err, new(*fs.PathError)):
-		return r, &remedy.Error{Name: dataFolder(f.dir), What: "has a " + fileCredentials + " that cannot be read", Remedy: "allow it to be read", Cause: err}
+		return r, &remedy.Error{Name: dataFolder(f.dir), What: "has a " + fileCredentials + " that cannot be read",
+			Remedy: "allow it to be read", Cause: err}
 	case err != nil:
 		return r, &remedy.Error{
 			Name: dataFolder(f.dir), What: "has a damaged " + fileCredentials,
@@ -400,7 +401,8 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 		return r, err
 	}
 	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
-		return r, &remedy.Error{Name: dataFolder(f.dir), What: "cannot keep the platforms' credentials", Remedy: "allow it to be written", Cause: err}
+		return r, &remedy.Error{Name: dataFolder(f.dir), What: "cannot keep the platforms' credentials", Remedy: "allow it to be written",
+			Cause: err}
 	}
 	if s.Username != "" {
 		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)

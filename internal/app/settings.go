@@ -137,7 +137,8 @@ func retryAfter(getenv func(string) string) (RetryAfter, error) {
 		*into = d
 	}
 	if r.Min > r.Max {
-		return r, remedy.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max), "give the smaller one here")
+		return r, remedy.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max),
+			"give the smaller one here")
 	}
 	return r, nil
 }

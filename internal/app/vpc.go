@@ -32,7 +32,8 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	names := strings.Split(getenv(EnvInVPC), ",")
 	for _, name := range names {
 		if rows[name].vpc.open == nil {
-			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name), "deploy all functions of one version")
+			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
+				"deploy all functions of one version")
 		}
 	}
 	return names, nil
