@@ -147,16 +147,19 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	fresh := lifecycle.Record{
 		Provider:    i.Provider,
 		Made:        lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target},
-		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID, Context: q.Context},
+		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID},
 		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor},
 	}
 	if fresh.Attributes.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
 		return r, err
 	}
+	if err := b.sealContext(ctx, r.Key, &fresh.Attributes, q.Context); err != nil {
+		return r, err
+	}
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return r, err
 	}
-	r, past, err := r.BeginCreate(b.start(q.Caller, plan, now, synchronous), fresh)
+	r, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, now, synchronous), fresh)
 	if err != nil {
 		return r, err
 	}
@@ -320,7 +323,7 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		r, past, err := r.BeginDelete(b.start(q.Caller, plan, now, synchronous))
+		r, past, err := r.BeginDelete(b.start(limited, q.Caller, r.Key, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}

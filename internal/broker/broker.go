@@ -180,15 +180,31 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 }
 
 // start is what an operation on a plan begins with. Of a plan that has left the
-// catalog, only its id is known.
-func (b *Broker) start(c Caller, plan catalog.Plan, now time.Time, synchronous bool) lifecycle.Start {
+// catalog, only its id is known. Who asks is recorded sealed; an operation does not
+// fail for it, since a deletion must begin also while the vault is out of reach.
+func (b *Broker) start(
+	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
+) lifecycle.Start {
 	timeout := b.OperationTimeout
 	if plan.MaximumPollingDuration > 0 {
 		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
 	}
-	return lifecycle.Start{
-		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: c.Asker,
+	asker := c.Asker
+	var err error
+	if asker.SealedIdentity, err = b.seal(ctx, key, vault.Identity, asker.Identity); err != nil {
+		b.Log.ErrorContext(ctx, "who asks for an operation is not recorded", "error", err)
 	}
+	asker.Identity = nil
+	return lifecycle.Start{
+		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: asker,
+	}
+}
+
+// sealContext has the attributes hold a context as it is recorded.
+func (b *Broker) sealContext(ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage) (err error) {
+	a.Context = lifecycle.Stable(context)
+	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)
+	return err
 }
 
 // begin commits the intent, under the condition of what else is written, and starts

@@ -104,7 +104,10 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, err
 	}
-	start := b.start(q.Caller, plan, b.Now(), synchronous)
+	if err := b.sealContext(ctx, i.Key, &a, q.Context); err != nil {
+		return i, err
+	}
+	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
 	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
 	i, past, err := i.BeginCreate(start, lifecycle.Record{
 		Provider: offering.Provider, Attributes: a, Made: lifecycle.Made{Broker: b.Identity},
@@ -178,7 +181,7 @@ func (b *Broker) overtake(
 	if err != nil || !r.Runs(t) || spares(r.Operation) {
 		return r, err
 	}
-	start := b.start(c, catalog.Plan{}, b.Now(), false)
+	start := b.start(ctx, c, r.Key, catalog.Plan{}, b.Now(), false)
 	start.Own = true // no DELETE asked for it
 	begun, past, err := r.BeginDelete(start)
 	if err != nil {
@@ -246,7 +249,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 		if err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginDelete(b.start(q.Caller, plan, now, synchronous))
+		i, past, err := i.BeginDelete(b.start(limited, q.Caller, i.Key, plan, now, synchronous))
 		if err != nil {
 			return Result{}, err
 		}

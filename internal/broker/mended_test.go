@@ -3,12 +3,14 @@ package broker_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/workflow"
 )
 
@@ -65,7 +67,7 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	d := newDesk(t)
 	i := d.rebuilt(t)
 	context := json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"o"}`)
-	if err := d.records.Commit(t.Context(), ledger.Put(i.SetContext(context, d.now()))); err != nil {
+	if err := d.records.Commit(t.Context(), ledger.Put(i.SetContext(nil, context, d.now()))); err != nil {
 		t.Fatal(err)
 	}
 	q := broker.ProvisionRequest{
@@ -176,5 +178,56 @@ func TestARequestStopsWaitingBeforeItEnds(t *testing.T) {
 	}
 	if most := time.Minute - broker.TimeToAnswer; w.waits > most || w.waits < most-20*time.Second {
 		t.Errorf("it waits %v of a minute, want %v", w.waits, most)
+	}
+}
+
+// A platform's context and who asks are personal data: of them a record holds
+// readable only what requests are compared by.
+func TestContextAndIdentityAreSealed(t *testing.T) {
+	const canary = "canary-5e21"
+	d := newDesk(t)
+	c := d.caller(true)
+	c.Asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"` + canary + `"}`)}
+	told := func(guid, name string) json.RawMessage {
+		return json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
+	}
+	put := broker.ProvisionRequest{
+		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s", Context: told("o", canary),
+	}
+	made, err := d.Provision(t.Context(), put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.settle(made.Token)
+	patch := broker.UpdateRequest{
+		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`), Context: told("o", canary+"-2"),
+	}
+	if _, err := d.Update(t.Context(), patch); err != nil {
+		t.Fatal(err)
+	}
+	i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(i)
+	if err != nil || strings.Contains(string(body), canary) {
+		t.Errorf("%v: it is in clear in %s", err, body)
+	}
+	for name, v := range map[string]struct {
+		sealed lifecycle.Sealed
+		member vault.Member
+	}{
+		"Context": {i.Attributes.SealedContext, vault.Context}, "Next": {i.Operation.Target.SealedContext, vault.Context},
+		"Identity": {i.Operation.Asker.SealedIdentity, vault.Identity},
+	} {
+		plain, err := d.Vault.Open(t.Context(), vault.Label{Key: i.Key, Member: v.member}, v.sealed)
+		if err != nil || !strings.Contains(string(plain), canary) {
+			t.Errorf("%s: %q %v", name, plain, err)
+		}
+	}
+	// What is compared is readable: without opening anything, another place is another.
+	put.Context = told("other", canary)
+	if _, err := d.Provision(t.Context(), put); reason(err) != lifecycle.Conflict {
+		t.Errorf("PROV-09: of another organization: %v", err)
 	}
 }

@@ -77,7 +77,12 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 		if t.attributes.Parameters, err = b.seal(limited, i.Key, vault.Parameters, t.parameters); err != nil {
 			return Result{}, err
 		}
-		i, past, err := i.BeginUpdate(b.start(q.Caller, t.plan, b.Now(), synchronous), t.attributes)
+		if q.Context != nil {
+			if err := b.sealContext(limited, i.Key, &t.attributes, q.Context); err != nil {
+				return Result{}, err
+			}
+		}
+		i, past, err := i.BeginUpdate(b.start(limited, q.Caller, i.Key, t.plan, b.Now(), synchronous), t.attributes)
 		if err != nil {
 			return Result{}, err
 		}
@@ -119,9 +124,6 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	}
 	if q.MaintenanceVersion != nil {
 		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
-	}
-	if q.Context != nil {
-		t.attributes.Context = q.Context
 	}
 	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok {
 		t.attributes.Snapshot = known.Snapshot // no change by itself
@@ -199,7 +201,11 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRe
 	if q.Context == nil || !ok || !offering.AllowContextUpdates {
 		return nil
 	}
-	return b.Records.Commit(ctx, ledger.Put(i.SetContext(q.Context, b.Now())))
+	a := i.Attributes
+	if err := b.sealContext(ctx, i.Key, &a, q.Context); err != nil {
+		return err
+	}
+	return b.Records.Commit(ctx, ledger.Put(i.SetContext(a.SealedContext, a.Context, b.Now())))
 }
 
 // finishUpdate answers now or later. An update cannot be undone: one that

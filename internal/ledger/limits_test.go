@@ -25,44 +25,46 @@ const (
 // largest is the longest that each text of a record can be. Whoever adds a text
 // says here what bounds it: without an entry the test fails.
 var largest = map[string]string{
-	"Key.Platform":                    strings.Repeat("p", 64), // the broker's own, or a short name
-	"Key.Instance":                    strings.Repeat(printable, limits.Identifier),
-	"Key.Binding":                     strings.Repeat(printable, limits.Identifier),
-	"Record.State":                    string(lifecycle.CreateFailed),
-	"Operation.ID":                    strings.Repeat("o", lifecycle.OperationIDLength),
-	"Operation.Kind":                  string(lifecycle.Deprovision),
-	"Operation.Phase":                 string(lifecycle.InProgress),
-	"Operation.Description":           strings.Repeat(anything, limits.Description),
-	"Operation.Unbound":               strings.Repeat(printable, limits.Identifier),
-	"FailedOperation.ID":              strings.Repeat("o", lifecycle.OperationIDLength),
-	"FailedOperation.Kind":            string(lifecycle.Provision),
-	"FailedOperation.Description":     strings.Repeat(anything, limits.Description),
-	"Asker.IdentityPlatform":          strings.Repeat(printable, limits.IdentityPlatform),
-	"Asker.Request":                   strings.Repeat(printable, limits.RequestIdentity),
-	"Lease.Holder":                    strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
-	"Lease.Operation":                 strings.Repeat("o", lifecycle.OperationIDLength),
-	"Attributes.ServiceID":            strings.Repeat(printable, limits.CatalogText),
-	"Attributes.PlanID":               strings.Repeat(printable, limits.CatalogText),
-	"Attributes.OrganizationGUID":     strings.Repeat(anything, limits.Identifier),
-	"Attributes.SpaceGUID":            strings.Repeat(anything, limits.Identifier),
-	"Attributes.MaintenanceVersion":   strings.Repeat("1", limits.CatalogText),
-	"Attributes.DashboardURL":         strings.Repeat(printable, limits.DashboardURL),
-	"Record.Incarnation":              strings.Repeat("o", lifecycle.OperationIDLength),
-	"Record.Provider":                 strings.Repeat(printable, limits.CatalogText),
-	"BindingOnly.InstanceIncarnation": strings.Repeat("o", lifecycle.OperationIDLength),
-	"BindingOnly.AppGUID":             strings.Repeat(anything, limits.Identifier),
-	"BindingOnly.Route":               strings.Repeat(anything, limits.Identifier),
-	"BindingOnly.Predecessor":         strings.Repeat(anything, limits.Identifier),
-	"Attributes.Parameters (sealed)":  strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
-	"BindingOnly.Secret (sealed)":     strings.Repeat("s", 32+limits.SealedOverhead),
-	"BindingOnly.Grant (sealed)":      strings.Repeat("s", limits.Grant+limits.SealedOverhead),
-	"Made.Broker":                     strings.Repeat("b", lifecycle.OperationIDLength),
-	"Made.State (sealed)":             strings.Repeat("s", limits.State+limits.SealedOverhead),
-	"Target.Name":                     strings.Repeat(printable, limits.CatalogText),
-	"Target.Identity":                 strings.Repeat(printable, limits.CatalogText),
-	"Attributes.Snapshot (JSON)":      object(limits.Snapshot),
-	"Attributes.Context (JSON)":       object(limits.Context),
-	"Asker.Identity (JSON)":           object(limits.Identity * 3 / 4), // of base64
+	"Key.Platform":                      strings.Repeat("p", 64), // the broker's own, or a short name
+	"Key.Instance":                      strings.Repeat(printable, limits.Identifier),
+	"Key.Binding":                       strings.Repeat(printable, limits.Identifier),
+	"Record.State":                      string(lifecycle.CreateFailed),
+	"Operation.ID":                      strings.Repeat("o", lifecycle.OperationIDLength),
+	"Operation.Kind":                    string(lifecycle.Deprovision),
+	"Operation.Phase":                   string(lifecycle.InProgress),
+	"Operation.Description":             strings.Repeat(anything, limits.Description),
+	"Operation.Unbound":                 strings.Repeat(printable, limits.Identifier),
+	"FailedOperation.ID":                strings.Repeat("o", lifecycle.OperationIDLength),
+	"FailedOperation.Kind":              string(lifecycle.Provision),
+	"FailedOperation.Description":       strings.Repeat(anything, limits.Description),
+	"Asker.IdentityPlatform":            strings.Repeat(printable, limits.IdentityPlatform),
+	"Asker.Request":                     strings.Repeat(printable, limits.RequestIdentity),
+	"Lease.Holder":                      strings.Repeat("h", 2*lifecycle.OperationIDLength+1), // of its process, and its own
+	"Lease.Operation":                   strings.Repeat("o", lifecycle.OperationIDLength),
+	"Attributes.ServiceID":              strings.Repeat(printable, limits.CatalogText),
+	"Attributes.PlanID":                 strings.Repeat(printable, limits.CatalogText),
+	"Attributes.OrganizationGUID":       strings.Repeat(anything, limits.Identifier),
+	"Attributes.SpaceGUID":              strings.Repeat(anything, limits.Identifier),
+	"Attributes.MaintenanceVersion":     strings.Repeat("1", limits.CatalogText),
+	"Attributes.DashboardURL":           strings.Repeat(printable, limits.DashboardURL),
+	"Record.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
+	"Record.Provider":                   strings.Repeat(printable, limits.CatalogText),
+	"BindingOnly.InstanceIncarnation":   strings.Repeat("o", lifecycle.OperationIDLength),
+	"BindingOnly.AppGUID":               strings.Repeat(anything, limits.Identifier),
+	"BindingOnly.Route":                 strings.Repeat(anything, limits.Identifier),
+	"BindingOnly.Predecessor":           strings.Repeat(anything, limits.Identifier),
+	"Attributes.Parameters (sealed)":    strings.Repeat("s", limits.Parameters+limits.SealedOverhead),
+	"BindingOnly.Secret (sealed)":       strings.Repeat("s", 32+limits.SealedOverhead),
+	"BindingOnly.Grant (sealed)":        strings.Repeat("s", limits.Grant+limits.SealedOverhead),
+	"Made.Broker":                       strings.Repeat("b", lifecycle.OperationIDLength),
+	"Made.State (sealed)":               strings.Repeat("s", limits.State+limits.SealedOverhead),
+	"Target.Name":                       strings.Repeat(printable, limits.CatalogText),
+	"Target.Identity":                   strings.Repeat(printable, limits.CatalogText),
+	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
+	"Attributes.SealedContext (sealed)": strings.Repeat("s", limits.Context+limits.SealedOverhead),
+	"Attributes.Context (JSON)":         object(limits.StableContext),
+	"Asker.Identity (JSON)":             "",                                                             // only in records of earlier programs
+	"Asker.SealedIdentity (sealed)":     strings.Repeat("s", limits.Identity*3/4+limits.SealedOverhead), // of base64
 }
 
 // object is a JSON object of so many bytes.
@@ -149,6 +151,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	a := &b.Attributes // what only an instance's are
 	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
+	i.Failed = nil                                       // beside a deletion, which has no target
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
 	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past), ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {

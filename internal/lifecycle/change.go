@@ -122,7 +122,7 @@ func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
 	r.Unusable, r.Secret, r.Grant, r.Made.State = false, nil, nil, nil
 	if r.IsBinding() {
-		r.Attributes.Context = nil // takes no part in the comparison
+		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
 	}
 	if r.Failed == nil {
 		r.Attributes, r.BindingOnly = Attributes{ServiceID: a.ServiceID, PlanID: a.PlanID}, BindingOnly{InstanceIncarnation: b.InstanceIncarnation}
@@ -130,9 +130,11 @@ func (r Record) stripped() Record {
 	return r
 }
 
-// SetContext replaces the platform's context: no work, no operation (UPD-15).
-func (r Record) SetContext(context json.RawMessage, now time.Time) Record {
-	r.Attributes.Context, r.Updated = context, after(now, later(r.Updated, r.Created))
+// SetContext replaces the platform's context, of which stable stays readable: no
+// work, no operation (UPD-15).
+func (r Record) SetContext(sealed Sealed, stable json.RawMessage, now time.Time) Record {
+	r.Attributes.SealedContext, r.Attributes.Context = sealed, stable
+	r.Updated = after(now, later(r.Updated, r.Created))
 	return r
 }
 

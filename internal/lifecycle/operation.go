@@ -134,16 +134,18 @@ func (f *FailedOperation) operation() *Operation {
 // An Asker is who asked for an operation.
 type Asker struct {
 	// IdentityPlatform and Identity are the originating identity (OID-02);
-	// Identity is its decoded JSON object, which may be personal data.
+	// Identity is its decoded JSON object, which may be personal data: it is
+	// recorded sealed. What earlier programs recorded is not.
 	IdentityPlatform string          `json:"identity_platform,omitempty"`
 	Identity         json.RawMessage `json:"identity,omitempty"`
+	SealedIdentity   Sealed          `json:"sealed_identity,omitempty"`
 	// Request is the request identity (RID-02).
 	Request string `json:"request,omitempty"`
 }
 
 // IsZero lets omitzero leave it out.
 func (a Asker) IsZero() bool {
-	return a.IdentityPlatform == "" && len(a.Identity) == 0 && a.Request == ""
+	return a.IdentityPlatform == "" && len(a.Identity)+len(a.SealedIdentity) == 0 && a.Request == ""
 }
 
 // A Start is what every operation begins with.

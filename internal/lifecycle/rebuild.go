@@ -66,6 +66,20 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	if lost(r.Made.State) { // a provider finds what it has made without it
 		r.Made.State = nil
 	}
+	if lost(r.Attributes.SealedContext) { // what is compared stays readable
+		r.Attributes.SealedContext = nil
+	}
+	if r.Operation != nil {
+		r = r.clone()
+		if lost(r.Operation.Asker.SealedIdentity) {
+			r.Operation.Asker.SealedIdentity = nil
+		}
+		if t := r.Operation.Target; t != nil && lost(t.SealedContext) {
+			without := *t
+			without.SealedContext = nil
+			r.Operation.Target = &without
+		}
+	}
 	if lost(r.Grant) {
 		r.Grant, r.Rebuilt = nil, now
 	}

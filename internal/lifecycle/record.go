@@ -113,8 +113,11 @@ type Attributes struct {
 	SpaceGUID        string `json:"space_guid,omitempty"`
 	// Parameters is the user's JSON object, sealed; nil if there is none.
 	Parameters Sealed `json:"parameters,omitempty"`
-	// Context is the platform's context object as it came.
-	Context json.RawMessage `json:"context,omitempty"`
+	// SealedContext is the platform's context object as it came, and Context what
+	// of it stays readable: the members that are compared (see Stable). What earlier
+	// programs recorded is whole, and not sealed.
+	SealedContext Sealed          `json:"sealed_context,omitempty"`
+	Context       json.RawMessage `json:"context,omitempty"`
 	// MaintenanceVersion is the plan's when it was provisioned or maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`
 	// Snapshot is what the instance's plan meant to its provider then, which

@@ -3,9 +3,12 @@ package lifecycle
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/longshore/longshore/internal/limits"
 )
 
 // SameParameters reports whether two parameter objects are equal by value:
@@ -87,6 +90,21 @@ func addToExponent(exp string, shift int) string {
 // the others (names, annotations, unknown ones) are volatile and take no part
 // in the comparison (PROV-09, INP-06).
 var stableContext = []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"}
+
+// Stable is a context without its volatile members: what of it is recorded
+// readable. Nil if there are none, or more than a record has room for.
+func Stable(context json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(context, &members) != nil {
+		return nil
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return !slices.Contains(stableContext, name) })
+	out, err := json.Marshal(members)
+	if err != nil || len(members) == 0 || len(out) > limits.StableContext {
+		return nil
+	}
+	return out
+}
 
 // SamePlacement reports whether two requests name the same place: the two
 // guids, and the stable members of the context where both have them.

@@ -25,9 +25,11 @@ const (
 	Parameters = 64 << 10
 	// Context is the same for a platform's context.
 	Context = 32 << 10
+	// StableContext is how much of it a record holds readable, to be compared.
+	StableContext = 2 << 10
 	// Identity is the longest header that says who asks (OID-02), and
 	// IdentityPlatform the longest name of a platform in it.
-	Identity         = 16 << 10
+	Identity         = 12 << 10
 	IdentityPlatform = 255
 	// RequestIdentity is the longest that is given back; a longer one is left
 	// out (RID-04).
@@ -46,7 +48,7 @@ const (
 	Settings = 16 << 10
 	// DashboardURL is the longest that an instance's dashboard may become, in
 	// bytes, its longest id put in.
-	DashboardURL = 8 << 10
+	DashboardURL = 4 << 10
 )
 
 // What a provider may answer, in bytes.

@@ -33,6 +33,8 @@ const (
 	Secret     Member = "secret"
 	Grant      Member = "grant"
 	State      Member = "state"
+	Context    Member = "context"
+	Identity   Member = "identity"
 	// check is of no record: whoever keeps sealed values keeps one that only
 	// proves the key.
 	check Member = "check"
@@ -82,13 +84,21 @@ type Value struct {
 	Sealed lifecycle.Sealed
 }
 
-// Of gives all that a record holds sealed, also of an update that runs.
+// Of gives all that a record holds sealed, also of an operation that runs.
 func Of(r lifecycle.Record) []Value {
-	values := []Value{{Label{r.Key, Parameters}, r.Attributes.Parameters}, {Label{r.Key, Secret}, r.Secret}, {Label{r.Key, Grant}, r.Grant}}
-	if op := r.Operation; op != nil && op.Target != nil {
-		values = append(values, Value{Label{r.Key, Parameters}, op.Target.Parameters})
+	values := append(ofAttributes(r.Key, r.Attributes), Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
+		Value{Label{r.Key, State}, r.Made.State})
+	if op := r.Operation; op != nil {
+		values = append(values, Value{Label{r.Key, Identity}, op.Asker.SealedIdentity})
+		if op.Target != nil {
+			values = append(values, ofAttributes(r.Key, *op.Target)...)
+		}
 	}
 	return slices.DeleteFunc(values, func(v Value) bool { return v.Sealed == nil })
+}
+
+func ofAttributes(key lifecycle.Key, a lifecycle.Attributes) []Value {
+	return []Value{{Label{key, Parameters}, a.Parameters}, {Label{key, Context}, a.SealedContext}}
 }
 
 // Opens reports whether a value opens. False is final; an error says that it may

@@ -29,10 +29,17 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	in := provider.Instance{
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
 		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
-		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a), Target: provider.Target(i.Made.Target),
+		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context), Target: provider.Target(i.Made.Target),
 	}
 	var err error
 	if in.State, err = w.stateOf(ctx, i, op.Kind); err != nil || op.Kind.Deletes() {
+		return in, err
+	}
+	whole, err := w.open(ctx, i.Key, vault.Context, a.SealedContext)
+	switch {
+	case err == nil && whole != nil:
+		in.Place = placeOf(a, whole)
+	case err != nil && !errors.Is(err, vault.ErrSealed): // nothing is made otherwise without it
 		return in, err
 	}
 	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
@@ -65,14 +72,14 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 }
 
 // placeOf is where an instance was ordered: what platforms of any kind say.
-func placeOf(a lifecycle.Attributes) provider.Place {
+func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	var said struct {
 		Name         string `json:"instance_name"`
 		Organization string `json:"organization_guid"`
 		Space        string `json:"space_guid"`
 		Namespace    string `json:"namespace"`
 	}
-	_ = json.Unmarshal(a.Context, &said) // what cannot be read is not said
+	_ = json.Unmarshal(context, &said) // what cannot be read is not said
 	return provider.Place{
 		Organization: cmp.Or(a.OrganizationGUID, said.Organization),
 		Space:        cmp.Or(said.Namespace, a.SpaceGUID, said.Space),
