@@ -1,0 +1,86 @@
+package compile_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A provider looks at each plan when the catalog is compiled, and says where it
+// is wrong: in a setting, or in a file beside the offering.
+func TestProviderChecks(t *testing.T) {
+	text := spoil(map[int]string{10: "  description: The small one\n  settings:\n    size: {min: 1}\n    note: x"})
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   found
+	}{
+		"Setting": {"A setting is found by its path.",
+			remedy.For("size.min", "is too small", "write 2"),
+			found{"mine/a/offering.yaml", 12, "is too small"}},
+		"File": {"A file beside the offering has lines of its own.",
+			&remedy.Error{File: "template.yaml", Line: 7, What: "no Outputs", Remedy: "add them"},
+			found{"mine/a/template.yaml", 7, "no Outputs"}},
+		"Other": {"Whatever else is wrong is about the settings.", errors.New("no"),
+			found{"mine/a/offering.yaml", 11, "refused by the provider demo"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			check := func(p provider.Checked) (json.RawMessage, error) {
+				if _, err := fs.Stat(p.Files, "template.yaml"); err != nil {
+					t.Errorf("the provider does not see what stands beside: %v", err)
+				}
+				if p.Plan != "small" {
+					return nil, nil
+				}
+				return nil, tc.err
+			}
+			o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+			_, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
+			want := []found{tc.want}
+			if diff := cmp.Diff(want, problemsOf(t, tc.reason, err, want)); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What the provider says a plan means is in the catalog, for instances to record.
+func TestSnapshots(t *testing.T) {
+	check := func(p provider.Checked) (json.RawMessage, error) {
+		return json.Marshal(map[string]string{"plan": p.Plan})
+	}
+	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	c, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, p, _ := c.Plan("offering-1", "plan-2"); string(p.Snapshot) != `{"plan":"large"}` {
+		t.Errorf("the snapshot is %s", p.Snapshot)
+	}
+}
+
+// Of a provider that is off, what ships is left out; an operator who names it is
+// told what to do.
+func TestProvidersThatAreOff(t *testing.T) {
+	o := compile.Known("demo", "real")
+	o.Off = map[string]string{"demo": "turn it on"}
+	shipped := compile.Source{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound}), Shipped: true}
+	c, err := compile.Load(o, shipped)
+	if err != nil || len(c.Offerings()) != 0 {
+		t.Errorf("want an empty catalog, got %v", err)
+	}
+	shipped.Shipped = false
+	_, err = compile.Load(o, shipped)
+	want := []found{{"shipped/a/offering.yaml", 4, "turn it on"}}
+	if diff := cmp.Diff(want, problemsOf(t, "named", err, want)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
