@@ -153,3 +153,16 @@ func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 		t.Errorf("%v: it is %q, due at %v and remembered until %v", err, b.State, b.Due, b.Expires)
 	}
 }
+
+// What a provider remembers can be lost: it finds what it has made without it, so
+// nothing else of the record changes.
+func TestLosingAProvidersState(t *testing.T) {
+	r := instances.after(t, lifecycle.BeginCreate)
+	r.Made.State = lifecycle.Sealed("remembered")
+	got, err := r.Lose(func(s lifecycle.Sealed) bool { return string(s) == "remembered" }, at(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Made.State = nil
+	same(t, "only the state is gone, and the operation goes on", r, got)
+}
