@@ -69,7 +69,7 @@ func fill(v reflect.Value, n *int) {
 		switch v.Type() {
 		case reflect.TypeFor[json.RawMessage]():
 			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
-		case reflect.TypeFor[lifecycle.Sealed]():
+		case reflect.TypeFor[lifecycle.Sealed](), reflect.TypeFor[[]byte]():
 			v.SetBytes(fmt.Appendf(nil, "sealed-%d", *n))
 		default:
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))

@@ -58,6 +58,7 @@ var largest = map[string]string{
 	"BindingOnly.Grant (sealed)":        strings.Repeat("s", limits.Grant+limits.SealedOverhead),
 	"Made.Broker":                       strings.Repeat("b", lifecycle.OperationIDLength),
 	"Made.State (sealed)":               strings.Repeat("s", limits.State+limits.SealedOverhead),
+	"Made.Found":                        strings.Repeat("f", limits.State+10),
 	"Target.Name":                       strings.Repeat(printable, limits.CatalogText),
 	"Target.Identity":                   strings.Repeat(printable, limits.CatalogText),
 	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
@@ -99,6 +100,8 @@ func enlarge(t *testing.T, name string, v reflect.Value) {
 			v.SetBytes([]byte(bounded(" (JSON)")))
 		case reflect.TypeFor[lifecycle.Sealed]():
 			v.SetBytes([]byte(bounded(" (sealed)")))
+		case reflect.TypeFor[[]byte]():
+			v.SetBytes([]byte(bounded("")))
 		case reflect.TypeFor[[]lifecycle.Lease]():
 			v.Set(reflect.MakeSlice(v.Type(), limits.Leases, limits.Leases))
 			for i := range v.Len() {
@@ -152,6 +155,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
 	i.Failed = nil                                       // beside a deletion, which has no target
+	i.Made.Found, b.Made.Found = nil, nil                // stands in the place of the state, which is larger when sealed
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
 	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past), ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {

@@ -71,11 +71,13 @@ type Orphan struct {
 	// before brokers had one.
 	Broker string `json:"broker,omitempty"`
 	// Target is where it was made.
-	Target  Target    `json:"target,omitzero"`
+	Target Target `json:"target,omitzero"`
+	// State is what its deletion needs, as the inventory said it.
+	State   []byte    `json:"state,omitempty"`
 	Created time.Time `json:"created"`
 }
 
-func (o Orphan) made() Made { return Made{Broker: o.Broker, Target: o.Target} }
+func (o Orphan) made() Made { return Made{Broker: o.Broker, Target: o.Target, Found: o.State} }
 
 // BeginOrphanDeletion gives an orphan a record whose operation removes it.
 func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperation, error) {
@@ -120,7 +122,7 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 // takes to look again, and to recognise the request that failed.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
-	r.Unusable, r.Secret, r.Grant, r.Made.State = false, nil, nil, nil
+	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found = false, nil, nil, nil, nil
 	if r.IsBinding() {
 		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
 	}

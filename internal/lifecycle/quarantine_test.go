@@ -85,7 +85,7 @@ func TestAQuarantine(t *testing.T) {
 	if !q.Busy.IsZero() || q.Faults != 0 {
 		t.Errorf("%+v", q)
 	}
-	if again, changed := q.Release(at(hour)); changed || again != q {
+	if again, changed := q.Release(at(hour)); changed || !cmp.Equal(again, q) {
 		t.Error("it was released twice")
 	}
 	if (lifecycle.Quarantine{Phase: lifecycle.Enclosing, ID: "id", Attempt: 2}).Current("id", 1) {

@@ -72,6 +72,9 @@ type Made struct {
 	Target Target `json:"target,omitzero"`
 	// State is what the provider remembers of it, sealed.
 	State Sealed `json:"state,omitempty"`
+	// Found is what the inventory said in its place, of an orphan: what the cloud
+	// shows to everyone, and no secret.
+	Found []byte `json:"found,omitempty"`
 }
 
 // A Target is a place where providers make things.

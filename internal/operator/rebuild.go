@@ -214,7 +214,7 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker,
-		Target: lifecycle.Target(h.Target), Created: h.Created}
+		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil

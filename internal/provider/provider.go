@@ -11,6 +11,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -116,6 +117,26 @@ type State struct {
 	// Format is the provider's own version of Data.
 	Format int          `json:"format,omitempty"`
 	Data   secret.Bytes `json:"data,omitempty"`
+}
+
+// Encode is what ParseState reads: nil for the zero State.
+func (s State) Encode() []byte {
+	if s.Format == 0 && len(s.Data) == 0 {
+		return nil
+	}
+	return append(binary.AppendUvarint(nil, uint64(s.Format)), s.Data...)
+}
+
+// ParseState reads what Encode wrote.
+func ParseState(raw []byte) (State, error) {
+	if len(raw) == 0 {
+		return State{}, nil
+	}
+	format, n := binary.Uvarint(raw)
+	if n <= 0 {
+		return State{}, errors.New("a provider's state has no format")
+	}
+	return State{Format: int(format), Data: raw[n:]}, nil
 }
 
 // A Place is where an instance was ordered, for tags that people read. Each

@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +23,9 @@ type Thing struct {
 	Key         lifecycle.Key
 	Incarnation string
 	// Target is where it was made.
-	Target  lifecycle.Target
+	Target lifecycle.Target
+	// State is what its deletion needs beside the ids; nil for nothing.
+	State   []byte
 	Created time.Time
 }
 
@@ -67,6 +70,8 @@ const (
 	tardy = 30 * time.Minute
 	// aPage is the time that a page of things may take; less is not begun.
 	aPage = 10 * time.Second
+	// maxState is how large a state that comes with its format may be.
+	maxState = limits.State + binary.MaxVarintLen64
 	// listed bounds how many names a report holds.
 	listed = 100
 	// planAgain is how often a process makes sure that an inventory is planned.
@@ -219,7 +224,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	}
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	counted.Things++
-	if t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" {
+	if t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState {
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	}
@@ -245,7 +250,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target,
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, State: t.State,
 		Created: t.Created}
 	return p.orphan(ctx, orphan, c, t.Name)
 }

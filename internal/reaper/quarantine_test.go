@@ -303,3 +303,33 @@ func TestWhatIsRetained(t *testing.T) {
 		})
 	}
 }
+
+// What the inventory says of an orphan is what its deletion is given.
+func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
+	s := known(t)
+	before := epoch.Add(-time.Hour)
+	explained, unexplained, large := thing("a", before), thing("b", before), thing("c", before)
+	for _, orphan := range []*reaper.Thing{&explained, &unexplained, &large} {
+		orphan.Broker, orphan.Target, orphan.State = ours.Broker, lifecycle.Target{Name: "db-1", Identity: "id-of-db-1"}, []byte("\x01state")
+	}
+	large.State = make([]byte, 32<<10)
+	s.entombed("a")
+	s.things = []reaper.Thing{explained, unexplained, large}
+	s.pass()
+	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
+		t.Fatalf("%+v", c)
+	}
+	q, err := s.records.Quarantine(t.Context(), "demo", "thing-b")
+	if err == nil {
+		err = s.records.Ledger.Commit(t.Context(), ledger.PutQuarantine(q.Moved(s.now)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rest(15 * 24 * time.Hour)
+	for _, id := range []string{"a", "b"} {
+		if m := s.state(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {
+			t.Errorf("the deletion of %q is given %+v", id, m)
+		}
+	}
+}

@@ -71,8 +71,12 @@ func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
+	state, err := provider.ParseState(q.State)
+	if err != nil {
+		return err
+	}
 	h := provider.Holding{
-		Name: q.Name, Created: q.Created, Target: provider.Target(q.Target),
+		Name: q.Name, Created: q.Created, Target: provider.Target(q.Target), State: state,
 		Tags: provider.Tags{
 			Broker: q.Broker, Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, Incarnation: q.Incarnation,
 		},

@@ -272,3 +272,40 @@ func TestAProviderWithoutAQuarantine(t *testing.T) {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
 }
+
+// listening is a provider that is told what its inventory said.
+type listening struct {
+	cloud
+	got *provider.Instance
+}
+
+func (l listening) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	*l.got = in
+	return l.cloud.Deprovision(ctx, in)
+}
+
+func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
+	w := newWorld(t)
+	astray(w)
+	state := provider.State{Format: 7, Data: []byte("key-1")}
+	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray"}, w.clock)
+	if err == nil {
+		r, _, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock, Timeout: time.Hour, Own: true},
+			lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
+	}
+	if err == nil {
+		err = w.ledger().Commit(t.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got provider.Instance
+	o := w.kit().WorkerOptions()
+	o.Providers = testkit.AsDemo(listening{w.kit().Providers["demo"].(cloud), &got})
+	if _, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: r.Token(), Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got.Target.Name != "there" || got.State.Format != 7 || string(got.State.Data) != "key-1" {
+		t.Errorf("it is told %+v, %+v", got.Target, got.State)
+	}
+}

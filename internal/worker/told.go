@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,19 +89,18 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 // stateOf opens what a provider remembers. A deletion works without it, since the
 // key that sealed it may be lost: a provider finds what it has made by its tags.
 func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle.Kind) (provider.State, error) {
+	if r.Made.State == nil {
+		return provider.ParseState(r.Made.Found)
+	}
 	plain, err := w.open(ctx, r.Key, vault.State, r.Made.State)
 	if err != nil && kind.Deletes() && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, "the provider's state does not open; the deletion goes on without it", "error", err)
 		return provider.State{}, nil
 	}
-	if err != nil || len(plain) == 0 {
+	if err != nil {
 		return provider.State{}, err
 	}
-	format, n := binary.Uvarint(plain)
-	if n <= 0 {
-		return provider.State{}, errors.New("opening sealed state: it has no format")
-	}
-	return provider.State{Format: int(format), Data: plain[n:]}, nil
+	return provider.ParseState(plain)
 }
 
 // errStateSize ends an operation: the state would be as large the next time.
@@ -118,16 +116,15 @@ func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (
 	case s == nil:
 		return r, nil
 	case s.Format == 0 && len(s.Data) == 0:
-		r.Made.State = nil
+		r.Made.State, r.Made.Found = nil, nil
 		return r, nil
 	case len(s.Data) > limits.State || s.Format < 0:
 		return r, errStateSize
 	}
-	plain := append(binary.AppendUvarint(nil, uint64(v.state.Format)), v.state.Data...)
-	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, plain)
+	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, v.state.Encode())
 	if err != nil {
 		return r, fmt.Errorf("sealing a provider's state: %w", err)
 	}
-	r.Made.State = sealed
+	r.Made.State, r.Made.Found = sealed, nil
 	return r, nil
 }
