@@ -152,7 +152,7 @@ func brokerapiSecrets() []defect {
 			id: "B16", rules: "CAT-01, CAT-27",
 			wrong: "a catalog with a part of the schemas, or with nothing, has `null` where an object or array must be",
 			right: "what is absent is left out; the list of services is always an array; each schema has its `$schema`",
-			tests: []string{"internal/catalog TestCatalogJSON/Least", "internal/osb TestPlatformsSeeTheirPartOfTheCatalog"},
+			tests: []string{"internal/catalog/compile TestCatalogJSON/Least", "internal/osb TestPlatformsSeeTheirPartOfTheCatalog"},
 			show: func(r *runOf) {
 				a := r.prove(httpCase{method: "GET", path: "/v2/catalog", status: 200, has: []string{"services"}, only: true})
 				if strings.Contains(a.raw, "null") {
