@@ -50,7 +50,8 @@ func TestCallsEndBeforeTheirLease(t *testing.T) {
 // In its usual role the provisioner serves steps, inside a VPC calls alone.
 func TestProvisionerOrCalls(t *testing.T) {
 	d := app.Deployed{Log: quiet(), Getenv: func(name string) string {
-		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k", app.EnvDemoPrefix: "/p"}[name]
+		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k",
+			app.EnvDemoPrefix: "/p"}[name]
 	}}
 	if _, err := d.ProvisionerOrCalls(context.Background()); err == nil || !strings.Contains(err.Error(), app.EnvCalls) {
 		t.Errorf("a provisioner that does not know the function inside starts: %v", err)

@@ -104,7 +104,8 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequ
 // takenOver reports whether the request names what the binding has, or, of a
 // rotation, leaves it out.
 func (q BindRequest) takenOver(r lifecycle.Record) bool {
-	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID}, {q.Route, r.Route}} {
+	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID},
+		{q.Route, r.Route}} {
 		if m[0] != m[1] && (q.Predecessor == "" || m[0] != "") {
 			return false
 		}
@@ -168,7 +169,8 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 
 // wanted reads the predecessor, if the request names one, and finds the plan; it
 // refuses what the catalog does not allow.
-func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (predecessor lifecycle.Record, plan catalog.Plan, err error) {
+func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest,
+	now time.Time) (predecessor lifecycle.Record, plan catalog.Plan, err error) {
 	if q.Predecessor != "" {
 		if predecessor, err = b.succeeded(ctx, i, q, now); err != nil {
 			return predecessor, plan, err

@@ -71,7 +71,8 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := broker.ProvisionRequest{
-		Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s", Context: context,
+		Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+		Context: context,
 	}
 	if r, err := d.Provision(t.Context(), q); err != nil || r.Effect != broker.Done {
 		t.Errorf("%+v %v", r, err)
@@ -102,7 +103,8 @@ func TestPollsOfWhatWasRebuilt(t *testing.T) {
 	d := newDesk(t)
 	i := d.rebuilt(t)
 	key := i.Key.BindingKey("b")
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "bound", Provider: "demo"}, i.Attributes, i.Incarnation, d.now())
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "bound", Provider: "demo"}, i.Attributes,
+		i.Incarnation, d.now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +194,8 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 		return json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
 	}
 	put := broker.ProvisionRequest{
-		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s", Context: told("o", canary),
+		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
+		Context: told("o", canary),
 	}
 	made, err := d.Provision(t.Context(), put)
 	if err != nil {

@@ -158,7 +158,8 @@ func TestLargestRecordsFit(t *testing.T) {
 	i.Made.Found, b.Made.Found = nil, nil                // stands in the place of the state, which is larger when sealed
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
-	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past), ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past),
+		ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {
 		t.Fatalf("what the limits allow is refused: %v", err)
 	}
 	for _, c := range s.written {
@@ -168,7 +169,8 @@ func TestLargestRecordsFit(t *testing.T) {
 			t.Errorf("item has %d bytes, DynamoDB takes %d", size, dynamoItem)
 		}
 	}
-	if envelope := item(store.Record{Key: store.Key{Partition: strings.Repeat("p", 2048), Sort: strings.Repeat("s", 1024)}, Writer: largest["Operation.ID"]}); limits.Record+envelope > dynamoItem {
+	if envelope := item(store.Record{Key: store.Key{Partition: strings.Repeat("p", 2048), Sort: strings.Repeat("s", 1024)},
+		Writer: largest["Operation.ID"]}); limits.Record+envelope > dynamoItem {
 		t.Errorf("a body of %d bytes makes an item of %d, DynamoDB takes %d", limits.Record, limits.Record+envelope, dynamoItem)
 	}
 	gotI, err := l.Record(ctx, i.Key, epoch)
@@ -195,7 +197,8 @@ func TestTheLargestEarlierRecordCanBeDeleted(t *testing.T) {
 	const earlier = 390_000 // the largest body that could be written
 	ctx, s := context.Background(), newStore(t)
 	l := over(s)
-	old := lifecycle.Record{Key: binding, State: lifecycle.Ready, Operation: &lifecycle.Operation{ID: largest["Operation.ID"], Kind: lifecycle.Bind, Phase: lifecycle.Succeeded, Started: epoch}}
+	old := lifecycle.Record{Key: binding, State: lifecycle.Ready,
+		Operation: &lifecycle.Operation{ID: largest["Operation.ID"], Kind: lifecycle.Bind, Phase: lifecycle.Succeeded, Started: epoch}}
 	old.Grant = bytes.Repeat([]byte("g"), 1)
 	body, err := json.Marshal(old)
 	if err != nil {
@@ -210,7 +213,8 @@ func TestTheLargestEarlierRecordCanBeDeleted(t *testing.T) {
 	}
 	var asker lifecycle.Asker
 	enlarge(t, "", reflect.ValueOf(&asker).Elem())
-	next, past, err := old.BeginDelete(lifecycle.Start{ID: largest["Operation.ID"], Now: epoch, Received: epoch, Timeout: time.Hour, Asker: asker})
+	next, past, err := old.BeginDelete(lifecycle.Start{ID: largest["Operation.ID"], Now: epoch, Received: epoch, Timeout: time.Hour,
+		Asker: asker})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,8 @@ func (r Record) stripped() Record {
 		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
 	}
 	if r.Failed == nil {
-		r.Attributes, r.BindingOnly = Attributes{ServiceID: a.ServiceID, PlanID: a.PlanID}, BindingOnly{InstanceIncarnation: b.InstanceIncarnation}
+		r.Attributes, r.BindingOnly = Attributes{ServiceID: a.ServiceID, PlanID: a.PlanID},
+			BindingOnly{InstanceIncarnation: b.InstanceIncarnation}
 	}
 	return r
 }

@@ -51,14 +51,16 @@ func testStory(t *testing.T, key lifecycle.Key, story []deed) {
 	}
 }
 
-func settledInstance(do func(lifecycle.Record) (lifecycle.Record, error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+func settledInstance(do func(lifecycle.Record) (lifecycle.Record,
+	error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 	return func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 		next, err := do(i)
 		return next, nil, err
 	}
 }
 
-func settledBinding(do func(lifecycle.Record) (lifecycle.Record, error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+func settledBinding(do func(lifecycle.Record) (lifecycle.Record,
+	error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 	return func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
 		next, err := do(b)
 		return next, nil, err
@@ -277,10 +279,11 @@ func instanceFailures() map[string][]deed {
 				i.State, i.Operation.Target = lifecycle.Ready, nil
 			}),
 			updates("update-2", 5, "large", ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, "no room")),
-			fails("UPD-24: it says that the instance is unusable", 6, lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &yes}, func(i *lifecycle.Record) {
-				i.State, i.Operation.Target, i.Unusable = lifecycle.Ready, nil, true
-				i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = &no, &yes
-			}),
+			fails("UPD-24: it says that the instance is unusable", 6,
+				lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &yes}, func(i *lifecycle.Record) {
+					i.State, i.Operation.Target, i.Unusable = lifecycle.Ready, nil, true
+					i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = &no, &yes
+				}),
 			updates("repair", 7, "small", func() *lifecycle.Operation {
 				op := ended(running("update-2", lifecycle.Update, 5), lifecycle.Failed, 6, "no room")
 				op.InstanceUsable, op.UpdateRepeatable = &no, &yes
@@ -304,9 +307,10 @@ func instanceFailures() map[string][]deed {
 				op.InstanceUsable = &no
 				return op
 			}()),
-			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes}, func(i *lifecycle.Record) {
-				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, false, &yes
-			}),
+			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes},
+				func(i *lifecycle.Record) {
+					i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, false, &yes
+				}),
 		},
 		"UnusableAndDeleted": {
 			provisions("create", 0),
@@ -482,7 +486,8 @@ func TestBindingStories(t *testing.T) {
 		},
 		"FailedAndRepeated": {
 			binds("create", 0, nil),
-			bindingFails("LOB-01: no flags come with a binding; the secret stays for whoever removes what there is", 1, failed(lifecycle.CreateFailed)),
+			bindingFails("LOB-01: no flags come with a binding; the secret stays for whoever removes what there is", 1,
+				failed(lifecycle.CreateFailed)),
 			binds("again", 2, bindFailed),
 		},
 		"FailedUnbind": {
@@ -555,7 +560,8 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 		t.Errorf("the instance's tombstone is %+v", i)
 	}
 	b := bindings.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
-	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.Attributes.ServiceID == "" || b.Attributes.PlanID == "" || b.Operation == nil {
+	if b.Key != bindingKey || b.Incarnation == "" || b.InstanceIncarnation == "" || b.Provider == "" || b.Attributes.ServiceID == "" ||
+		b.Attributes.PlanID == "" || b.Operation == nil {
 		t.Errorf("the binding's tombstone is %+v", b)
 	}
 }
@@ -564,7 +570,8 @@ func TestTombstonesNameTheirThings(t *testing.T) {
 // that may stay, and every other one is empty.
 func TestTombstonesKeepNothingElse(t *testing.T) {
 	keeps := map[string]bool{
-		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true, "CreateReceived": true, "Leases": true,
+		"Version": true, "Key": true, "State": true, "Operation": true, "Due": true, "Expires": true, "LateLook": true, "DeleteReceived": true,
+		"CreateReceived": true, "Leases": true,
 		"Incarnation": true, "InstanceIncarnation": true, "Provider": true, "Created": true, "Updated": true,
 		"ServiceID": true, "PlanID": true, // catalog ids, which are nobody's data
 	}

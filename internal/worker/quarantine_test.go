@@ -290,7 +290,8 @@ func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 	state := provider.State{Format: 7, Data: []byte("key-1")}
 	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray"}, w.clock)
 	if err == nil {
-		r, _, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock, Timeout: time.Hour, Own: true},
+		r, _, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
+			Timeout: time.Hour, Own: true},
 			lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
 	}
 	if err == nil {

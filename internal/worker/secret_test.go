@@ -241,11 +241,13 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	if r, err = update(w, broker.New(b)); err != nil {
 		t.Fatal(err)
 	}
-	if in = run(r); string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` || string(in.State.Data) != "remembered" {
+	if in = run(r); string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` ||
+		string(in.State.Data) != "remembered" {
 		t.Errorf("an update is told %s, formerly %s", in.Snapshot, in.Former)
 	}
 	r = w.must(deprovision)
-	if in = run(r); in.Parameters != nil || string(in.Snapshot) != `{"means":"more"}` || string(in.State.Data) != "remembered" || in.Target != target {
+	if in = run(r); in.Parameters != nil || string(in.Snapshot) != `{"means":"more"}` || string(in.State.Data) != "remembered" ||
+		in.Target != target {
 		t.Errorf("a deletion is told %s, target %v", in.Snapshot, in.Target)
 	}
 	if i := w.instance(); i.Made.State != nil || i.Made.Target.Name != "east" || i.Made.Broker != "broker-1" {

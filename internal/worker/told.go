@@ -28,7 +28,8 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	in := provider.Instance{
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
 		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
-		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context), Target: provider.Target(i.Made.Target),
+		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
+		Target: provider.Target(i.Made.Target),
 	}
 	var err error
 	if in.State, err = w.stateOf(ctx, i, op.Kind); err != nil || op.Kind.Deletes() {
