@@ -60,6 +60,7 @@ const (
 	volume         given = "a ready instance of demo-volume"
 	maintained     given = "a ready instance of maintenance"
 	asyncBindable  given = "a ready instance of async-bind"
+	secretive      given = "a ready instance of cloud-secret"
 )
 
 const (
@@ -105,6 +106,7 @@ var steps = map[given][]httpCase{
 	notUpdateable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`, status: 201}},
 	volume: {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`,
 		status: 201}},
+	secretive:     {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$cloud-secret",` + place + `}`, status: 201}},
 	asyncBindable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201}},
 	maintained: {{method: "PUT", path: "I",
 		body: `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`, status: 201}},
@@ -116,6 +118,13 @@ var (
 	stillReady = &then{path: "I", status: 200, has: []string{`plan_id="$sync"`, `parameters={"a":1,"b":"x"}`}}
 	noInstance = &then{path: "I/last_operation", status: 404}
 )
+
+// bindTwoSteps takes two recorded steps within its request.
+var bindTwoSteps = httpCase{
+	rule: "BIND-16 a password that the cloud chooses", given: secretive, method: "PUT", path: "I/service_bindings/B",
+	body: strings.Replace(bind1, "$sync", "$cloud-secret", 1), status: 201, has: []string{"credentials"},
+	then: &then{path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
+}
 
 func httpCases() []httpCase {
 	cases := []httpCase{
@@ -207,6 +216,7 @@ func httpCases() []httpCase {
 			status: 422, has: conflictError(asyncReq)},
 		{rule: "BIND-33", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: `{"service_id":"$demo","plan_id":"$sync","bind_resource":{"route":"r.example.com"}}`, status: 400},
+		bindTwoSteps,
 		{rule: "UNB-04 exists", given: bound, method: "DELETE", path: "I/service_bindings/B?service_id=$demo", status: 400,
 			then: &then{path: "I/service_bindings/B", status: 200}},
 		{rule: "UNB-04 only the instance", given: ready, method: "DELETE", path: "I/service_bindings/B", status: 410},
