@@ -116,10 +116,12 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	}
 	if op.Kind == lifecycle.Update && !op.Quiet {
 		until, err := w.bindingsBusy(ctx, s, now)
-		if err != nil {
+		switch {
+		case op.Overdue(now) && (err != nil || !until.IsZero()): // it has asked for nothing yet
+			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, err)
+		case err != nil:
 			return workflow.Outcome{}, err
-		}
-		if !until.IsZero() && !op.Overdue(now) {
+		case !until.IsZero():
 			return w.wait(ctx, ref, s, leasePause(op, until, now))
 		}
 		s.record = r.Quieted() // written with the lease
@@ -216,16 +218,21 @@ func (w *Worker) lease(ctx context.Context, holder string, s subject, now time.T
 }
 
 // answered records what a provider answered to a look that began at a time. A
-// bind whose instance has changed since is looked at again: what was granted for
-// the instance as it was is not recorded, what the provider remembers is.
+// bind whose instance has changed since does not end by it, and is looked at again:
+// what was granted for the instance as it was is not recorded, nor what the
+// provider remembers with the grant, which no longer holds the secret.
 func (w *Worker) answered(
 	ctx context.Context, ref workflow.Ref, s subject, lease held, began time.Time, status provider.Status, callErr error,
 ) (workflow.Outcome, error) {
 	asked := s.instance.Version
 	return w.record(ctx, ref, s, lease, func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 		v := w.judge(s.record.Operation, status, callErr, began, now)
-		if s.record.Operation.Kind == lifecycle.Bind && s.instance.Version != asked {
-			v = verdict{look: lifecycle.Look{After: instanceWait}, state: v.state}
+		if ends := v.done || v.failure != nil; ends && s.record.Operation.Kind == lifecycle.Bind && s.instance.Version != asked {
+			again := verdict{look: lifecycle.Look{After: instanceWait}}
+			if !v.done {
+				again.state = v.state
+			}
+			v = again
 		}
 		next, more, err := w.judged(ctx, ref, s.record, v, now)
 		if err != nil && s.record.Operation.Overdue(began) { // it must end all the same
@@ -396,6 +403,9 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 		return w.wait(ctx, ref, s, leasePause(op, b.Operation.Deadline, now))
 	}
 	ask, err := w.question(ctx, subject{b, s.record}, op)
+	if err != nil && op.Overdue(now) {
+		return w.answered(ctx, ref, s, held{}, now, provider.Status{}, err) // it must end all the same
+	}
 	if err != nil {
 		return workflow.Outcome{}, err
 	}
@@ -411,10 +421,14 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 		func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 			i := s.record
 			v := w.judge(i.Operation, status, callErr, began, now)
-			if !v.done {
-				return w.unbinding(ctx, ref, i, b.Key, v, now)
+			var next lifecycle.Record
+			var changes []ledger.Change
+			var err error
+			if v.done {
+				next, changes, err = w.unboundFrom(ctx, i, b.Key, now)
+			} else {
+				next, changes, err = w.unbinding(ctx, ref, i, b.Key, v, now)
 			}
-			next, changes, err := w.unboundFrom(ctx, i, b.Key, now)
 			if err != nil && i.Operation.Overdue(began) { // it must end all the same
 				return w.judged(ctx, ref, i, w.judge(i.Operation, provider.Status{}, err, began, now), now)
 			}
@@ -432,10 +446,12 @@ func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Re
 		if err != nil {
 			return i, nil, err
 		}
-		if b, err = w.remembers(ctx, b, verdict{state: v.state}); err != nil {
-			return i, nil, err
+		if b.Exists() { // else an unbind that was under way has ended it
+			if b, err = w.remembers(ctx, b, verdict{state: v.state}); err != nil {
+				return i, nil, err
+			}
+			more = []ledger.Change{ledger.Put(b)}
 		}
-		more = []ledger.Change{ledger.Put(b)}
 	}
 	v.state, v.target = nil, nil
 	next, _, err := w.judged(ctx, ref, i, v, now)
