@@ -94,6 +94,9 @@ const (
 	// TimeToAnswer is what is left of a request's time when it stops waiting, to
 	// record and to say what becomes of work that goes on.
 	TimeToAnswer = 3 * time.Second
+	// identityShare is how often the sealing of who asks fits into the time for
+	// records: the rest is theirs.
+	identityShare = 5
 )
 
 // New makes a broker.
@@ -181,7 +184,8 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 
 // start is what an operation on a plan begins with. Of a plan that has left the
 // catalog, only its id is known. Who asks is recorded sealed; an operation does not
-// fail for it, since a deletion must begin also while the vault is out of reach.
+// fail for it, since a deletion must begin also while the vault is out of reach, or
+// hangs.
 func (b *Broker) start(
 	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
 ) lifecycle.Start {
@@ -190,8 +194,10 @@ func (b *Broker) start(
 		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
 	}
 	asker := c.Asker
+	sealing, cancel := context.WithTimeout(ctx, b.RecordsTimeout/identityShare)
+	defer cancel()
 	var err error
-	if asker.SealedIdentity, err = b.seal(ctx, key, vault.Identity, asker.Identity); err != nil {
+	if asker.SealedIdentity, err = b.seal(sealing, key, vault.Identity, asker.Identity); err != nil {
 		b.Log.ErrorContext(ctx, "who asks for an operation is not recorded", "error", err)
 	}
 	asker.Identity = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
 )
 
 var errOutage = errors.New("the records cannot be had")
@@ -169,5 +170,30 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// mute is a vault that does not answer.
+type mute struct{ vault.Vault }
+
+func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A deletion begins also while the vault hangs: who asked for it is not recorded
+// then, and leaves the time that the records need.
+func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.put("sync", d.caller(false), ""); err != nil {
+		t.Fatal(err)
+	}
+	o := d.Options
+	o.Vault, o.RecordsTimeout = mute{o.Vault}, 500*time.Millisecond
+	c := d.caller(true)
+	c.Asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"u"}`)}
+	q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
+	if r, err := broker.New(o).Deprovision(context.Background(), q); err != nil || r.Effect == 0 {
+		t.Errorf("answered %+v %v", r, err)
 	}
 }

@@ -19,20 +19,19 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 	if err != nil || q.Version == 0 || q.Due.IsZero() || q.Due.After(now) {
 		return err
 	}
-	if q.Moving() {
+	c, err := r.Records.Record(ctx, q.Key, now)
+	if err != nil {
+		return err
+	}
+	switch inUse := c.State == lifecycle.Ready && c.Incarnation == q.Incarnation; {
+	case inUse && q.Phase != lifecycle.Releasing:
+		return r.release(ctx, q, c, now, report)
+	case q.Moving():
 		q = q.Redriven(now)
 		if err := r.commit(ctx, &report.Redriven, ledger.PutQuarantine(q)); err != nil {
 			return err
 		}
 		return r.driveQuarantine(ctx, q)
-	}
-	c, err := r.Records.Record(ctx, q.Key, now)
-	if err != nil {
-		return err
-	}
-	switch {
-	case c.State == lifecycle.Ready && c.Incarnation == q.Incarnation:
-		return r.release(ctx, q, c, now, report)
 	case c.State != lifecycle.Absent && c.State != lifecycle.Deleted && !now.Before(q.Ends):
 		// Another incarnation has the id: what is left of this one is odd, and for
 		// a person to judge.

@@ -121,6 +121,28 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 	}
 }
 
+// What is being put out of use when its record comes back is in use: no step goes
+// on with that.
+func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
+	s := known(t)
+	s.things = many(1)
+	s.pass()
+	s.pass()
+	q := s.quarantined()
+	r := s.state("stray-000")
+	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, "", s.now)
+	if err == nil {
+		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
+	}
+	if err != nil || q.Phase != lifecycle.Enclosing {
+		t.Fatalf("it is %q: %v", q.Phase, err)
+	}
+	s.rest(time.Hour)
+	if q = s.quarantined(); q.Phase != lifecycle.Releasing {
+		t.Errorf("it is %q", q.Phase)
+	}
+}
+
 // A reaper that must not act deletes nothing at the end of a quarantine either.
 func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 	for name, tc := range map[string]struct {
