@@ -154,6 +154,8 @@ func (f *together) call(method, path, query, body string, status int) map[string
 		MultiValueHeaders: map[string][]string{
 			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
 			"X-Broker-API-Version": {"2.17"},
+			// A platform says with each request who asks.
+			"X-Broker-API-Originating-Identity": {"cloudfoundry " + base64.StdEncoding.EncodeToString([]byte(`{"user_id":"of-a-person"}`))},
 		},
 		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path, RequestTimeEpoch: time.Now().UnixMilli()},
 	})

@@ -253,8 +253,8 @@ func (f *together) written() int {
 	return len(all)
 }
 
-// life is that of an instance and one binding, as a platform that takes 202
-// has it: each operation is asked about until it is done.
+// life is that of an instance and one binding, as Cloud Foundry has it: it says who
+// asks and in which context, takes 202, and asks about each operation until it is done.
 func (f *together) life(m *meter, service, plan string) usage {
 	var used usage
 	call := func(method, path, query, body string, status int) map[string]any {
@@ -270,7 +270,10 @@ func (f *together) life(m *meter, service, plan string) usage {
 	}
 	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	ids := "accepts_incomplete=true&service_id=" + service + "&plan_id=" + plan
-	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan)
+	const told = `"context":{"platform":"cloudfoundry","organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d","organization_name":"org",` +
+		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","space_name":"space","instance_name":"my-instance"}`
+	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",`+
+		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","parameters":{"a":1},`+told+`}`, service, plan)
 	settle := func(path string) {
 		f.Helper()
 		call("GET", path+"/last_operation", "", "", 200)
@@ -282,7 +285,7 @@ func (f *together) life(m *meter, service, plan string) usage {
 	}
 	call("PUT", path, "accepts_incomplete=true", order, 202)
 	settle(path)
-	call("PUT", binding, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	call("PUT", binding, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,`+told+`}`, service, plan), 201)
 	call("DELETE", binding, ids, "", 200)
 	call("DELETE", path, ids, "", 202)
 	settle(path)
