@@ -23,7 +23,8 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 	if err != nil {
 		return err
 	}
-	switch inUse := c.State == lifecycle.Ready && c.Incarnation == q.Incarnation; {
+	itself := c.Exists() && c.Incarnation == q.Incarnation
+	switch inUse := itself && c.State != lifecycle.Deleting; {
 	case inUse && q.Phase != lifecycle.Releasing:
 		return r.release(ctx, q, c, now, report)
 	case q.Moving():
@@ -32,11 +33,11 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 			return err
 		}
 		return r.driveQuarantine(ctx, q)
-	case c.State != lifecycle.Absent && c.State != lifecycle.Deleted && !now.Before(q.Ends):
+	case c.Exists() && !itself && !now.Before(q.Ends):
 		// Another incarnation has the id: what is left of this one is odd, and for
 		// a person to judge.
 		return r.Records.Commit(ctx, ledger.DeleteQuarantine(q), ledger.Check(c))
-	case c.State != lifecycle.Absent && c.State != lifecycle.Deleted, now.Before(q.Ends) && !c.Explains(q.Orphan):
+	case c.Exists(), now.Before(q.Ends) && !c.Explains(q.Orphan):
 		return r.Records.Commit(ctx, ledger.PutQuarantine(q.Kept(now)))
 	}
 	may, err := r.mayDelete(ctx)

@@ -56,6 +56,19 @@ func (s *stock) rest(d time.Duration) {
 	}
 }
 
+// updated has the stray be updated.
+func updated(s *stock) {
+	s.Helper()
+	start := lifecycle.Start{ID: "update", Now: s.now, Timeout: 100 * 24 * time.Hour}
+	r, _, err := s.state("stray-000").BeginUpdate(start, lifecycle.Attributes{})
+	if err == nil {
+		err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
 // What nothing explains is out of use for two weeks, and only then deleted.
 func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 	s := enclosed(t)
@@ -104,6 +117,15 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 	}{
 		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
 			lifecycle.Releasing, lifecycle.Ready},
+		"Updating": {"its record is back, and it is being updated", func(s *stock) {
+			recorded(s, "made-stray-000")
+			updated(s)
+		}, 2 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
+		"UpdatingAtTheEnd": {"its record comes back last", func(s *stock) {
+			s.rest(14*24*time.Hour - 2*time.Hour)
+			recorded(s, "made-stray-000")
+			updated(s)
+		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
 		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleting},
 		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
 			lifecycle.Ready},
