@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -290,6 +291,9 @@ func TestStatesAtTheirBounds(t *testing.T) {
 		}, false, true},
 		"TooLarge": {func() (provider.Status, error) {
 			return provider.Status{Done: true, State: &provider.State{Format: 1, Data: make([]byte, limits.State+1)}}, nil
+		}, true, false},
+		"TargetTooLong": {func() (provider.Status, error) {
+			return provider.Status{Done: true, Target: &provider.Target{Name: strings.Repeat("x", limits.Record)}}, nil
 		}, true, false},
 		"OfAFailure": {func() (provider.Status, error) {
 			f := provider.Failf("no")

@@ -250,8 +250,7 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 	}
 	r, err = w.remembers(ctx, r, v)
 	if errors.Is(err, errStateSize) { // the same again, however often it is asked
-		w.Log.ErrorContext(ctx, "a provider gave a state that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes",
-			len(v.state.Data))
+		w.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", ref.Name(), "provider", r.Provider, "error", err)
 		r, err = r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
 			"service."})
 		return r, nil, err

@@ -105,13 +105,16 @@ func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle
 }
 
 // errStateSize ends an operation: the state would be as large the next time.
-var errStateSize = errors.New("a provider's state is larger than a record can hold")
+var errStateSize = errors.New("a provider's state, or its target, is larger than a record can hold")
 
 // remembers is the record with what a provider answered of itself, whatever else
 // it answered.
 func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
-	if v.target != nil && !r.IsBinding() {
-		r.Made.Target = lifecycle.Target(*v.target)
+	if t := v.target; t != nil && !r.IsBinding() {
+		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {
+			return r, errStateSize
+		}
+		r.Made.Target = lifecycle.Target(*t)
 	}
 	switch s := v.state; {
 	case s == nil:
