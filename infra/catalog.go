@@ -32,7 +32,11 @@ func onRequest() []string {
 func WriteCatalog(s Settings) (lacking string, err error) {
 	own := s.Offerings
 	if own != "" && !filepath.IsAbs(own) {
-		own = filepath.Join(repository, own)
+		whole, err := filepath.Abs(filepath.Join(repository, own)) // which is what messages say
+		if err != nil {
+			return "", err
+		}
+		own = whole
 	}
 	compiled, err := offered.Compile(own, s.off())
 	if err != nil {

@@ -16,6 +16,10 @@ import (
 // for.
 func TestWriteCatalog(t *testing.T) {
 	mine := t.TempDir()
+	repository, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := offered.New(mine, "mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +37,7 @@ func TestWriteCatalog(t *testing.T) {
 			[]string{"demo", "demo-other", "demo-route", "demo-syslog", "demo-volume", "mine"}, "", ""},
 		"OwnOfDemo": {"what is off is not used by accident", Off, mine, nil, "deploy with -c demo=true", ""},
 		"NoFolder":  {"a folder that is not there is no empty one", Offered, filepath.Join(mine, "gone"), nil, "not a folder", ""},
+		"Relative":  {"a path is relative to the repository, and said whole", Offered, "gone", nil, filepath.Join(repository, "gone"), ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,11 @@ func validate(dir string, out io.Writer) error {
 		return err
 	}
 	for _, o := range all.Offerings() {
-		if _, err := fmt.Fprintf(out, "%s: %d plans\n", o.Name, len(o.Plans)); err != nil {
+		var plans []string
+		for _, p := range o.Plans {
+			plans = append(plans, p.Name)
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", o.Name, strings.Join(plans, ", ")); err != nil {
 			return err
 		}
 	}

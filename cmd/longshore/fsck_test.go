@@ -40,6 +40,14 @@ func TestFsck(t *testing.T) {
 			}
 		}
 	}
+	write := func(name, text string) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	tests := map[string]struct {
 		spoil  func(t *testing.T, dir string)
 		status int
@@ -54,6 +62,8 @@ func TestFsck(t *testing.T) {
 		"KeyGone":     {remove("vault.key"), 1, []string{"damaged: vault.key: "}},
 		"Marker":      {spoil("longshore.json", ""), 1, []string{"damaged: longshore.json: "}},
 		"Foreign":     {spoil("longshore.json", `"identity": "`), 1, []string{"belong to another folder"}},
+		"Logins":      {write("credentials.json", "x"), 1, []string{"damaged: credentials.json: "}},
+		"Later":       {write("longshore.json", `{"format": 9}`), 2, []string{"a newer version", "run that version"}},
 		"NoFolder":    {remove("longshore.json"), 2, []string{"is not a data folder"}},
 	}
 	for name, test := range tests {

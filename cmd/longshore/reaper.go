@@ -96,7 +96,7 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	case state.Pass != nil:
 		_, _ = fmt.Fprintf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
 	case !state.Due.IsZero():
-		_, _ = fmt.Fprintf(out, "%d things exist; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
+		_, _ = fmt.Fprintf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
 	if len(reports) == 0 {
 		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")

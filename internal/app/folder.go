@@ -88,7 +88,7 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 
 	mark, found, err := readMarker(f.path(fileMarker))
 	if err != nil {
-		return nil, fail("is damaged: "+fileMarker+" cannot be read", restore, err)
+		return nil, fail(unreadable(fileMarker, err))
 	}
 	if !found {
 		if err := f.setUp(); err != nil {
@@ -121,7 +121,7 @@ func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 		err = f.beginRecords()
 	}
 	if err != nil {
-		return fail("is damaged: the records cannot be read", restore, err)
+		return fail(unreadable(fileRecords, err))
 	}
 	if !keyLost {
 		err = f.prove()
@@ -156,6 +156,19 @@ const restore = "restore the folder from a backup; without one, `longshore rebui
 
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes makes " +
 	"a new one and gives up what was sealed with it: the parameters and credentials that users were given"
+
+// unreadable is what to say of a file that cannot be read. One that a later version
+// wrote is sound: a rebuild or an empty folder would forget what is in it.
+func unreadable(file string, err error) (what, mend string, cause error) {
+	if isNewer(err) {
+		return "was written by a newer version of this program", "run that version or a later one; nothing is damaged", err
+	}
+	return "is damaged: " + file + " cannot be read", restore, err
+}
+
+var errNewer = errors.New("a later version wrote it")
+
+func isNewer(err error) bool { return errors.Is(err, errNewer) || errors.Is(err, bolt.ErrNewer) }
 
 var errOtherKey = errors.New("it does not open what was sealed in the folder")
 
@@ -365,8 +378,11 @@ func readMarker(path string) (m marker, found bool, err error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return m, false, err
 	}
+	if m.Format > folderFormat {
+		return m, false, fmt.Errorf("format %d is not %d: %w", m.Format, folderFormat, errNewer)
+	}
 	if m.Format != folderFormat || m.Identity == "" {
-		return m, false, fmt.Errorf("format %d is not %d: use the program that wrote it", m.Format, folderFormat)
+		return m, false, fmt.Errorf("format %d is not %d, or no identity is in it", m.Format, folderFormat)
 	}
 	return m, true, nil
 }
@@ -384,6 +400,9 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 	case errors.As(err, new(*fs.PathError)):
 		return r, &remedy.Error{Name: dataFolder(f.dir), What: "has a " + fileCredentials + " that cannot be read",
 			Remedy: "allow it to be read", Cause: err}
+	case isNewer(err):
+		what, mend, cause := unreadable(fileCredentials, err)
+		return r, &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
 	case err != nil:
 		return r, &remedy.Error{
 			Name: dataFolder(f.dir), What: "has a damaged " + fileCredentials,

@@ -437,5 +437,39 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 	}
 }
 
+// What a later version wrote is sound: nothing says that it is damaged, and no
+// rebuild sets it aside.
+func TestAFolderOfALaterVersion(t *testing.T) {
+	for name, file := range map[string]struct{ name, is, later string }{
+		"Marker":  {fileMarker, `"format": 1`, `"format": 9`},
+		"Records": {fileRecords, "format\x00\x00\x00\x00\x00\x00\x00\x02", "format\x00\x00\x00\x00\x00\x00\x00\x09"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			path := filepath.Join(dir, file.name)
+			raw, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(raw), file.is) {
+				t.Fatalf("no %q: %v", file.is, err)
+			}
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), file.is, file.later)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			before := contents(t, dir)
+			for _, anew := range []bool{false, true} {
+				_, err := openFolder(dir, anew)
+				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") || strings.Contains(err.Error(), "rebuild") {
+					t.Errorf("opening it, anew %v: %v", anew, err)
+				}
+			}
+			if _, err := CheckFolder(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "was written by a newer version") {
+				t.Errorf("checking it: %v", err)
+			}
+			if after := contents(t, dir); after != before {
+				t.Errorf("the folder was changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
+
 // demoCatalog is what is offered if no broker runs.
 func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }

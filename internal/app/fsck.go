@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/longshore/longshore/internal/ledger"
@@ -30,8 +31,8 @@ func (c *FolderCheck) add(problems ...error) {
 const Restore = restore
 
 // CheckFolder reads all of a data folder and proves that nothing in it is damaged:
-// its marker, its key, each page of the records, each record, and that all that is
-// sealed opens. It changes nothing and fails, with a *remedy.Error, where there is
+// its marker, its key, the platforms' logins, each page of the records, each record,
+// and that all that is sealed opens. It changes nothing and fails, with a *remedy.Error, where there is
 // nothing to judge: no data folder, or one that is in use. Progress is told how
 // many of the pages have been read.
 func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
@@ -50,16 +51,13 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	if markErr != nil {
 		out.add(fmt.Errorf("%s: %w", fileMarker, markErr))
 	}
-	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
-	if err == nil && mark.Check != nil {
-		var same bool
-		if same, err = vault.IsCheck(ctx, key, mark.Check); err == nil && !same {
-			err = errOtherKey
-		}
-	}
+	key, err := readKey(ctx, dir, mark)
 	if err != nil {
 		out.add(fmt.Errorf("%s: %w", fileKey, err))
-		key = nil
+	}
+	_, _, loginsErr := folderRegistrar{dir}.read()
+	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
+		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}
 	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords), bolt.Checkup{
 		Progress: progress, Record: func(r store.Record) error { return checkRecord(ctx, key, r) },
@@ -69,7 +67,10 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 		out.add(fmt.Errorf("%s: %w", fileRecords, p))
 	}
 	out.Wrong += records.Wrong - len(records.Problems)
-	switch {
+	switch later := errors.Join(markErr, loginsErr, err); {
+	case isNewer(later):
+		what, mend, cause := unreadable(fileRecords, later)
+		return FolderCheck{}, &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	case errors.Is(err, bolt.ErrMissing):
 		out.add(fmt.Errorf("%s: %w", fileRecords, err))
 	case err != nil:
@@ -78,6 +79,22 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 		out.add(fmt.Errorf("%s: %w", fileRecords, errForeign))
 	}
 	return out, nil
+}
+
+// readKey gives the key, if it is the one that the mark proves.
+func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error) {
+	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
+	if err != nil || mark.Check == nil {
+		return key, err
+	}
+	same, err := vault.IsCheck(ctx, key, mark.Check)
+	if err == nil && !same {
+		err = errOtherKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	return key, nil
 }
 
 // checkRecord proves that a record can be decoded and what is sealed in it opened;

@@ -98,7 +98,7 @@ func (f folderRegistrar) read() (r platforms.Registry, format int, err error) {
 		return r, 0, platforms.ErrDocument
 	}
 	if file.Format > credentialsFormat {
-		return r, 0, fmt.Errorf("its format %d is of a newer version", file.Format)
+		return r, 0, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
 	}
 	r, err = platforms.Decode(raw)
 	return r, file.Format, err

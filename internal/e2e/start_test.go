@@ -67,7 +67,7 @@ func TestCommandLine(t *testing.T) {
 		"NoDataName": {nil, []string{"serve", "--data", ""}, 1, []string{"--data"}},
 		"NoOfferings": {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--offerings", "/nonexistent"}, 1,
 			[]string{"--offerings", "/nonexistent"}},
-		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: 13 plans", "valid"}},
+		"CatalogValid":   {nil, []string{"catalog", "validate"}, 0, []string{"demo: sync, async", "valid"}},
 		"CatalogBroken":  {nil, []string{"catalog", "validate", broken}, 1, []string{"offering.yaml:3", "planz", "plans"}},
 		"CatalogNothing": {nil, []string{"catalog"}, 2, []string{"validate"}},
 	}
@@ -147,9 +147,6 @@ func TestDamagedDataFolder(t *testing.T) {
 			return write(filepath.Join(dir, "vault.key"), key)
 		},
 		"MarkerGarbage": func(dir string) error { return write(filepath.Join(dir, "longshore.json"), []byte("{")) },
-		"MarkerNewer": func(dir string) error {
-			return write(filepath.Join(dir, "longshore.json"), []byte(`{"format":99,"identity":"x"}`))
-		},
 		"MarkerAndRecordsDeleted": func(dir string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(records(dir)))
 		},

@@ -32,6 +32,15 @@ func New(dir, name string) (path string, err error) {
 			Remedy: "use lower-case letters, digits and hyphens",
 		}
 	}
+	shipped, err := Load("")
+	if err != nil {
+		return "", err
+	}
+	for _, o := range shipped.Offerings() {
+		if o.Name == name {
+			return "", &remedy.Error{Name: "the name", What: fmt.Sprintf("%q is that of an offering that ships", name), Remedy: "choose another one"}
+		}
+	}
 	path = filepath.Join(dir, name, compile.OfferingFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the offering's folder: %w", err)

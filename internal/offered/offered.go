@@ -31,7 +31,8 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return nil, &remedy.Error{
-				Name: "--offerings", What: fmt.Sprintf("%q is not a folder that can be read", dir), Remedy: "name the folder that holds your offerings",
+				Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
+				Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=)",
 			}
 		}
 		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})

@@ -15,7 +15,7 @@ import (
 // A first offering works as it is, has ids of its own, and is never written over.
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"cache", "queue"} {
+	for _, name := range []string{"cache", "123"} {
 		if _, err := offered.New(dir, name); err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 	}
 	found := 0
 	for _, o := range c.Offerings() {
-		if o.Name == "cache" || o.Name == "queue" {
+		if o.Name == "cache" || o.Name == "123" {
 			found++
 			if c.CheckCreate(o.ID, o.Plans[0].ID, []byte(`{"size_gb": 0}`)) == nil {
 				t.Errorf("%s takes any parameters", o.Name)
@@ -48,15 +48,17 @@ func TestNew(t *testing.T) {
 	if text, err := os.ReadFile(mine); err != nil || string(text) != "mine" {
 		t.Errorf("it was written over: %q %v", text, err)
 	}
-	if _, err := offered.New(dir, "../x"); !errors.As(err, &refused) {
-		t.Errorf("want a refusal of the name, got %v", err)
+	for _, name := range []string{"../x", "demo"} { // one outside of the folder, one that ships
+		if _, err := offered.New(dir, name); !errors.As(err, &refused) {
+			t.Errorf("want a refusal of the name %q, got %v", name, err)
+		}
 	}
 }
 
 // The folder that an operator names exists.
 func TestLoadWithoutFolder(t *testing.T) {
 	_, err := offered.Load(filepath.Join(t.TempDir(), "gone"))
-	if err == nil || !strings.Contains(err.Error(), "--offerings") {
-		t.Errorf("want an error that names the flag, got %v", err)
+	if err == nil || !strings.Contains(err.Error(), "offerings folder") {
+		t.Errorf("want an error that names the folder, got %v", err)
 	}
 }

@@ -185,7 +185,7 @@ func (r *reader) syntax(data []byte, err error) {
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
 	r.problem(line, "the file is not YAML: "+what,
-		"correct the line or the one before; indent with spaces, quote text that holds \": \" or \"#\"")
+		"correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\"")
 }
 
 // A member is one named value of a mapping.
