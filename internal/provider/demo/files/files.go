@@ -33,8 +33,9 @@ const (
 // A Folder is a demo.Things over a folder. Several may be open on one folder,
 // in one process or in several.
 type Folder struct {
-	dir  string
-	turn chan struct{} // held by the one change of this process that has the lock, or waits for it
+	dir   string
+	turn  chan struct{} // held by whoever of this process has the lock, or waits for it
+	queue queue
 }
 
 var _ demo.Things = (*Folder)(nil)
@@ -45,7 +46,12 @@ func Open(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("opening folder of things: %w", err)
 	}
 	f := &Folder{dir: dir, turn: make(chan struct{}, 1)}
-	if err := f.locked(context.Background(), f.clean); err != nil {
+	unlock, err := f.lock()
+	if err == nil {
+		err = f.clean()
+		unlock()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening folder of things: %w", err)
 	}
 	return f, nil
@@ -86,16 +92,17 @@ func (f *Folder) withoutDigest(path string) error {
 	if err != nil || !bytes.Contains(body, digest) || json.Unmarshal(body, &t) != nil {
 		return nil
 	}
-	return f.write(t, func(tmp string) error { return os.Rename(tmp, path) })
+	c := &change{thing: &t, path: path, put: os.Rename}
+	f.write(c)
+	f.finish(c)
+	return c.err
 }
 
 // Create implements demo.Things.
 func (f *Folder) Create(ctx context.Context, t demo.Thing) error {
-	return f.change(ctx, "creating", t.Name, func(path string) error {
-		err := f.write(t, func(tmp string) error {
-			// Unlike a rename, a link never replaces what is there.
-			return os.Link(tmp, path)
-		})
+	return f.change(ctx, "creating", t.Name, &t, func(tmp, path string) error {
+		// Unlike a rename, a link never replaces what is there.
+		err := os.Link(tmp, path)
 		if errors.Is(err, fs.ErrExist) {
 			return demo.ErrExists
 		}
@@ -105,7 +112,7 @@ func (f *Folder) Create(ctx context.Context, t demo.Thing) error {
 
 // Replace implements demo.Things.
 func (f *Folder) Replace(ctx context.Context, t demo.Thing) error {
-	return f.change(ctx, "replacing", t.Name, func(path string) error {
+	return f.change(ctx, "replacing", t.Name, &t, func(tmp, path string) error {
 		body, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) || (err == nil && revision(body) != t.Revision) {
 			return demo.ErrChanged
@@ -113,13 +120,13 @@ func (f *Folder) Replace(ctx context.Context, t demo.Thing) error {
 		if err != nil {
 			return err
 		}
-		return f.write(t, func(tmp string) error { return os.Rename(tmp, path) })
+		return os.Rename(tmp, path)
 	})
 }
 
 // Delete implements demo.Things.
 func (f *Folder) Delete(ctx context.Context, t demo.Thing) error {
-	return f.change(ctx, "deleting", t.Name, func(path string) error {
+	return f.change(ctx, "deleting", t.Name, nil, func(_, path string) error {
 		body, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -130,10 +137,7 @@ func (f *Folder) Delete(ctx context.Context, t demo.Thing) error {
 		if revision(body) != t.Revision {
 			return demo.ErrChanged
 		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-		return syncFolder(f.dir)
+		return os.Remove(path)
 	})
 }
 
@@ -214,69 +218,13 @@ func (f *Folder) read(ctx context.Context, name string) (demo.Thing, error) {
 	return t, nil
 }
 
-// change runs do under the lock, with the path of the thing.
-func (f *Folder) change(ctx context.Context, doing, name string, do func(path string) error) error {
-	err := checkName(name)
-	if err == nil {
-		err = f.locked(ctx, func() error { return do(f.path(name)) })
-	}
+// lock waits for the folder's lock.
+func (f *Folder) lock() (unlock func(), err error) {
+	unlock, err = lock(filepath.Join(f.dir, lockName))
 	if err != nil {
-		return fmt.Errorf("%s thing %q: %w", doing, name, err)
+		return nil, fmt.Errorf("locking folder of things: %w", err)
 	}
-	return nil
-}
-
-// write makes a whole file on the disk and then lets put give it its name.
-func (f *Folder) write(t demo.Thing, put func(tmp string) error) (err error) {
-	body, err := json.MarshalIndent(t, "", "  ")
-	if err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(f.dir, leftover+"*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		// After a rename there is nothing to remove.
-		if e := os.Remove(tmp.Name()); err == nil && !errors.Is(e, fs.ErrNotExist) {
-			err = e
-		}
-	}()
-	_, err = tmp.Write(append(body, '\n'))
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = put(tmp.Name())
-	}
-	if err == nil {
-		err = syncFolder(f.dir)
-	}
-	return err
-}
-
-// locked runs do under the folder's lock, or returns the context's error. Hazard:
-// whoever waits for the system's lock keeps a thread, so one change of this
-// process waits for it at a time.
-func (f *Folder) locked(ctx context.Context, do func() error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case f.turn <- struct{}{}:
-		defer func() { <-f.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	unlock, err := lock(filepath.Join(f.dir, lockName))
-	if err != nil {
-		return fmt.Errorf("locking folder of things: %w", err)
-	}
-	defer unlock()
-	return do()
+	return unlock, nil
 }
 
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, name+extension) }

@@ -438,6 +438,45 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// Of the callers of one folder that make one thing at once, one does, and all are
+// answered. None of them is kept from it by one that gave up.
+func TestTogether(t *testing.T) {
+	const callers = 32
+	dir := t.TempDir()
+	f := open(t, dir)
+	ended, cancel := context.WithCancel(t.Context())
+	release := f.Hold()
+	errs := make(chan error)
+	for n := range callers {
+		ctx := t.Context()
+		if n%2 == 0 {
+			ctx = ended
+		}
+		go func() { errs <- f.Create(ctx, whole("a")) }()
+	}
+	cancel()
+	for range callers / 2 {
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("while another has the turn: %v, want %v", err, context.Canceled)
+		}
+	}
+	release()
+	won := 0
+	for range callers / 2 {
+		if err := <-errs; err == nil {
+			won++
+		} else if !errors.Is(err, demo.ErrExists) {
+			t.Errorf("got %v, want none or %v", err, demo.ErrExists)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d won, want 1", won)
+	}
+	if diff := cmp.Diff([]string{".lock", "a.json"}, entries(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
 // A change that waits for its turn gives up with its context.
 func TestAWaitingChangeEndsWithItsContext(t *testing.T) {
 	f := open(t, t.TempDir())
