@@ -220,7 +220,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	sweeper := reaper.New(reaper.Options{
 		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
-		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, inventories(wired)),
+		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, wired),
 	})
 	return func(ctx context.Context) (_ reaper.Report, err error) {
 		defer d.recovered(ctx, &err)

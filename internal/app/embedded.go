@@ -94,7 +94,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
-		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, inventories(wired)),
+		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, wired),
 	})
 	e.Handler = osb.New(osb.Options{
 		Broker:    newBroker(e.folder.whose().Broker, records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),

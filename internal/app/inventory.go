@@ -16,12 +16,16 @@ const inventoryEvery = time.Hour
 
 // inventory has the reaper see what the providers hold, and nothing more of
 // them.
-func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, of map[string]provider.Inventory) *reaper.InventoryOptions {
+func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]provider.Wired) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
 		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
+		Targets: map[string]func(context.Context) ([]string, error){},
 	}
-	for name, i := range of {
-		o.Listers[name] = lister{i}
+	for name, w := range wired {
+		o.Listers[name] = lister{w.Inventory}
+		if w.Targets != nil {
+			o.Targets[name] = w.Targets
+		}
 	}
 	return o
 }

@@ -136,13 +136,14 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// A Due is a record that the reaper is to look at: one of the four is set, or
+// A Due is a record that the reaper is to look at: one of the five is set, or
 // none for a record that only expires.
 type Due struct {
 	Record     *lifecycle.Record
 	Inventory  *Inventory
 	Quarantine *lifecycle.Quarantine
 	Retained   *lifecycle.Retained
+	TargetUse  *lifecycle.TargetUse
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
 	key     store.Key
@@ -179,6 +180,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Retained = &lifecycle.Retained{}
 			err = decode(r, d.Retained)
 			d.Retained.Version = r.Version
+		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortTarget):
+			d.TargetUse = &lifecycle.TargetUse{}
+			err = decode(r, d.TargetUse)
+			d.TargetUse.Version = r.Version
 		}
 		if err != nil {
 			damaged = append(damaged, err)

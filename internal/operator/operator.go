@@ -32,6 +32,7 @@ type Records interface {
 	Scan(ctx context.Context) (ledger.Everything, error)
 	ScanPage(ctx context.Context, cursor string) (page ledger.Everything, next string, err error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
+	TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycle.TargetUse, error)
 	reaper.Resumed
 	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
 	AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)

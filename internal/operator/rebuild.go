@@ -238,10 +238,18 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 	offering, _, _ := r.Catalog(service, h.PlanID)
 	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
 	i, err = i.Rebuild(found, a, "", now)
-	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(i))
+	if err != nil {
+		return false, r.did(found.Key, err)
 	}
-	return true, r.did(found.Key, err)
+	changes := []ledger.Change{ledger.Put(i)}
+	if i.Made.Target.Name != "" {
+		use, err := r.Records.TargetUse(ctx, i.TargetUse(now))
+		if err != nil {
+			return false, err
+		}
+		changes = append(changes, ledger.PutTargetUse(use))
+	}
+	return true, r.did(found.Key, r.Records.Commit(ctx, changes...))
 }
 
 func (r *rebuilding) unknown(h provider.Holding, why string) {

@@ -68,7 +68,9 @@ type Inventory interface {
 	// List reads one page of what exists, in no promised order. Cursor is
 	// empty for the first page, then the returned next; next is empty at the
 	// end. It lists nothing of another broker and changes nothing. A target
-	// that cannot be reached is an error, never an empty page.
+	// that cannot be reached is an error, never an empty page: beside the error
+	// stand what was listed, and a next that goes on with the next target. An
+	// error beside no next, or the same one, ends the provider's part of the sweep.
 	List(ctx context.Context, cursor string) (page []Holding, next string, err error)
 }
 

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,11 @@ import (
 type Wired struct {
 	Provider  Provider
 	Inventory Inventory
+	// Targets gives the names of the targets that the inventory covers by today's
+	// settings; nil for a provider that makes all things in one place and answers no
+	// Status.Target. A target that a record names and that is not among them makes
+	// the sweep incomplete.
+	Targets func(ctx context.Context) ([]string, error)
 	// CallTimeout ends one call; zero for DefaultCallTimeout. With 15 s for
 	// recording, it must fit into the time of the function that calls.
 	CallTimeout time.Duration

@@ -42,12 +42,16 @@ type InventoryRecords interface {
 	Identity(ctx context.Context) (ledger.Identity, error)
 	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
 	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
+	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
 }
 
 // InventoryOptions say how what exists is compared to what is recorded.
 type InventoryOptions struct {
 	Records InventoryRecords
 	Listers map[string]Lister // by the providers' names
+	// Targets tell the names of the targets that a provider's lister covers by
+	// today's settings; none for a provider that makes all things in one place.
+	Targets map[string]func(ctx context.Context) ([]string, error)
 	// Whose says whose table this must be: its deployment and its broker.
 	Whose ledger.Identity
 	// Every is the time between two passes.
@@ -166,7 +170,11 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 			return errors.Join(append(p.faults, p.save(ctx))...)
 		}
 	}
-	return errors.Join(append(p.faults, p.finish(ctx))...)
+	if err := p.targets(ctx); err != nil {
+		return errors.Join(append(p.faults, err)...)
+	}
+	err = p.finish(ctx)
+	return errors.Join(append(p.faults, err)...)
 }
 
 // missed notes that no inventory was taken for a while: nothing swept then, or

@@ -204,6 +204,8 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 		r.Log.ErrorContext(ctx, "a retained thing is past its time, and still there", "thing", d.Retained.Name, "provider", d.Retained.Provider,
 			"until", d.Retained.Until)
 		return r.commit(ctx, &report.Outlived, ledger.PutRetained(d.Retained.Kept(now)))
+	case d.TargetUse != nil:
+		return r.use(ctx, *d.TargetUse, now)
 	}
 	if c := d.Record; c == nil || c.Forgotten(now) {
 		if d.Expires.IsZero() || now.Before(d.Expires) {

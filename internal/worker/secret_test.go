@@ -235,6 +235,10 @@ func TestWhatAProviderIsTold(t *testing.T) {
 		string(in.Snapshot) != `{"means":"this"}` || in.Former != nil || in.Place.Organization != "o" || in.Place.Space != "s" {
 		t.Errorf("the second step of a provision is told %+v of broker %q, target %v, state %v", in.Place, in.Broker, in.Target, in.State)
 	}
+	use, err := w.ledger().NextTargetUse(t.Context(), lifecycle.TargetUse{}, false)
+	if err != nil || use == nil || use.Target != "east" || use.Provider != "demo" || use.Key != w.instance().Key {
+		t.Errorf("the target is not among those in use: %+v %v", use, err)
+	}
 	if first := told[0]; first.State.Data != nil || first.Target != (provider.Target{}) {
 		t.Errorf("the first step is told a state or a target: %v", first.Target)
 	}

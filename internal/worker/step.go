@@ -361,7 +361,7 @@ func (w *Worker) record(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check())...); err != nil {
+		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check(), usesTarget(s.record, next, now))...); err != nil {
 			return err
 		}
 		w.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)

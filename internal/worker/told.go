@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/provider"
@@ -102,6 +104,15 @@ func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle
 		return provider.State{}, err
 	}
 	return provider.ParseState(plain)
+}
+
+// usesTarget is what is written with the record that first names its target: the
+// inventory then knows that it has to look there.
+func usesTarget(was, is lifecycle.Record, now time.Time) ledger.Change {
+	if was.Made.Target.Name != "" || is.Made.Target.Name == "" || is.IsBinding() {
+		return ledger.Change{}
+	}
+	return ledger.PutTargetUse(is.TargetUse(now))
 }
 
 // errStateSize ends an operation: the state would be as large the next time.

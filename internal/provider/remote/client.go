@@ -42,6 +42,8 @@ type Options struct {
 	Reach func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
 	// CallTimeout and Wait are the Wired's.
 	CallTimeout, Wait time.Duration
+	// Targets is the Wired's: who calls knows the settings.
+	Targets func(ctx context.Context) ([]string, error)
 	// Quarantines says that the inventory inside can quarantine.
 	Quarantines bool
 }
@@ -50,7 +52,7 @@ type Options struct {
 // Invoke, which the caller's context has to end.
 func New(invoker Invoker, o Options) provider.Wired {
 	c := &client{invoker: invoker, Options: o}
-	w := provider.Wired{Provider: c, Inventory: c, CallTimeout: o.CallTimeout, Wait: o.Wait}
+	w := provider.Wired{Provider: c, Inventory: c, Targets: o.Targets, CallTimeout: o.CallTimeout, Wait: o.Wait}
 	if o.Quarantines {
 		w.Inventory = quarantiner{c}
 	}
@@ -97,12 +99,12 @@ func (c *client) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	a, err := c.call(ctx, nil, request{Verb: verbList, Cursor: cursor})
 	switch {
+	case a.Page != nil: // perhaps beside an error: one target of several did not answer
+		return a.Page.Holdings, a.Page.Next, err
 	case err != nil:
 		return nil, "", err
-	case a.Page == nil:
-		return nil, "", errVersion
 	}
-	return a.Page.Holdings, a.Page.Next, nil
+	return nil, "", errVersion
 }
 
 type quarantiner struct{ *client }
@@ -182,7 +184,7 @@ func (c *client) call(ctx context.Context, targets []provider.Target, r request)
 		if f.Unanswered {
 			err = &unanswered{err}
 		}
-		return answer{}, err
+		return a, err
 	}
 	return a, nil
 }

@@ -114,7 +114,11 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	case errors.As(err, &failure):
 		return answer{Failure: failure}
 	case err != nil:
-		return h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
+		a := h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
+		if out != nil && (len(out.Holdings) > 0 || out.Next != "") {
+			a.Page = out
+		}
+		return a
 	case out != nil:
 		return answer{Page: out}
 	}

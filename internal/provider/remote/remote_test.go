@@ -252,6 +252,31 @@ func TestFailuresTravel(t *testing.T) {
 	}
 }
 
+// A target that does not answer hides none of the others.
+func TestAPageBesideAnError(t *testing.T) {
+	for name, want := range map[string]struct {
+		page []provider.Holding
+		next string
+	}{
+		"Both":  {[]provider.Holding{{Name: "thing"}}, "further"},
+		"Next":  {nil, "further"},
+		"Page":  {[]provider.Holding{{Name: "thing"}}, ""},
+		"Alone": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCall()
+			c.page, c.next, c.err = want.page, want.next, errors.New("canary: no route to db-2")
+			page, next, err := c.Inventory.List(t.Context(), "")
+			if d := cmp.Diff(want.page, page); d != "" || next != want.next {
+				t.Errorf("next %q, page -want +got:\n%s", next, d)
+			}
+			if !passing(err) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
+
 // The function inside is told how to reach the targets that a call names, and
 // none for the inventory, which is of all.
 func TestReach(t *testing.T) {

@@ -45,7 +45,8 @@ type request struct {
 	Cursor   string             `json:"cursor,omitempty"`
 }
 
-// An answer is what came of it: exactly one of its members beside the version.
+// An answer is what came of it: exactly one of its members beside the version, or
+// a page and the fault that some of its targets met.
 type answer struct {
 	Version int               `json:"version"`
 	Status  *provider.Status  `json:"status,omitempty"`
