@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -100,6 +101,8 @@ func newListing(what operator.What) *cobra.Command {
 				return err
 			case limit < 0:
 				return &usageError{"--limit is negative"}
+			case q.State != "" && !slices.Contains(operator.States(), q.State):
+				return &usageError{fmt.Sprintf("--state %q is none of: %s", q.State, strings.Join(operator.States(), ", "))}
 			}
 			q.ID = strings.Join(args, "")
 			return listing(c.Context(), p, q, machine, watch, limit, c.OutOrStdout(), c.ErrOrStderr())

@@ -292,5 +292,13 @@ func TestOperatorsNeedAFolder(t *testing.T) {
 	}
 }
 
+// A state that does not exist is refused: an empty list would say that nothing is in it.
+func TestAnUnknownState(t *testing.T) {
+	status, _, diagnostics := called(t, environment, "instances", "--state", "faild", "--data", t.TempDir())
+	if status != 2 || !strings.Contains(diagnostics, `--state "faild" is none of: running, failed, creating, `) {
+		t.Errorf("%d %s", status, diagnostics)
+	}
+}
+
 // quickly has the demo take hardly any time.
 func quickly(name string) string { return map[string]string{app.EnvDemoDelay: "10ms"}[name] }

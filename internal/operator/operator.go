@@ -68,6 +68,12 @@ func New(o Options) *Console { return &Console{Options: o} }
 // stateRunning asks for what has an operation in progress.
 const stateRunning = "running"
 
+// States are what a Query's State may be.
+func States() []string {
+	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
+		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted)}
+}
+
 // What is listed.
 type What string
 
