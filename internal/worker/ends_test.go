@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -108,4 +109,30 @@ func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
 	if calls != 8 {
 		t.Errorf("the bind took %d calls, want the last one made again, and no key made anew", calls/2)
 	}
+}
+
+// A call whose time was up may still land, whatever error its provider makes of
+// that: a deletion that overtakes it waits for the lease.
+func TestACallWhoseTimeWasUpKeepsItsLease(t *testing.T) {
+	w := newWorld(t)
+	ref := refOf(w.must(provision), 1)
+	o := w.worker().Options
+	o.Providers = testkit.AsDemo(waiting{})
+	slow := o.Providers["demo"]
+	slow.CallTimeout = time.Millisecond
+	o.Providers["demo"] = slow
+	if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if i := w.instance(); len(i.Leases) != 1 || !i.Leases[0].TimedOut {
+		t.Errorf("its leases are %+v", i.Leases)
+	}
+}
+
+// waiting is a provider that gives up when its time is up, and does not say why.
+type waiting struct{ provider.Provider }
+
+func (waiting) Provision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+	<-ctx.Done()
+	return provider.Status{}, errors.New("connection reset")
 }

@@ -111,7 +111,11 @@ func (w *Worker) call(ctx context.Context, name string, ask question) (provider.
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	return ask(ctx, p.Provider)
+	status, err := ask(ctx, p.Provider)
+	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
+		err = errors.Join(err, ctx.Err()) // it may still land, whatever the provider makes of that
+	}
+	return status, err
 }
 
 // recorded counts an operation that a step has ended.
