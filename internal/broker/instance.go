@@ -99,7 +99,14 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	if err != nil {
 		return i, err
 	}
-	a := q.attributes()
+	a, made := q.attributes(), lifecycle.Made{Broker: b.Identity}
+	source, chosen, err := b.source(ctx, q, offering.Provider, plan)
+	if err != nil {
+		return i, err
+	}
+	if chosen != nil {
+		made.Target = source.Made.Target // it is restored where its source is
+	}
 	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return i, err
@@ -108,14 +115,14 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 		return i, err
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
-	start.Expected = time.Duration(plan.TypicalDuration) * time.Second
+	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, chosen
 	i, past, err := i.BeginCreate(start, lifecycle.Record{
-		Provider: offering.Provider, Attributes: a, Made: lifecycle.Made{Broker: b.Identity},
+		Provider: offering.Provider, Attributes: a, Made: made,
 	})
 	if err != nil {
 		return i, err
 	}
-	return i, b.begin(ctx, i, past)
+	return i, b.begin(ctx, i, past, ledger.Check(source))
 }
 
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record, later bool, success Effect) (Result, error) {

@@ -122,6 +122,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if err := b.checkParameters(i, t, q); err != nil {
 		return t, err
 	}
+	if err := sourceStays(t.plan, before, t.parameters); q.Parameters != nil && !i.LostParameters() && err != nil {
+		return t, err
+	}
 	if q.MaintenanceVersion != nil {
 		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
 	}

@@ -79,6 +79,9 @@ type Plan struct {
 	// instances and on bindings answer.
 	Asynchronous        Mode `json:"-"`
 	AsynchronousBinding Mode `json:"-"`
+	// RestoreParameter is the parameter of a provision that names the instance to
+	// restore; empty if the plan restores none.
+	RestoreParameter string `json:"-"`
 	// RequiresApp refuses service keys (BIND-10).
 	RequiresApp bool `json:"-"`
 	// Settings is what the operator fixes; users can never override it. Its

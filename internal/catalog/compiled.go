@@ -49,6 +49,7 @@ type planRecord struct {
 	TypicalDuration     int             `json:"typical_duration,omitempty"`
 	Asynchronous        Mode            `json:"asynchronous"`
 	AsynchronousBinding Mode            `json:"asynchronous_binding"`
+	RestoreParameter    string          `json:"restore_parameter,omitempty"`
 	RequiresApp         bool            `json:"requires_app,omitempty"`
 	Settings            map[string]any  `json:"settings,omitempty"`
 	Snapshot            json.RawMessage `json:"snapshot,omitempty"`
@@ -67,7 +68,9 @@ func Encode(offerings []Offering) ([]byte, error) {
 		e := entry{ID: o.ID}
 		for _, p := range o.Plans {
 			e.Plans = append(e.Plans, p.ID)
-			r.Plans = append(r.Plans, planRecord{p, p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding, p.RequiresApp, p.Settings, p.Snapshot})
+			r.Plans = append(r.Plans, planRecord{
+				p, p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding, p.RestoreParameter, p.RequiresApp, p.Settings, p.Snapshot,
+			})
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -128,7 +131,7 @@ func Decode(text []byte) (Offering, error) {
 	for _, q := range r.Plans {
 		p := q.Plan
 		p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding = q.TypicalDuration, q.Asynchronous, q.AsynchronousBinding
-		p.RequiresApp, p.Settings, p.Snapshot = q.RequiresApp, q.Settings, q.Snapshot
+		p.RestoreParameter, p.RequiresApp, p.Settings, p.Snapshot = q.RestoreParameter, q.RequiresApp, q.Settings, q.Snapshot
 		o.Plans = append(o.Plans, p)
 	}
 	return o, err

@@ -126,6 +126,18 @@ var bindTwoSteps = httpCase{
 	then: &then{path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
 }
 
+// restoring is a provision that is restored from another instance.
+func restoring(from string) string {
+	return `{"service_id":"$demo","plan_id":"$restorable",` + place + `,"parameters":{"restore_from":"` + from + `"}}`
+}
+
+var restores = []httpCase{
+	{rule: "PROV-01 restored from another", given: ready, method: "PUT", path: "I-restored", body: restoring("$I"), status: 201,
+		then: &then{path: "I-restored", status: 200}},
+	{rule: "PROV-01 restored from nothing", given: ready, method: "PUT", path: "I-restored", body: restoring("$I-absent"), status: 400,
+		has: []string{"description"}},
+}
+
 func httpCases() []httpCase {
 	cases := []httpCase{
 		{rule: "MISC-06 curl's default content type", given: ready, method: "PUT", path: "I/service_bindings/B", body: bind1,
@@ -216,7 +228,6 @@ func httpCases() []httpCase {
 			status: 422, has: conflictError(asyncReq)},
 		{rule: "BIND-33", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: `{"service_id":"$demo","plan_id":"$sync","bind_resource":{"route":"r.example.com"}}`, status: 400},
-		bindTwoSteps,
 		{rule: "UNB-04 exists", given: bound, method: "DELETE", path: "I/service_bindings/B?service_id=$demo", status: 400,
 			then: &then{path: "I/service_bindings/B", status: 200}},
 		{rule: "UNB-04 only the instance", given: ready, method: "DELETE", path: "I/service_bindings/B", status: 410},
@@ -230,6 +241,7 @@ func httpCases() []httpCase {
 		{rule: "14.1 delete failed", given: deletedBad, method: "PUT", path: "I/service_bindings/B",
 			body: strings.Replace(bind1, "$sync", "$async", 1), status: 422},
 	}
+	cases = append(append(cases, bindTwoSteps), restores...)
 	for _, id := range []string{"a%20b", "a%2Fb", "%C3%A9", "~._-", "a%23b", "a%3Fb", "%2e%2e", "a%25b", "a;b", "a:b@c"} {
 		cases = append(cases, httpCase{rule: "INP-11 " + id, method: "PUT", path: "I" + id, body: sync1, status: 201,
 			then: &then{path: "I" + id, status: 200}})

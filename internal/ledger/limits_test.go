@@ -59,6 +59,9 @@ var largest = map[string]string{
 	"Made.Broker":                       strings.Repeat("b", lifecycle.OperationIDLength),
 	"Made.State (sealed)":               strings.Repeat("s", limits.State+limits.SealedOverhead),
 	"Made.Found":                        strings.Repeat("f", limits.State+10),
+	"Source.Instance":                   strings.Repeat(printable, limits.Identifier),
+	"Source.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
+	"Source.Operation":                  strings.Repeat("o", lifecycle.OperationIDLength),
 	"Target.Name":                       strings.Repeat(printable, limits.CatalogText),
 	"Target.Identity":                   strings.Repeat(printable, limits.CatalogText),
 	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
@@ -154,6 +157,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	a := &b.Attributes // what only an instance's are
 	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
+	b.Operation.Source, past.Operation.Source = nil, nil // a provision's, likewise
 	i.Failed = nil                                       // beside a deletion, which has no target
 	i.Made.Found, b.Made.Found = nil, nil                // stands in the place of the state, which is larger when sealed
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}

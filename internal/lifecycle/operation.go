@@ -87,6 +87,8 @@ type Operation struct {
 	// Target is what an update leads to; the attributes change only when it
 	// succeeds (UPD-23).
 	Target *Attributes `json:"target,omitempty"`
+	// Source is the instance that a provision restores; nil if it restores none.
+	Source *Source `json:"source,omitempty"`
 	// Unbound is how far a deprovision has come: of the bindings whose ids are
 	// not behind it, in the order of their bytes, none is left.
 	Unbound string `json:"unbound,omitempty"`
@@ -159,12 +161,13 @@ type Start struct {
 	Asker       Asker
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
+	Source   *Source // what a provision restores; nil for nothing
 }
 
 func (s Start) operation(kind Kind) *Operation {
 	return &Operation{
 		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
-		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected,
+		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected, Source: s.Source,
 	}
 }
 

@@ -279,7 +279,7 @@ func (r *Record) past(now time.Time) *PastOperation {
 		op.Next, op.Faults = time.Time{}, 0
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	op.Target, op.Unbound = nil, ""
+	op.Target, op.Source, op.Unbound = nil, nil, ""
 	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention)}
 }
 

@@ -96,6 +96,10 @@ var (
 	RefuseRoute        = text(BadRequest, "This service cannot be bound to a route.")
 	RefuseRotation     = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
 	RefuseParameters   = text(BadRequest, "%s") // what the plan's schema says of them
+	// One text for each way in which an instance is no source: it tells nobody what exists.
+	RefuseSource = text(BadRequest, "The parameter %s does not name a service instance that can be restored from: "+
+		"one of the same service in the same space, which is ready and is not being changed.")
+	RefuseSourceChange = text(BadRequest, "The parameter %s says what the service instance was restored from, and cannot be changed.")
 	RefuseMerged       = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
 	RefusePlanChange   = text(Unprocessable, "The plan of this service instance cannot be changed.")
 	RefuseMaintenance  = text(MaintenanceInfoConflict,

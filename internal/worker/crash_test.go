@@ -321,6 +321,7 @@ func both(first, second func(*world)) func(*world) {
 
 var deeds = map[string]deed{
 	"Provision":                 {func(*world) {}, provision, 1, lifecycle.Ready, instanceKey},
+	"Restore":                   {done(provision), restore, 2, lifecycle.Ready, restoredKey},
 	"Update":                    {done(provision), update, 1, lifecycle.Ready, instanceKey},
 	"Deprovision":               {done(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
 	"DeprovisionWithBinding":    {done(provision, bind), deprovision, 0, lifecycle.Deleted, instanceKey},

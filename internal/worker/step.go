@@ -17,31 +17,42 @@ import (
 )
 
 // A subject is the record that a step is for, and the instance that it belongs
-// to, as they were read. The record of an instance belongs to itself.
-type subject struct{ record, instance lifecycle.Record }
+// to, as they were read. The record of an instance belongs to itself. One that is
+// being restored from another has that as its source.
+type subject struct{ record, instance, source lifecycle.Record }
 
 func (w *Worker) read(ctx context.Context, key lifecycle.Key, now time.Time) (s subject, err error) {
-	if s.record, err = w.Records.Record(ctx, key, now); err != nil || !key.IsBinding() {
-		return subject{s.record, s.record}, err
+	if s.record, err = w.Records.Record(ctx, key, now); err != nil {
+		return s, err
+	}
+	if !key.IsBinding() {
+		s.instance = s.record
+		if op := s.record.Operation; s.record.InProgress() && op.Source != nil {
+			s.source, err = w.Records.Record(ctx, op.Source.Key(key), now)
+		}
+		return s, err
 	}
 	s.instance, err = w.Records.Record(ctx, key.InstanceKey(), now)
 	return s, err
 }
 
-// A standing says what the instance allows a bind to do.
+// A standing says what the instance allows a bind to do, and its source a provision.
 type standing int
 
 const (
-	free    standing = iota // the instance is the same and ready
+	free    standing = iota // the instance, or the source, is the same and ready
 	changes                 // wait: the instance is being updated
 	broken                  // fail: the instance could not be deleted
 	over                    // stop: its deletion removes the binding
+	lost                    // fail: the source is not what it was
 )
 
 // standing tells how an operation stands with the instance: only a bind depends
-// on it, an unbind never (UNB-10).
+// on it, an unbind never (UNB-10). A provision depends on its source alone.
 func (s subject) standing() standing {
-	switch {
+	switch source := s.record.Operation.Source; {
+	case source != nil && !source.Stands(s.source):
+		return lost
 	case s.record.Operation.Kind != lifecycle.Bind:
 		return free
 	case s.instance.Incarnation != s.record.InstanceIncarnation:
@@ -60,8 +71,12 @@ func (s subject) standing() standing {
 }
 
 // check requires in the same commit that the instance is as it was read: a bind
-// cannot outlive its instance.
+// cannot outlive its instance. Nor is anything restored from a source that changes;
+// one that has changed is lost for good.
 func (s subject) check() ledger.Change {
+	if s.record.Operation.Source != nil && s.standing() == free {
+		return ledger.Check(s.source)
+	}
 	if s.record.Operation.Kind != lifecycle.Bind {
 		return ledger.Change{}
 	}
@@ -88,10 +103,9 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	case over:
 		return settled, nil
 	case broken:
-		return w.record(ctx, ref, s, held{}, func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-			r, err := s.record.Fail(now, lifecycle.Failure{Message: "The service instance is being deleted."})
-			return r, nil, err
-		})
+		return w.fails(ctx, ref, s, lifecycle.Failure{Message: "The service instance is being deleted."})
+	case lost:
+		return w.fails(ctx, ref, s, lifecycle.SourceLost())
 	case changes:
 		if op.Overdue(now) { // the update may take a week
 			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, nil)
@@ -127,6 +141,14 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 		s.record = r.Quieted() // written with the lease
 	}
 	return w.ask(ctx, ref, s, now)
+}
+
+// fails ends an operation without asking its provider.
+func (w *Worker) fails(ctx context.Context, ref workflow.Ref, s subject, f lifecycle.Failure) (workflow.Outcome, error) {
+	return w.record(ctx, ref, s, held{}, func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+		r, err := s.record.Fail(now, f)
+		return r, nil, err
+	})
 }
 
 // leaseWait is how long the record's operation waits before it looks again at the
@@ -190,6 +212,9 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 		}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
+	if err == nil && op.Source != nil {
+		in.Source, err = w.sourceFor(ctx, s.source, op)
+	}
 	return func(ctx context.Context, p provider.Provider) (provider.Status, error) {
 		switch op.Kind {
 		case lifecycle.Provision:
@@ -233,6 +258,10 @@ func (w *Worker) answered(
 				again.state = v.state
 			}
 			v = again
+		}
+		if s.standing() == lost { // what was made of it is kept with the failure, for the deletion
+			failure := lifecycle.SourceLost()
+			v = verdict{failure: &failure, state: v.state, target: v.target}
 		}
 		next, more, err := w.judged(ctx, ref, s.record, v, now)
 		if err != nil && s.record.Operation.Overdue(began) { // it must end all the same
@@ -401,7 +430,7 @@ func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject,
 	} else if unbinds {
 		return w.wait(ctx, ref, s, leasePause(op, b.Operation.Deadline, now))
 	}
-	ask, err := w.question(ctx, subject{b, s.record}, op)
+	ask, err := w.question(ctx, subject{record: b, instance: s.record}, op)
 	if err != nil && op.Overdue(now) {
 		return w.answered(ctx, ref, s, held{}, now, provider.Status{}, err) // it must end all the same
 	}

@@ -48,6 +48,15 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	return in, err
 }
 
+// sourceFor is what the provider is told of the instance that it is to restore.
+func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
+	state, err := w.stateOf(ctx, r, op.Kind)
+	return &provider.Source{
+		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
+		Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target), State: state,
+	}, err
+}
+
 // bindingFor is what the provider is told of a binding.
 func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
 	in, err := w.instanceFor(ctx, i, op)

@@ -69,6 +69,7 @@ plans:
   binding_rotatable: true
   maximum_polling_duration: 3600
   typical_duration: 60
+  restore_parameter: restore_from
   maintenance_info: {version: 1.0.0-rc.1+build.5, description: d}
   metadata: {costs: [{amount: {usd: 9.5}, unit: MONTHLY}], bullets: [b]}
   asynchronous: required

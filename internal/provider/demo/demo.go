@@ -100,6 +100,9 @@ func (p *Provider) instanceStep(in provider.Instance) (step, error) {
 	s.wishes, err = p.wishesOf(in.Operation, in.Parameters, in.Settings)
 	tags := provider.TagsOf(in)
 	s.wanted = Thing{Name: instanceName(in), Tags: tags, Created: s.now, Plan: in.PlanID, Removal: removalOf(in.Parameters)}
+	if from := in.Source; from != nil {
+		s.wanted.Source = instanceName(provider.Instance{Broker: in.Broker, Platform: from.Platform, ID: from.ID})
+	}
 	return s, err
 }
 

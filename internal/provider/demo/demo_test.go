@@ -1130,3 +1130,31 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// A thing that is restored remembers from which.
+func TestAThingRemembersItsSource(t *testing.T) {
+	s := newStand(t)
+	source := s.instance("")
+	s.must(t, s.step(source, nil))
+	in := s.instance("")
+	in.ID, in.Incarnation = in.ID+"-restored", in.Incarnation+"-restored"
+	in.Source = &provider.Source{Platform: source.Platform, ID: source.ID, Incarnation: source.Incarnation}
+	s.must(t, s.step(in, nil))
+	things, _, err := open(t, s.dir).List(t.Context(), "")
+	if err != nil || len(things) != 2 {
+		t.Fatalf("%d things: %v", len(things), err)
+	}
+	names := map[string]string{}
+	for _, thing := range things {
+		names[thing.Tags.Instance] = thing.Name
+	}
+	for _, thing := range things {
+		want := ""
+		if thing.Tags.Instance == in.ID {
+			want = names[source.ID]
+		}
+		if thing.Source != want {
+			t.Errorf("%s is restored from %q, want %q", thing.Name, thing.Source, want)
+		}
+	}
+}

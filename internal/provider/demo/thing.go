@@ -66,6 +66,8 @@ type Thing struct {
 	Ready time.Time `json:"ready,omitzero"`
 	// Plan says what an instance is.
 	Plan string `json:"plan"`
+	// Source is the name of the instance that an instance was restored from.
+	Source string `json:"source,omitempty"`
 	// Removal is what the parameters ask of its deletion, which is given none.
 	Removal Removal `json:"removal,omitzero"`
 	// Verifier recognises the password of a binding.

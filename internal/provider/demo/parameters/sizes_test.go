@@ -70,6 +70,7 @@ func TestAnyIDsFit(t *testing.T) {
 			b.Instance.Operation = operation(provider.KindBind, 2)
 			b.Instance.Settings = map[string]any{"valid_days": 3650, "delay_seconds": 1, "secret": "cloud"}
 			in.Settings = map[string]any{"delay_seconds": 1}
+			in.Source = &provider.Source{Platform: in.Platform, ID: long(part), Incarnation: in.Incarnation}
 			must("provision", func() (provider.Status, error) { return p.Provision(ctx, in) })
 			for n := range 12 {
 				up := in

@@ -1,0 +1,134 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+var sourceKey, restoredKey = lifecycle.Key{Platform: "p", Instance: "i"}, lifecycle.Key{Platform: "p", Instance: "r"}
+
+// restore is a request for "r" to be restored from "i".
+func (d *desk) restore(change func(*broker.ProvisionRequest)) (broker.Result, error) {
+	q := broker.ProvisionRequest{
+		Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"], PlanID: d.ids["restorable"],
+		OrganizationGUID: "o", SpaceGUID: "s", Parameters: json.RawMessage(`{"restore_from":"i"}`),
+	}
+	if change != nil {
+		change(&q)
+	}
+	return d.Provision(d.Context(), q)
+}
+
+// edit changes the record of the source as something else would.
+func (d *desk) edit(change func(*lifecycle.Record)) {
+	d.Helper()
+	r, err := d.records.Record(d.Context(), sourceKey, d.now())
+	if err == nil {
+		change(&r)
+		err = d.records.Commit(d.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+func newSource(t *testing.T) *desk {
+	t.Helper()
+	d := newDesk(t)
+	if _, err := d.put("sync", d.caller(false), ""); err != nil {
+		t.Fatal(err)
+	}
+	d.edit(func(r *lifecycle.Record) { r.Made.Target = lifecycle.Target{Name: "east", Identity: "account"} })
+	return d
+}
+
+// What is restored remembers its source, is made where that is, and is the same
+// request when the source has long gone.
+func TestRestore(t *testing.T) {
+	d := newSource(t)
+	source, err := d.records.Record(t.Context(), sourceKey, d.now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := d.restore(nil); err != nil || r.Effect != broker.Created {
+		t.Fatalf("%+v %v", r, err)
+	}
+	r, err := d.records.Record(t.Context(), restoredKey, d.now())
+	want := &lifecycle.Source{Instance: "i", Incarnation: source.Incarnation, Operation: source.Operation.ID}
+	if diff := cmp.Diff(want, r.Operation.Source); err != nil || diff != "" || r.Made.Target != source.Made.Target {
+		t.Errorf("%v, target %v: -want +got\n%s", err, r.Made.Target, diff)
+	}
+	if _, err := d.delete(d.caller(false)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := d.restore(nil); err != nil || r.Effect != broker.Done {
+		t.Errorf("the request is repeated without the source: %+v %v", r, err)
+	}
+	for given, reasonWanted := range map[string]lifecycle.Reason{
+		`{"restore_from":"i"}`: -1, `{"a":1}`: -1, `{"restore_from":"x"}`: lifecycle.BadRequest, `{"restore_from":null}`: lifecycle.BadRequest,
+	} {
+		_, err := d.Update(t.Context(), broker.UpdateRequest{
+			Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"], Parameters: json.RawMessage(given),
+		})
+		if reason(err) != reasonWanted {
+			t.Errorf("an update with %s: %v", given, err)
+		}
+	}
+}
+
+// Whatever is no source is refused in the same words, and leaves nothing: nobody
+// learns what there is in another space.
+func TestWhatIsNoSource(t *testing.T) {
+	names := func(value string) func(*broker.ProvisionRequest) {
+		return func(q *broker.ProvisionRequest) { q.Parameters = json.RawMessage(`{"restore_from":` + value + `}`) }
+	}
+	state := func(s lifecycle.State) func(*lifecycle.Record) { return func(r *lifecycle.Record) { r.State = s } }
+	cases := map[string]struct {
+		edit func(*lifecycle.Record)
+		ask  func(*broker.ProvisionRequest)
+	}{
+		"Absent":            {ask: names(`"absent"`)},
+		"Empty":             {ask: names(`""`)},
+		"Itself":            {ask: names(`"r"`)},
+		"OtherOrganization": {ask: func(q *broker.ProvisionRequest) { q.OrganizationGUID = "other" }},
+		"OtherSpace":        {ask: func(q *broker.ProvisionRequest) { q.SpaceGUID = "other" }},
+		"OtherPlatform":     {ask: func(q *broker.ProvisionRequest) { q.Platform = "other" }},
+		"OtherProvider":     {edit: func(r *lifecycle.Record) { r.Provider = "other" }},
+		"Creating":          {edit: state(lifecycle.Creating)},
+		"CreateFailed":      {edit: state(lifecycle.CreateFailed)},
+		"Updating":          {edit: state(lifecycle.Updating)},
+		"Deleting":          {edit: state(lifecycle.Deleting)},
+		"DeleteFailed":      {edit: state(lifecycle.DeleteFailed)},
+		"Deleted":           {edit: state(lifecycle.Deleted)},
+		"Unusable":          {edit: func(r *lifecycle.Record) { r.Unusable = true }},
+		"PlaceLost": {
+			edit: func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" },
+			ask:  func(q *broker.ProvisionRequest) { q.OrganizationGUID, q.SpaceGUID = "", "" },
+		},
+	}
+	want := lifecycle.RefuseSource("restore_from").Error()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newSource(t)
+			if tc.edit != nil {
+				d.edit(tc.edit)
+			}
+			_, err := d.restore(tc.ask)
+			if reason(err) != lifecycle.BadRequest || err.Error() != want {
+				t.Errorf("%v", err)
+			}
+			for _, platform := range []string{"p", "other"} {
+				r, err := d.records.Record(t.Context(), lifecycle.Key{Platform: platform, Instance: "r"}, d.now())
+				if err != nil || r.Version != 0 {
+					t.Errorf("a refusal left a record: %v", err)
+				}
+			}
+		})
+	}
+}
