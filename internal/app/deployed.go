@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -143,7 +144,9 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
 		Metrics: d.Metrics,
 	})
-	return gateway.New(server, d.Log), nil
+	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(w, r.WithContext(kms.Together(r.Context())))
+	}), d.Log), nil
 }
 
 // inventories are what the providers hold.
@@ -183,7 +186,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 		if err != nil {
 			return stepfunctions.Output{}, err
 		}
-		outcome, err := steps.Drive(ctx, ref, sleepUntil(in.Until))
+		outcome, err := steps.Drive(kms.Together(ctx), ref, sleepUntil(in.Until))
 		if err != nil {
 			return stepfunctions.Output{}, err
 		}

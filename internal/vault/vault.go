@@ -40,8 +40,9 @@ const (
 	check Member = "check"
 )
 
-// bytes is unambiguous: each part is preceded by its length.
-func (l Label) bytes() []byte {
+// Bytes are what a Cipher binds a value to. They are unambiguous: each part is
+// preceded by its length.
+func (l Label) Bytes() []byte {
 	var out []byte
 	for _, part := range []string{l.Key.Platform, l.Key.Instance, l.Key.Binding, string(l.Member)} {
 		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
@@ -132,7 +133,7 @@ func (v *Local) Seal(_ context.Context, label Label, plaintext []byte) ([]byte, 
 	if plaintext == nil {
 		return nil, nil
 	}
-	return v.cipher.Seal([]byte{format}, plaintext, label.bytes())
+	return v.cipher.Seal([]byte{format}, plaintext, label.Bytes())
 }
 
 // Open implements Vault.
@@ -143,7 +144,7 @@ func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, err
 	if len(sealed) == 0 || sealed[0] != format {
 		return nil, ErrSealed
 	}
-	return v.cipher.Open(sealed[1:], label.bytes())
+	return v.cipher.Open(sealed[1:], label.Bytes())
 }
 
 // CreateKeyFile writes a new random key to path with mode 0600. A file that

@@ -1,9 +1,9 @@
 // Package kms seals under a key of AWS KMS, which never leaves it. It owns
-// the sealed form: each value is encrypted here by a data key of its own, and
-// that data key by KMS, for the platform, ids and member of the label and for
-// no others. It needs a symmetric key and the rights to generate data keys
-// with it and to decrypt. The ids, and nothing else, come to stand in the
-// trail that AWS keeps of the key's use.
+// the sealed form: each value is encrypted here by a data key, for its label and
+// no other, and that data key by KMS, for the label's record and no other. What
+// one request seals of a record has one data key (see Together). It needs a
+// symmetric key and the rights to generate data keys with it and to decrypt. The
+// ids, and nothing else, come to stand in the trail that AWS keeps of the key's use.
 package kms
 
 import (
@@ -11,10 +11,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -25,7 +27,8 @@ type API interface {
 }
 
 // A Vault seals by envelope encryption: sealing is one GenerateDataKey,
-// opening one Decrypt. It is safe for many goroutines.
+// opening one Decrypt, unless a data key is at hand (see Together). It is safe for
+// many goroutines.
 type Vault struct {
 	client API
 	keyID  string
@@ -37,10 +40,14 @@ var _ vault.Vault = (*Vault)(nil)
 func New(client API, keyID string) *Vault { return &Vault{client: client, keyID: keyID} }
 
 const (
-	// format is the first byte of what is sealed. Other vaults have others.
-	format = 2
+	// formatOfMember and formatOfRecord are the first byte of what is sealed. Other
+	// vaults have others. Earlier programs sealed each member by a data key of its
+	// own; those values are opened, and no more are made.
+	formatOfMember = 2
+	formatOfRecord = 3
 	// The sealed form is the format, the length of the encrypted data key and
-	// that key, and then what a vault.Cipher gives, bound to all before it.
+	// that key, and then what a vault.Cipher gives, bound to all before it and, of a
+	// record's data key, to the label.
 	lengthSize = 2
 	// maxKey is the most that KMS decrypts.
 	maxKey = 6144
@@ -51,23 +58,34 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 	if plaintext == nil {
 		return nil, nil
 	}
-	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
-		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(label),
-	})
+	key, err := v.sealing(ctx, label.Key)
 	if err != nil {
 		return nil, fmt.Errorf("generating a data key: %w", err)
+	}
+	return key.cipher.Seal(key.head, plaintext, bound(key.head, label))
+}
+
+// bound is what a value is bound to that a record's data key seals.
+func bound(head []byte, label vault.Label) []byte { return slices.Concat(head, label.Bytes()) }
+
+// generated is a new data key for the members of a record.
+func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error) {
+	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
+		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(vault.Label{Key: of, Member: everyMember}),
+	})
+	if err != nil {
+		return dataKey{}, err
 	}
 	defer clear(out.Plaintext)
 	cipher, err := vault.NewCipher(out.Plaintext)
 	if err != nil {
-		return nil, fmt.Errorf("generating a data key: %w", err)
+		return dataKey{}, err
 	}
 	key := out.CiphertextBlob
 	if len(key) == 0 || len(key) > maxKey {
-		return nil, fmt.Errorf("generating a data key: its encrypted form has %d bytes", len(key))
+		return dataKey{}, fmt.Errorf("its encrypted form has %d bytes", len(key))
 	}
-	head := append(binary.BigEndian.AppendUint16([]byte{format}, uint16(len(key))), key...)
-	return cipher.Seal(head, plaintext, head)
+	return dataKey{append(binary.BigEndian.AppendUint16([]byte{formatOfRecord}, uint16(len(key))), key...), cipher}, nil
 }
 
 // Open implements vault.Vault. Only what KMS says of the data key itself is
@@ -78,7 +96,7 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, nil
 	}
 	const fixed = 1 + lengthSize
-	if len(sealed) < fixed || sealed[0] != format {
+	if len(sealed) < fixed || sealed[0] != formatOfMember && sealed[0] != formatOfRecord {
 		return nil, vault.ErrSealed
 	}
 	length := int(binary.BigEndian.Uint16(sealed[1:]))
@@ -86,22 +104,42 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, vault.ErrSealed
 	}
 	head, rest := sealed[:fixed+length], sealed[fixed+length:]
-	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{
-		KeyId: &v.keyID, CiphertextBlob: head[fixed:], EncryptionContext: contextOf(label),
+	if sealed[0] == formatOfMember {
+		cipher, err := v.decrypted(ctx, label, head[fixed:])
+		if err != nil {
+			return nil, err
+		}
+		return cipher.Open(rest, head)
+	}
+	cipher, err := v.opening(ctx, label.Key, head, func() (vault.Cipher, error) {
+		return v.decrypted(ctx, vault.Label{Key: label.Key, Member: everyMember}, head[fixed:])
 	})
 	if err != nil {
+		return nil, err
+	}
+	return cipher.Open(rest, bound(head, label))
+}
+
+// decrypted is the cipher of a data key that KMS encrypted for a label.
+func (v *Vault) decrypted(ctx context.Context, label vault.Label, key []byte) (vault.Cipher, error) {
+	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(label)})
+	if err != nil {
 		if isSealed(err) {
-			return nil, vault.ErrSealed
+			return vault.Cipher{}, vault.ErrSealed
 		}
-		return nil, fmt.Errorf("decrypting a data key: %w", err)
+		return vault.Cipher{}, fmt.Errorf("decrypting a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
 	cipher, err := vault.NewCipher(out.Plaintext)
 	if err != nil { // it was never one of ours
-		return nil, vault.ErrSealed
+		return vault.Cipher{}, vault.ErrSealed
 	}
-	return cipher.Open(rest, head)
+	return cipher, nil
 }
+
+// everyMember is what KMS is told as the member of a record's data key. No member
+// of a record is called so.
+const everyMember vault.Member = "every"
 
 // ContextKeys are all the names that a data key is bound under, for those who
 // grant the use of the key.

@@ -54,6 +54,32 @@ func TestVault(t *testing.T) {
 	})
 }
 
+// oneRequest has all that a vault does be of one request.
+type oneRequest struct {
+	vault.Vault
+	ctx context.Context
+}
+
+func together(t *testing.T, v vault.Vault) vault.Vault {
+	return oneRequest{v, kms.Together(t.Context())}
+}
+
+func (r oneRequest) Seal(_ context.Context, at vault.Label, plain []byte) ([]byte, error) {
+	return r.Vault.Seal(r.ctx, at, plain)
+}
+
+func (r oneRequest) Open(_ context.Context, at vault.Label, sealed []byte) ([]byte, error) {
+	return r.Vault.Open(r.ctx, at, sealed)
+}
+
+// Values of one data key are as far apart as those of two.
+func TestVaultOfOneRequest(t *testing.T) {
+	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
+		key := newKey(t)
+		return together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), newKey(t)))
+	})
+}
+
 // counting is a client that tells what it was called with.
 type counting struct {
 	*awskms.Client
@@ -74,7 +100,7 @@ func (c *counting) Decrypt(ctx context.Context, in *awskms.DecryptInput, opts ..
 
 var label = vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
 
-// Each value costs one call to seal and one to open, for its own label; what
+// By itself, each value costs one call to seal and one to open, for its record; what
 // is secret goes into none of them.
 func TestCalls(t *testing.T) {
 	client, key := &counting{Client: newClient(t)}, newKey(t)
@@ -89,8 +115,8 @@ func TestCalls(t *testing.T) {
 		if _, err := v.Open(t.Context(), at, sealed); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.HasPrefix(sealed, []byte{2}) {
-			t.Errorf("sealed in format %d, want 2", sealed[0])
+		if !bytes.HasPrefix(sealed, []byte{3}) {
+			t.Errorf("sealed in format %d, want 3", sealed[0])
 		}
 	}
 	if _, err := v.Seal(t.Context(), label, nil); err != nil {
@@ -118,8 +144,8 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	want := []map[string]string{
-		{"platform": "p", "instance": "i", "binding": "b", "member": "grant"},
-		{"platform": "p", "instance": "i", "member": "parameters"},
+		{"platform": "p", "instance": "i", "binding": "b", "member": "every"},
+		{"platform": "p", "instance": "i", "member": "every"},
 	}
 	if d := cmp.Diff(want, contexts); d != "" {
 		t.Errorf("contexts: -want +got:\n%s", d)
@@ -246,28 +272,107 @@ func TestEveryNameIsGranted(t *testing.T) {
 	}
 }
 
-// known is a KMS that decrypts to one data key.
+// known is a KMS that decrypts to one data key, if it is asked for this member.
 type known struct {
 	kms.API
-	key []byte
+	key    []byte
+	member string
 }
 
-func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+func (k known) Decrypt(_ context.Context, in *awskms.DecryptInput, _ ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	if in.EncryptionContext["member"] != k.member {
+		return nil, &types.InvalidCiphertextException{}
+	}
 	return &awskms.DecryptOutput{Plaintext: bytes.Clone(k.key)}, nil
 }
 
-// What was sealed once opens for ever: this was sealed when the form was made.
-func TestTheFormIsGolden(t *testing.T) {
-	sealed, err := hex.DecodeString("02000864617461206b6579a41161689413e3136b0189a2d3d41d40ff65459ce6ad4850d00c08888f34368a76325e")
-	if err != nil {
+// What was sealed once opens for ever: these were sealed when the forms were made, the
+// first by a data key of its own, the second by its record's.
+func TestTheFormsAreGolden(t *testing.T) {
+	for member, form := range map[string]string{
+		"grant": "02000864617461206b6579a41161689413e3136b0189a2d3d41d40ff65459ce6ad4850d00c08888f34368a76325e",
+		"every": "03000864617461206b6579e575ccb17bbc6730aa735140400f934835c3d556f36c10fae36cf367020b69c00dc728",
+	} {
+		sealed, err := hex.DecodeString(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32), member: member}, "key").Open(t.Context(), label, sealed)
+		if err != nil || string(got) != "a grant" {
+			t.Errorf("%s: got %q and error %v", member, got, err)
+		}
+		// What KMS gives was never a data key of ours.
+		_, err = kms.New(known{key: []byte("short"), member: member}, "key").Open(t.Context(), label, sealed)
+		if !errors.Is(err, vault.ErrSealed) {
+			t.Errorf("%s: a short data key: error %v", member, err)
+		}
+	}
+}
+
+// One request asks KMS once for all that it seals of a record, and once for all that
+// it opens of what was sealed together; the next request asks again.
+func TestTogether(t *testing.T) {
+	client, key := &counting{Client: newClient(t)}, newKey(t)
+	v, stranger := kms.New(client, key), kms.New(newClient(t), newKey(t))
+	members := []vault.Member{vault.Parameters, vault.Context, vault.Identity}
+	at := func(binding string, m vault.Member) vault.Label {
+		return vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: binding}, Member: m}
+	}
+	sealed := map[vault.Label][]byte{}
+	calls := func(reason string, generated, decrypted int) {
+		t.Helper()
+		if len(client.generated) != generated || len(client.decrypted) != decrypted {
+			t.Errorf("%s: %d data keys generated and %d decrypted, want %d and %d",
+				reason, len(client.generated), len(client.decrypted), generated, decrypted)
+		}
+		client.generated, client.decrypted = nil, nil
+	}
+	open := func(ctx context.Context, v vault.Vault, at vault.Label, sealed []byte) error {
+		plain, err := v.Open(ctx, at, sealed)
+		if err == nil && string(plain) != "canary" {
+			t.Errorf("%v: opened %q", at, plain)
+		}
+		return err
+	}
+	first := kms.Together(t.Context())
+	for _, binding := range []string{"", "b"} {
+		for _, m := range members {
+			var err error
+			if sealed[at(binding, m)], err = v.Seal(first, at(binding, m), []byte("canary")); err != nil {
+				t.Fatal(err)
+			}
+			if err := open(first, v, at(binding, m), sealed[at(binding, m)]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	calls("sealing three members of two records", 2, 0)
+	second := kms.Together(t.Context())
+	for label, sealed := range sealed {
+		if err := open(second, v, label, sealed); err != nil {
+			t.Error(err)
+		}
+	}
+	calls("opening them", 0, 2)
+	// The key of a record opens no other member of it, and nothing of another record.
+	for label, value := range sealed {
+		for other := range sealed {
+			if err := open(second, v, other, value); other != label && !errors.Is(err, vault.ErrSealed) {
+				t.Errorf("sealed for %v, opened for %v: error %v", label, other, err)
+			}
+		}
+		if err := open(second, stranger, label, value); !errors.Is(err, vault.ErrSealed) {
+			t.Errorf("another vault: error %v", err)
+		}
+	}
+	client.generated, client.decrypted = nil, nil
+	// A key that was read from a record seals nothing.
+	if _, err := v.Seal(second, at("", vault.State), []byte("canary")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed); err != nil ||
-		string(got) != "a grant" {
-		t.Errorf("got %q and error %v", got, err)
+	calls("sealing after opening", 1, 0)
+	if err := open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]); err != nil {
+		t.Error(err)
 	}
-	// What KMS gives was never a data key of ours.
-	if _, err := kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed); !errors.Is(err, vault.ErrSealed) {
-		t.Errorf("a short data key: error %v", err)
-	}
+	calls("the next request", 0, 1)
 }
