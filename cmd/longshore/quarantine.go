@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -15,61 +14,26 @@ import (
 )
 
 func newReaperQuarantine() *cobra.Command {
-	var (
-		p place
-		f format
-	)
-	c := &cobra.Command{
+	return table[lifecycle.Quarantine]{
+		read: func(ctx context.Context, c app.Console) iter.Seq2[lifecycle.Quarantine, error] {
+			return pages.All(ctx, c.Quarantined)
+		},
+		head: "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
+		row: func(q lifecycle.Quarantine) string {
+			ends := stamp(q.Ends)
+			if q.Phase == lifecycle.Releasing || q.Phase == lifecycle.Released {
+				ends = "-"
+			}
+			return fmt.Sprintf("%s/%s\t%s\t%s\t%s\t%s\t%s\t%s",
+				q.Provider, q.Name, q.Phase, stamp(q.Since), ends, q.Key.Platform, q.Key.Instance, orDash(q.Key.Binding))
+		},
+		none: "Nothing is in quarantine.",
+	}.command(&cobra.Command{
 		Use: "quarantine", Short: "List what the reaper has put out of use", Args: takes(0, 0, ""),
 		Long: `List what the reaper has put out of use, since no record and no tombstone says
 what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
 and puts it into use again. What is listed is deleted when its time is over.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			machine, err := f.machine()
-			if err != nil {
-				return err
-			}
-			return p.with(c.Context(), func(console app.Console) error {
-				return listQuarantine(c.Context(), console, machine, c.OutOrStdout())
-			})
-		},
-	}
-	p.flags(c)
-	f.flag(c)
-	return c
-}
-
-// listQuarantine prints page by page.
-func listQuarantine(ctx context.Context, console app.Console, machine bool, out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	var all []lifecycle.Quarantine
-	listed := 0
-	for q, err := range pages.All(ctx, console.Quarantined) {
-		switch {
-		case err != nil:
-			return err
-		case machine:
-			all = append(all, q)
-			continue
-		case listed == 0:
-			_, _ = fmt.Fprintln(w, "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING")
-		}
-		listed++
-		ends := stamp(q.Ends)
-		if q.Phase == lifecycle.Releasing || q.Phase == lifecycle.Released {
-			ends = "-"
-		}
-		_, _ = fmt.Fprintf(w, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			q.Provider, q.Name, q.Phase, stamp(q.Since), ends, q.Key.Platform, q.Key.Instance, orDash(q.Key.Binding))
-	}
-	switch {
-	case machine:
-		return printJSON(out, each(all))
-	case listed == 0:
-		_, err := fmt.Fprintln(out, "Nothing is in quarantine.")
-		return err
-	}
-	return w.Flush()
+	})
 }
 
 // with does something with the broker's console.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -14,52 +15,69 @@ import (
 )
 
 func newRetained() *cobra.Command {
+	return table[lifecycle.Retained]{
+		read: func(ctx context.Context, c app.Console) iter.Seq2[lifecycle.Retained, error] {
+			return pages.All(ctx, c.Retained)
+		},
+		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tNAME",
+		row: func(r lifecycle.Retained) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Key.Instance, r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
+				stamp(r.Deleted), stamp(r.Until), r.Provider, r.Name)
+		},
+		none: "Nothing is retained.",
+	}.command(&cobra.Command{
+		Use: "retained", Short: "List what is kept of deleted instances, and until when", Args: takes(0, 0, ""),
+		Long: "List what is kept of deleted instances by a rule of their plans, where each was ordered, and until when it is kept.",
+	})
+}
+
+// A table is a command's listing of everything of one sort.
+type table[T any] struct {
+	read func(context.Context, app.Console) iter.Seq2[T, error]
+	head string
+	row  func(T) string
+	none string // what is said instead of an empty table
+}
+
+// command completes the command that prints the table.
+func (l table[T]) command(c *cobra.Command) *cobra.Command {
 	var (
 		p place
 		f format
 	)
-	c := &cobra.Command{
-		Use: "retained", Short: "List what is kept of deleted instances, and until when", Args: takes(0, 0, ""),
-		Long: "List what is kept of deleted instances by a rule of their plans, where each was ordered, and until when it is kept.",
-		RunE: func(c *cobra.Command, _ []string) error {
-			machine, err := f.machine()
-			if err != nil {
-				return err
-			}
-			return p.with(c.Context(), func(console app.Console) error {
-				return listRetained(c.Context(), console, machine, c.OutOrStdout())
-			})
-		},
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		machine, err := f.machine()
+		if err != nil {
+			return err
+		}
+		return p.with(c.Context(), func(console app.Console) error {
+			return l.print(l.read(c.Context(), console), machine, c.OutOrStdout())
+		})
 	}
 	p.flags(c)
 	f.flag(c)
 	return c
 }
 
-func listRetained(ctx context.Context, console app.Console, machine bool, out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	var all []lifecycle.Retained
-	listed := 0
-	for r, err := range pages.All(ctx, console.Retained) {
-		switch {
-		case err != nil:
+func (l table[T]) print(found iter.Seq2[T, error], machine bool, out io.Writer) error {
+	var all []T
+	for one, err := range found {
+		if err != nil {
 			return err
-		case machine:
-			all = append(all, r)
-			continue
-		case listed == 0:
-			_, _ = fmt.Fprintln(w, "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tNAME")
 		}
-		listed++
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s/%s\n", r.Key.Instance, r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
-			stamp(r.Deleted), stamp(r.Until), r.Provider, r.Name)
+		all = append(all, one)
 	}
 	switch {
 	case machine:
 		return printJSON(out, each(all))
-	case listed == 0:
-		_, err := fmt.Fprintln(out, "Nothing is retained.")
+	case len(all) == 0:
+		_, err := fmt.Fprintln(out, l.none)
 		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, l.head)
+	for _, one := range all {
+		_, _ = fmt.Fprintln(w, l.row(one))
 	}
 	return w.Flush()
 }

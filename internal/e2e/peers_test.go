@@ -292,8 +292,4 @@ func plain(t testing.TB, a answer) {
 	}
 }
 
-const (
-	identityHeader = "X-Broker-API-Request-Identity"
-	anIdentity     = "0b7d3f5c-92a1-4c5e-8a53-3d2f7e9c1a10"
-	bindings       = "I/service_bindings/B"
-)
+const bindings = "I/service_bindings/B"

@@ -29,11 +29,6 @@ func PutRetained(r lifecycle.Retained) Change {
 	return Change{key: retainedKey(r.Key, r.Incarnation), was: r.Version, body: r, due: r.Due}
 }
 
-// DeleteRetained forgets what was retained.
-func DeleteRetained(r lifecycle.Retained) Change {
-	return Change{action: store.ActionDelete, key: retainedKey(r.Key, r.Incarnation), was: r.Version}
-}
-
 // AllRetained reads one page of what is retained, in the order of the platforms'
 // and the instances' ids.
 func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {

@@ -27,7 +27,6 @@ const (
 	ConcurrencyError                      // ERR-04: 422
 	RequiresApp                           // ERR-05: 422
 	MaintenanceInfoConflict               // ERR-06: 422
-	reasons                               // how many there are
 )
 
 // A Refusal is an answer to a request that is not done. Its message is shown

@@ -19,11 +19,6 @@ const (
 	Deleted State = "deleted"
 )
 
-// States lists every state, for tables that must be complete.
-func States() []State {
-	return []State{Absent, Creating, Ready, Updating, CreateFailed, Deleting, DeleteFailed, Deleted}
-}
-
 // An Event is what can happen to an instance or a binding.
 type Event string
 
@@ -43,11 +38,6 @@ const (
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
-
-// Events lists every event, for tables that must be complete.
-func Events() []Event {
-	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, BeginOrphanDeletion, Succeed, Fail, Remove}
-}
 
 // begins says of each event that begins something which request it answers, how,
 // and what the record is then. Only of an instance is there a PATCH.

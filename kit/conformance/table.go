@@ -11,7 +11,6 @@ const (
 	sExtension = "Vendor Extension Fields"
 	sURL       = "URL Properties"
 	sErrors    = "Service Broker Errors"
-	sCodes     = "Error Codes"
 	sContent   = "Content Type"
 	sCatalog   = "Catalog Management"
 	sOffering  = "Service Offering Object"

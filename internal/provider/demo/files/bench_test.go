@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkCreate(b *testing.B) {
 			for range callers {
 				all.Go(func() {
 					for n := made.Add(1); n <= int64(b.N); n = made.Add(1) {
-						if err := f.Create(b.Context(), whole(fmt.Sprint("thing-", n))); err != nil {
+						if err := f.Create(b.Context(), demotest.Whole(fmt.Sprint("thing-", n))); err != nil {
 							b.Error(err)
 						}
 					}

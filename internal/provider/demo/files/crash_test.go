@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 )
 
@@ -60,7 +61,7 @@ func changeForEver(dir string) error {
 
 func changeOnce(f *files.Folder, c, n int, answered func(what string)) error {
 	ctx := context.Background()
-	if err := f.Create(ctx, whole(thingOf(c, n))); err != nil {
+	if err := f.Create(ctx, demotest.Whole(thingOf(c, n))); err != nil {
 		return err
 	}
 	answered("created")

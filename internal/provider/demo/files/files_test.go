@@ -10,36 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 )
-
-var created = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
-
-// whole is a thing with every field set.
-func whole(name string) demo.Thing {
-	return demo.Thing{
-		Name:     name,
-		Tags:     provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
-		Created:  created,
-		Ready:    created.Add(time.Second),
-		Plan:     "plan",
-		Verifier: &demo.Verifier{Salt: "salt", Sum: "sum"},
-		Change: &demo.Change{
-			Operation: "op-2", Kind: provider.KindUpdate, Began: created, Ends: created.Add(time.Minute), Fails: true,
-			Plan: "plan-2", Removal: demo.Removal{Delay: new(8 * time.Second), Fails: provider.KindDeprovision},
-		},
-		Past:           []demo.Past{{Operation: "op-1", Kind: provider.KindDeprovision, Failed: true}},
-		DeletionFailed: true,
-		Removal:        demo.Removal{Delay: new(7 * time.Second), Fails: provider.KindUnbind},
-	}
-}
 
 func open(t *testing.T, dir string) *files.Folder {
 	t.Helper()
@@ -64,8 +41,8 @@ func TestThings(t *testing.T) {
 	if _, err := f.Get(ctx, "a"); !errors.Is(err, demo.ErrNotFound) {
 		t.Errorf("get of what is not there: %v, want %v", err, demo.ErrNotFound)
 	}
-	must(t, f.Create(ctx, whole("a")))
-	other := whole("a")
+	must(t, f.Create(ctx, demotest.Whole("a")))
+	other := demotest.Whole("a")
 	other.Plan = "other"
 	if err := f.Create(ctx, other); !errors.Is(err, demo.ErrExists) {
 		t.Errorf("create of what is there: %v, want %v", err, demo.ErrExists)
@@ -75,7 +52,7 @@ func TestThings(t *testing.T) {
 	if read.Revision == "" {
 		t.Error("the thing was read without a revision")
 	}
-	want := whole("a")
+	want := demotest.Whole("a")
 	want.Revision = read.Revision
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("thing (-created +read):\n%s", diff)
@@ -87,8 +64,8 @@ func TestThings(t *testing.T) {
 	for name, err := range map[string]error{
 		"replace of what has changed": f.Replace(ctx, next),
 		"delete of what has changed":  f.Delete(ctx, read),
-		"replace of what is not read": f.Replace(ctx, whole("a")),
-		"replace of what is absent":   f.Replace(ctx, whole("b")),
+		"replace of what is not read": f.Replace(ctx, demotest.Whole("a")),
+		"replace of what is absent":   f.Replace(ctx, demotest.Whole("b")),
 	} {
 		if !errors.Is(err, demo.ErrChanged) {
 			t.Errorf("%s: %v, want %v", name, err, demo.ErrChanged)
@@ -137,9 +114,9 @@ func TestThingsWithADigest(t *testing.T) {
 	const digest = "5c1f0d9a5d3cbe0c8a2dbe5e21f3f2ab"
 	dir := t.TempDir()
 	f := open(t, dir)
-	odd := whole("odd")
+	odd := demotest.Whole("odd")
 	odd.Tags.Instance = `"parameters": "mine"`
-	must(t, errors.Join(f.Create(t.Context(), whole("a")), f.Create(t.Context(), odd)))
+	must(t, errors.Join(f.Create(t.Context(), demotest.Whole("a")), f.Create(t.Context(), odd)))
 	path, oddPath := filepath.Join(dir, "a.json"), filepath.Join(dir, "odd.json")
 	body, err := os.ReadFile(path)
 	must(t, err)
@@ -161,7 +138,7 @@ func TestThingsWithADigest(t *testing.T) {
 	}
 	read, err := f.Get(t.Context(), "a")
 	must(t, err)
-	want := whole("a")
+	want := demotest.Whole("a")
 	want.Revision = read.Revision
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("thing (-written +read):\n%s", diff)
@@ -178,7 +155,7 @@ func TestThingsWithADigest(t *testing.T) {
 func TestPermissions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "things")
 	f := open(t, dir)
-	must(t, f.Create(t.Context(), whole("a")))
+	must(t, f.Create(t.Context(), demotest.Whole("a")))
 	read, err := f.Get(t.Context(), "a")
 	must(t, err)
 	must(t, f.Replace(t.Context(), read))
@@ -199,7 +176,7 @@ func TestNames(t *testing.T) {
 	parent := t.TempDir()
 	f := open(t, filepath.Join(parent, "things"))
 	for _, name := range []string{"", "../a", "a/b", "A", "a.b", ".new-a", strings.Repeat("a", 201)} {
-		thing := whole("a")
+		thing := demotest.Whole("a")
 		thing.Name = name
 		_, err := f.Get(t.Context(), name)
 		for verb, err := range map[string]error{
@@ -227,7 +204,7 @@ func TestList(t *testing.T) {
 	var want []string
 	for n := range 2*files.PageSize + 1 {
 		name := fmt.Sprintf("thing-%03d", n)
-		must(t, f.Create(ctx, whole(name)))
+		must(t, f.Create(ctx, demotest.Whole(name)))
 		want = append(want, name)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "README.txt"), []byte("not a thing"), 0o600))
@@ -261,7 +238,7 @@ func TestLeftovers(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	f := open(t, dir)
-	must(t, f.Create(ctx, whole("a")))
+	must(t, f.Create(ctx, demotest.Whole("a")))
 	must(t, os.WriteFile(filepath.Join(dir, ".new-123"), []byte(`{"na`), 0o600))
 	must(t, os.Link(filepath.Join(dir, "a.json"), filepath.Join(dir, ".new-456")))
 	names := func(f *files.Folder) []string {
@@ -325,7 +302,7 @@ func TestDamagedFiles(t *testing.T) {
 					t.Errorf("%s: %s: %v, want an error that names %s", c.reason, verb, err, path)
 				}
 			}
-			if err := f.Create(t.Context(), whole("a")); !errors.Is(err, demo.ErrExists) {
+			if err := f.Create(t.Context(), demotest.Whole("a")); !errors.Is(err, demo.ErrExists) {
 				t.Errorf("%s: create: %v, want %v", c.reason, err, demo.ErrExists)
 			}
 			kept, err := os.ReadFile(path)
@@ -345,7 +322,7 @@ func TestFolderIsGone(t *testing.T) {
 	_, get := f.Get(t.Context(), "a")
 	_, _, list := f.List(t.Context(), "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": f.Create(t.Context(), whole("a")), "delete": f.Delete(t.Context(), whole("a")),
+		"get": get, "list": list, "create": f.Create(t.Context(), demotest.Whole("a")), "delete": f.Delete(t.Context(), demotest.Whole("a")),
 	} {
 		if err == nil || errors.Is(err, demo.ErrNotFound) {
 			t.Errorf("%s: %v, want an error other than not found", verb, err)
@@ -366,8 +343,8 @@ func TestCancelled(t *testing.T) {
 	_, get := f.Get(ctx, "a")
 	_, _, list := f.List(ctx, "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": f.Create(ctx, whole("a")),
-		"replace": f.Replace(ctx, whole("a")), "delete": f.Delete(ctx, whole("a")),
+		"get": get, "list": list, "create": f.Create(ctx, demotest.Whole("a")),
+		"replace": f.Replace(ctx, demotest.Whole("a")), "delete": f.Delete(ctx, demotest.Whole("a")),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want %v", verb, err, context.Canceled)
@@ -418,7 +395,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	for range 3 {
 		race(demo.ErrExists, func(f *files.Folder, n int) error {
-			thing := whole("a")
+			thing := demotest.Whole("a")
 			thing.Plan = fmt.Sprint("made by ", n)
 			return f.Create(ctx, thing)
 		})
@@ -452,7 +429,7 @@ func TestTogether(t *testing.T) {
 		if n%2 == 0 {
 			ctx = ended
 		}
-		go func() { errs <- f.Create(ctx, whole("a")) }()
+		go func() { errs <- f.Create(ctx, demotest.Whole("a")) }()
 	}
 	cancel()
 	for range callers / 2 {

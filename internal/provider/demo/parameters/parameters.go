@@ -148,8 +148,8 @@ func (s *Store) replace(ctx context.Context, t demo.Thing) error {
 		return nil
 	case 1:
 		// It went in between, and we have made it again, without its tags.
-		if _, err := s.client.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String(s.nameOf(t.Name))}); err != nil &&
-			!isNotFound(err) {
+		_, err := s.client.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: aws.String(s.nameOf(t.Name))})
+		if err != nil && !isNotFound(err) {
 			return fmt.Errorf("taking back what was gone: %w", err)
 		}
 	}

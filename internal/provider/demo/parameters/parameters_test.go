@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -65,27 +64,6 @@ func open(t testing.TB, path string) *parameters.Store {
 	return openOver(t, newClient(t), path)
 }
 
-var created = time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
-
-// whole is a thing with every field set.
-func whole(name string) demo.Thing {
-	return demo.Thing{
-		Name:     name,
-		Tags:     provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "incarnation"},
-		Created:  created,
-		Ready:    created.Add(time.Second),
-		Plan:     "plan",
-		Verifier: &demo.Verifier{Salt: "salt", Sum: "sum"},
-		Change: &demo.Change{
-			Operation: "op-2", Kind: provider.KindUpdate, Began: created, Ends: created.Add(time.Minute), Fails: true,
-			Plan: "plan-2", Removal: demo.Removal{Delay: new(8 * time.Second), Fails: provider.KindDeprovision},
-		},
-		Past:           []demo.Past{{Operation: "op-1", Kind: provider.KindDeprovision, Failed: true}},
-		DeletionFailed: true,
-		Removal:        demo.Removal{Delay: new(7 * time.Second), Fails: provider.KindUnbind},
-	}
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -134,7 +112,7 @@ func TestParametersCannotBeGuessed(t *testing.T) {
 func TestThingsWithADigest(t *testing.T) {
 	ctx, path := t.Context(), newPath(t)
 	s, client := open(t, path), newClient(t)
-	must(t, s.Create(ctx, whole("a")))
+	must(t, s.Create(ctx, demotest.Whole("a")))
 	name := path + "/a"
 	value := func() string {
 		out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
@@ -151,7 +129,7 @@ func TestThingsWithADigest(t *testing.T) {
 	must(t, err)
 	read, err := s.Get(ctx, "a")
 	must(t, err)
-	want := whole("a")
+	want := demotest.Whole("a")
 	want.Revision = read.Revision
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("thing (-written +read):\n%s", diff)
@@ -170,8 +148,8 @@ func TestThings(t *testing.T) {
 	s := open(t, path)
 	_, err := s.Get(ctx, "a")
 	isError(t, "get of what is not there", err, demo.ErrNotFound)
-	must(t, s.Create(ctx, whole("a")))
-	other := whole("a")
+	must(t, s.Create(ctx, demotest.Whole("a")))
+	other := demotest.Whole("a")
 	other.Plan = "other"
 	isError(t, "create of what is there", s.Create(ctx, other), demo.ErrExists)
 	read, err := open(t, path).Get(ctx, "a")
@@ -179,7 +157,7 @@ func TestThings(t *testing.T) {
 	if read.Revision == "" {
 		t.Error("the thing was read without a revision")
 	}
-	want := whole("a")
+	want := demotest.Whole("a")
 	want.Revision = read.Revision
 	if diff := cmp.Diff(want, read); diff != "" {
 		t.Errorf("thing (-created +read):\n%s", diff)
@@ -190,8 +168,8 @@ func TestThings(t *testing.T) {
 	must(t, s.Replace(ctx, next))
 	isError(t, "replace of what has changed", s.Replace(ctx, next), demo.ErrChanged)
 	isError(t, "delete of what has changed", s.Delete(ctx, read), demo.ErrChanged)
-	isError(t, "replace of what is not read", s.Replace(ctx, whole("a")), demo.ErrChanged)
-	isError(t, "replace of what is absent", s.Replace(ctx, whole("b")), demo.ErrChanged)
+	isError(t, "replace of what is not read", s.Replace(ctx, demotest.Whole("a")), demo.ErrChanged)
+	isError(t, "replace of what is absent", s.Replace(ctx, demotest.Whole("b")), demo.ErrChanged)
 	read, err = s.Get(ctx, "a")
 	must(t, err)
 	if read.Plan != "plan-3" {
@@ -202,9 +180,9 @@ func TestThings(t *testing.T) {
 	isError(t, "replace of what is gone", s.Replace(ctx, read), demo.ErrChanged)
 
 	// What is made again begins at the first version, as the one before did.
-	again := whole("a")
+	again := demotest.Whole("a")
 	again.Tags.Incarnation = "another"
-	must(t, s.Create(ctx, whole("a")))
+	must(t, s.Create(ctx, demotest.Whole("a")))
 	first, err := s.Get(ctx, "a")
 	must(t, err)
 	must(t, s.Delete(ctx, first))
@@ -216,7 +194,7 @@ func TestThings(t *testing.T) {
 // The parameter is as an operator finds it.
 func TestParameter(t *testing.T) {
 	ctx, path, client := t.Context(), newPath(t), newClient(t)
-	thing := whole("a")
+	thing := demotest.Whole("a")
 	thing.Tags.Instance = "weird {{ssm:other}} #1"
 	s := openOver(t, client, path)
 	must(t, s.Create(ctx, thing))
@@ -255,7 +233,7 @@ func TestParameter(t *testing.T) {
 	if d := cmp.Diff(want, tags()); d != "" {
 		t.Errorf("tags after replacing (-want +got):\n%s", d)
 	}
-	ofInstance := whole("b")
+	ofInstance := demotest.Whole("b")
 	ofInstance.Tags.Binding = ""
 	must(t, s.Create(ctx, ofInstance))
 	name = path + "/b"
@@ -282,7 +260,7 @@ func TestPaths(t *testing.T) {
 func TestNames(t *testing.T) {
 	s := openOver(t, nil, "/longshore/demo") // nothing is called
 	for _, name := range []string{"", "../a", "a/b", "A", "a.b", "a:1", strings.Repeat("a", 201)} {
-		thing := whole("a")
+		thing := demotest.Whole("a")
 		thing.Name = name
 		_, err := s.Get(t.Context(), name)
 		for verb, err := range map[string]error{
@@ -301,12 +279,12 @@ func TestList(t *testing.T) {
 	want := map[string]bool{}
 	for n := range 2*parameters.PageSize + 1 {
 		name := fmt.Sprintf("thing-%03d", n)
-		must(t, s.Create(ctx, whole(name)))
+		must(t, s.Create(ctx, demotest.Whole(name)))
 		want[name] = true
 	}
 	// What stands beside the path, or further down, is not of it.
 	for _, other := range []string{path + "x", path + "/a"} {
-		must(t, openOver(t, newClient(t), other).Create(ctx, whole("other")))
+		must(t, openOver(t, newClient(t), other).Create(ctx, demotest.Whole("other")))
 	}
 	got := map[string]bool{}
 	var sizes []int
@@ -349,13 +327,13 @@ func TestDamagedParameters(t *testing.T) {
 			_, get := s.Get(t.Context(), "a")
 			_, _, list := s.List(t.Context(), "")
 			for verb, err := range map[string]error{
-				"get": get, "list": list, "replace": s.Replace(t.Context(), whole("a")), "delete": s.Delete(t.Context(), whole("a")),
+				"get": get, "list": list, "replace": s.Replace(t.Context(), demotest.Whole("a")), "delete": s.Delete(t.Context(), demotest.Whole("a")),
 			} {
 				if err == nil || errors.Is(err, demo.ErrNotFound) || !strings.Contains(err.Error(), parameter) {
 					t.Errorf("%s: %v, want an error that names %s", verb, err, parameter)
 				}
 			}
-			isError(t, "create", s.Create(t.Context(), whole("a")), demo.ErrExists)
+			isError(t, "create", s.Create(t.Context(), demotest.Whole("a")), demo.ErrExists)
 		})
 	}
 }
@@ -363,7 +341,7 @@ func TestDamagedParameters(t *testing.T) {
 // Ids of any usual length fit, with all that a thing may come to hold.
 func TestSizes(t *testing.T) {
 	ctx, s := t.Context(), open(t, newPath(t))
-	largest := whole("a")
+	largest := demotest.Whole("a")
 	largest.Tags.Instance, largest.Tags.Binding = strings.Repeat("i", 256), strings.Repeat("b", 256)
 	largest.Tags.Platform, largest.Tags.Incarnation = strings.Repeat("p", 64), strings.Repeat("n", 22)
 	largest.Name = demotest.Name(largest.Tags)
@@ -374,7 +352,7 @@ func TestSizes(t *testing.T) {
 		largest.Past = append(largest.Past, demo.Past{Operation: strings.Repeat("o", 22), Kind: provider.KindDeprovision, Failed: true})
 	}
 	must(t, s.Create(ctx, largest))
-	tooLarge := whole("b")
+	tooLarge := demotest.Whole("b")
 	tooLarge.Tags.Instance = strings.Repeat("i", 5000)
 	err := s.Create(ctx, tooLarge)
 	if err == nil || !strings.Contains(err.Error(), "4096") {
@@ -392,7 +370,7 @@ func TestCancelled(t *testing.T) {
 	_, get := s.Get(ctx, "a")
 	_, _, list := s.List(ctx, "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": s.Create(ctx, whole("a")), "replace": s.Replace(ctx, whole("a")), "delete": s.Delete(ctx, whole("a")),
+		"get": get, "list": list, "create": s.Create(ctx, demotest.Whole("a")), "replace": s.Replace(ctx, demotest.Whole("a")), "delete": s.Delete(ctx, demotest.Whole("a")),
 	} {
 		isError(t, verb, err, context.Canceled)
 	}
@@ -408,7 +386,7 @@ func TestOneCreates(t *testing.T) {
 		for i := range errs {
 			s := open(t, path)
 			all.Go(func() {
-				thing := whole(name)
+				thing := demotest.Whole(name)
 				thing.Plan = fmt.Sprint("made by ", i)
 				errs[i] = s.Create(context.Background(), thing)
 			})
@@ -510,7 +488,7 @@ func TestGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			other := open(t, path)
-			must(t, other.Create(ctx, whole("a")))
+			must(t, other.Create(ctx, demotest.Whole("a")))
 			thing, err := other.Get(ctx, "a")
 			must(t, err)
 			// Past the first version, so that one that begins anew is told.
@@ -539,8 +517,8 @@ func TestOtherErrors(t *testing.T) {
 	_, get := s.Get(t.Context(), "a")
 	_, _, list := s.List(t.Context(), "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": s.Create(t.Context(), whole("a")), "replace": s.Replace(t.Context(), whole("a")),
-		"delete": s.Delete(t.Context(), whole("a")),
+		"get": get, "list": list, "create": s.Create(t.Context(), demotest.Whole("a")), "replace": s.Replace(t.Context(), demotest.Whole("a")),
+		"delete": s.Delete(t.Context(), demotest.Whole("a")),
 	} {
 		var refusal *types.TooManyUpdates
 		if !errors.As(err, &refusal) || errors.Is(err, demo.ErrNotFound) || errors.Is(err, demo.ErrExists) || errors.Is(err, demo.ErrChanged) {

@@ -122,7 +122,7 @@ func TestTheLargestThingsFit(t *testing.T) {
 	for name, part := range hostile {
 		for _, of := range []string{"Instance", "Binding"} {
 			t.Run(name+"/"+of, func(t *testing.T) {
-				thing := whole("")
+				thing := demotest.Whole("")
 				thing.Tags = provider.Tags{Broker: strings.Repeat("B", 26), Platform: strings.Repeat("p", 40), Instance: long(part),
 					Incarnation: strings.Repeat("n", 22)}
 				thing.Plan, thing.Change.Plan = strings.Repeat("<", limits.CatalogText), strings.Repeat("{", limits.CatalogText)
@@ -179,7 +179,7 @@ func TestEarlierValuesAreRead(t *testing.T) {
 // What fits as it is stays as earlier programs read it.
 func TestUsualValuesAreNotCoded(t *testing.T) {
 	fake := parameterstest.New()
-	thing := whole("a")
+	thing := demotest.Whole("a")
 	thing.Tags.Instance = `weird "#1" <é>`
 	must(t, openOver(t, fake, path).Create(t.Context(), thing))
 	if value := fake.Value(path + "/a"); !strings.Contains(value, `"instance":"weird \"#1\" \u003cé\u003e"`) ||

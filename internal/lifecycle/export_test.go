@@ -1,0 +1,11 @@
+package lifecycle
+
+// States lists every state, for tables that must be complete.
+func States() []State {
+	return []State{Absent, Creating, Ready, Updating, CreateFailed, Deleting, DeleteFailed, Deleted}
+}
+
+// Events lists every event, for tables that must be complete.
+func Events() []Event {
+	return []Event{BeginCreate, BeginUpdate, BeginDelete, Entomb, BeginOrphanDeletion, Succeed, Fail, Remove}
+}
