@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
@@ -146,6 +147,22 @@ func (c *cloud) execution(t *testing.T, operation string) string {
 		t.Fatalf("reading the execution of %q: %v", operation, err)
 	}
 	return string(out.Status)
+}
+
+// waits reports whether the execution of the operation has come to a pause.
+func (c *cloud) waits(t *testing.T, operation string) bool {
+	t.Helper()
+	history, err := c.sfn.GetExecutionHistory(t.Context(),
+		&sfn.GetExecutionHistoryInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
+	if err != nil {
+		if strings.Contains(err.Error(), "ExecutionDoesNotExist") {
+			return false
+		}
+		t.Fatalf("reading the history of the execution of %q: %v", operation, err)
+	}
+	return slices.ContainsFunc(history.Events, func(e sfntypes.HistoryEvent) bool {
+		return e.Type == sfntypes.HistoryEventTypeWaitStateEntered
+	})
 }
 
 func (c *cloud) executionARN(t *testing.T, operation string) string {

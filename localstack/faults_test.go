@@ -143,10 +143,11 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 	return operation
 }
 
-// Somebody stops the execution by hand.
+// Somebody stops the execution by hand. LocalStack calls one failed that was
+// stopped during a step which then throws: it is stopped while it waits.
 func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 45)
-	eventually(t, "the execution has begun", 5*time.Minute, func() bool { return c.execution(t, operation) == "RUNNING" })
+	eventually(t, "the execution waits", 5*time.Minute, func() bool { return c.waits(t, operation) })
 	if _, err := c.sfn.StopExecution(t.Context(),
 		&sfn.StopExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))}); err != nil {
 		t.Fatalf("stopping the execution: %v", err)

@@ -370,7 +370,8 @@ func TestCancelled(t *testing.T) {
 	_, get := s.Get(ctx, "a")
 	_, _, list := s.List(ctx, "")
 	for verb, err := range map[string]error{
-		"get": get, "list": list, "create": s.Create(ctx, demotest.Whole("a")), "replace": s.Replace(ctx, demotest.Whole("a")), "delete": s.Delete(ctx, demotest.Whole("a")),
+		"get": get, "list": list, "create": s.Create(ctx, demotest.Whole("a")),
+		"replace": s.Replace(ctx, demotest.Whole("a")), "delete": s.Delete(ctx, demotest.Whole("a")),
 	} {
 		isError(t, verb, err, context.Canceled)
 	}
