@@ -31,8 +31,8 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword}, testkit.Demo(),
-		slog.New(slog.DiscardHandler))
+	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword, Getenv: quickly},
+		testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,7 @@ func as(h http.Handler) http.Handler { return h }
 var environment = map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword}
 
 func TestCheckExitStatus(t *testing.T) {
+	t.Parallel()
 	good := serving(t, as)
 	bad := serving(t, func(broker http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,6 +90,7 @@ func TestCheckExitStatus(t *testing.T) {
 		"NoOutput":       {[]string{good, "--output", "/no/such/folder/report"}, 2, "/no/such/folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			status, out, diagnostics := called(t, environment, append([]string{"check"}, c.args...)...)
 			if status != c.status || !strings.Contains(diagnostics, c.says) {
 				t.Errorf("exit status %d, want %d with %q:\n%s%s", status, c.status, c.says, out, diagnostics)

@@ -47,6 +47,7 @@ func answering(method, path string, status int, body string) func(http.Handler) 
 const ofInstance, ofBinding = `instances/[^/]*$`, `bindings/[^/]*$`
 
 func TestTryExitStatus(t *testing.T) {
+	t.Parallel()
 	good := serving(t, impatient)
 	for name, c := range map[string]struct {
 		url    string
@@ -120,6 +121,7 @@ const demanding = `{"services":[{"id":"s","name":"s","description":"d","bindable
 	"schemas":{"service_instance":{"create":{"parameters":{"type":"object","required":["size"]}}}}}]}]}`
 
 func TestTryWritesATranscript(t *testing.T) {
+	t.Parallel()
 	url := serving(t, impatient)
 	path := filepath.Join(t.TempDir(), "transcript")
 	status, out, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", path)
@@ -169,6 +171,7 @@ func fetched(t *testing.T, url, id string) int {
 
 // Whenever it is interrupted, what was made is deleted.
 func TestTryInterrupted(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]string{
 		"WhileProvisioning": "PUT " + ofInstance, "WhilePolling": "GET last_operation$", "WhileBinding": "PUT " + ofBinding,
 		"WhileUnbinding": "DELETE " + ofBinding,
