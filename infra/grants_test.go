@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/vault/kms"
 )
 
@@ -141,6 +142,7 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
 			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
 			"dynamodb:Query on " + theIndex,
+			"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition,
 			"dynamodb:BatchGetItem on " + theTable,
 			"dynamodb:DeleteItem on " + theTable,
 			"states:StartExecution on " + theStateMachine,

@@ -103,7 +103,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
 			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		}),
-		Grants: grants(state.Records(), state.Due(), state.Removal(), d.workflow.Starting(), s.inventory(stack), d.calls.Calling(),
+		Grants: grants(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
+			s.inventory(stack), d.calls.Calling(),
 			dead.Sending()),
 	})
 	return d

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/store/dynamo"
 	"github.com/longshore/longshore/internal/vault/kms"
 )
@@ -86,6 +87,13 @@ func (s *State) Records() []awsiam.PolicyStatement {
 // Bindings is for listing an instance's bindings.
 func (s *State) Bindings() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{allow("Bindings", s.Table.TableArn(), "dynamodb:Query")}
+}
+
+// Reapers is for listing the records that are the reaper's own, and no others.
+func (s *State) Reapers() []awsiam.PolicyStatement {
+	own := allow("Own", s.Table.TableArn(), "dynamodb:Query")
+	own.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{"dynamodb:LeadingKeys": []string{ledger.ReaperPartition}})
+	return []awsiam.PolicyStatement{own}
 }
 
 // Removal is for removing records that have done their service.

@@ -10,13 +10,15 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// The reaper's own records stand in one partition.
+// ReaperPartition holds the reaper's own records.
+const ReaperPartition = "REAPER"
+
+// The reaper's own records, by their sort keys.
 const (
-	reaperPartition = "REAPER"
-	sortInventory   = "INVENTORY"
-	sortIdentity    = "IDENTITY"
-	sortSighting    = "SEEN#"
-	sortReport      = "REPORT#"
+	sortInventory = "INVENTORY"
+	sortIdentity  = "IDENTITY"
+	sortSighting  = "SEEN#"
+	sortReport    = "REPORT#"
 )
 
 // An Inventory is how far the reaper is with comparing what exists to what is
@@ -141,7 +143,7 @@ const (
 	reportKept   = 30 * 24 * time.Hour
 )
 
-func reaperKey(sort string) store.Key { return store.Key{Partition: reaperPartition, Sort: sort} }
+func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartition, Sort: sort} }
 
 // Inventory reads how far the reaper is; version 0 if it has never begun.
 func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
@@ -206,7 +208,7 @@ func PutReport(r Report, id string) Change {
 // Reports reads the reports that are kept, the oldest first.
 func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
 	var out []Report
-	for r, err := range l.list(ctx, reaperPartition, sortReport) {
+	for r, err := range l.list(ctx, ReaperPartition, sortReport) {
 		var report Report
 		if err == nil {
 			err = decode(r, &report)

@@ -172,15 +172,15 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Inventory = &Inventory{}
 			err = decode(r, d.Inventory)
 			d.Inventory.Version = r.Version
-		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
 			d.Quarantine = &lifecycle.Quarantine{}
 			err = decode(r, d.Quarantine)
 			d.Quarantine.Version = r.Version
-		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortRetained):
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortRetained):
 			d.Retained = &lifecycle.Retained{}
 			err = decode(r, d.Retained)
 			d.Retained.Version = r.Version
-		case r.Partition == reaperPartition && strings.HasPrefix(r.Sort, sortTarget):
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortTarget):
 			d.TargetUse = &lifecycle.TargetUse{}
 			err = decode(r, d.TargetUse)
 			d.TargetUse.Version = r.Version

@@ -39,7 +39,7 @@ func DeleteQuarantine(q lifecycle.Quarantine) Change {
 // Quarantines reads one page of what is in quarantine, in the order of the
 // providers' and the things' names.
 func (l *Ledger) Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
-	found, err := l.store.List(ctx, reaperPartition, sortQuarantine, after, 0)
+	found, err := l.store.List(ctx, ReaperPartition, sortQuarantine, after, 0)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing what is in quarantine: %w", err)
 	}

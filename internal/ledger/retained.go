@@ -32,7 +32,7 @@ func PutRetained(r lifecycle.Retained) Change {
 // AllRetained reads one page of what is retained, in the order of the platforms'
 // and the instances' ids.
 func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	found, err := l.store.List(ctx, reaperPartition, sortRetained, after, 0)
+	found, err := l.store.List(ctx, ReaperPartition, sortRetained, after, 0)
 	if err != nil {
 		return nil, "", fmt.Errorf("listing what is retained: %w", err)
 	}

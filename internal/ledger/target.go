@@ -49,7 +49,7 @@ func (l *Ledger) NextTargetUse(ctx context.Context, after lifecycle.TargetUse, e
 	default:
 		from = targetKey(after).Sort
 	}
-	page, err := l.store.List(ctx, reaperPartition, sortTarget, from, 1)
+	page, err := l.store.List(ctx, ReaperPartition, sortTarget, from, 1)
 	if err != nil {
 		return nil, fmt.Errorf("listing the targets in use: %w", err)
 	}
