@@ -104,8 +104,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		}),
 		Grants: grants(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
-			s.inventory(stack), d.calls.Calling(),
-			dead.Sending()),
+			s.inventory(stack), d.calls.Calling(), dead.Sending()),
 	})
 	return d
 }
