@@ -19,8 +19,8 @@ func kept(context json.RawMessage) json.RawMessage {
 
 // BeginCreate starts the creation of what fresh describes: its provider, its
 // attributes, where and for whom it is made, and what only a binding has; nothing
-// else is taken of it. It also
-// gives the operation that the new one replaces in the record, to be remembered.
+// else is taken of it. It also gives the operation that the new one replaces in the
+// record, to be remembered.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -27,6 +26,7 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 		return workflow.Outcome{Wait: min(q.Busy.Sub(now), maxLeasePause)}, nil
 	}
 	q = q.Leased(w.until(now))
+	mine := q.Busy // of another step, if that one has outlived it
 	switch err := w.Records.Commit(ctx, ledger.PutQuarantine(q)); {
 	case errors.Is(err, ledger.ErrConflict):
 		return workflow.Outcome{Wait: raceWait}, nil
@@ -40,7 +40,7 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 		if err != nil || q.Version == 0 {
 			return err
 		}
-		if !answeredBy(name, callErr).timedOut {
+		if q.Busy.Equal(mine) && !answeredBy(name, callErr).timedOut {
 			q = q.Given()
 		}
 		switch {
@@ -61,16 +61,6 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 // callQuarantiner has the provider put the thing out of use, or into use again. Of
 // a provider that cannot do that, the thing stays in use.
 func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) error {
-	p, ok := w.Providers[q.Provider]
-	if !ok {
-		return fmt.Errorf("provider %q is not part of this program", q.Provider)
-	}
-	can, ok := p.Inventory.(provider.Quarantiner)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
-	defer cancel()
 	state, err := provider.ParseState(q.State)
 	if err != nil {
 		return err
@@ -81,8 +71,15 @@ func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) er
 			Broker: q.Broker, Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, Incarnation: q.Incarnation,
 		},
 	}
-	if q.Phase == lifecycle.Releasing {
-		return can.Release(ctx, h)
-	}
-	return can.Quarantine(ctx, h)
+	_, err = w.within(ctx, q.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		switch can, ok := p.Inventory.(provider.Quarantiner); {
+		case !ok:
+			return provider.Status{}, nil
+		case q.Phase == lifecycle.Releasing:
+			return provider.Status{}, can.Release(ctx, h)
+		default:
+			return provider.Status{}, can.Quarantine(ctx, h)
+		}
+	})
+	return err
 }

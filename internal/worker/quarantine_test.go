@@ -259,6 +259,34 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 	}
 }
 
+// A call whose time was up may land, whatever its provider makes of that.
+func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
+	w, ref := quarantined(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := w.quarantining(func() error {
+		cancel()
+		return errors.New("the connection was closed")
+	}).Step(ctx, ref)
+	if q := w.quarantine(); err != nil || !q.Busy.After(w.clock) {
+		t.Errorf("%v, %+v", err, q)
+	}
+}
+
+// A step that ends after its lease has run out leaves the lease of the next one.
+func TestAQuarantinesStepGivesUpNoOthersLease(t *testing.T) {
+	w, ref := quarantined(t)
+	var others time.Time
+	_, err := w.quarantining(func() error {
+		w.clock = w.quarantine().Busy.Add(time.Second)
+		others = w.clock.Add(time.Minute)
+		return w.ledger().Commit(context.Background(), ledger.PutQuarantine(w.quarantine().Leased(others)))
+	}).Step(t.Context(), ref)
+	if q := w.quarantine(); err != nil || !q.Busy.Equal(others) {
+		t.Errorf("%v, busy until %v, want %v", err, q.Busy, others)
+	}
+}
+
 // Of a provider that cannot put things out of use, they stay in use until their
 // time is over.
 func TestAProviderWithoutAQuarantine(t *testing.T) {

@@ -102,16 +102,22 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider, with a deadline of its own that ends before the
-// step's: there is always time left to record the result.
+// call asks the provider.
 func (w *Worker) call(ctx context.Context, name string, ask question) (provider.Status, error) {
+	return w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return ask(ctx, p.Provider) })
+}
+
+// within gives a call of a provider a deadline of its own, which ends before the
+// step's: there is always time left to record the result.
+func (w *Worker) within(ctx context.Context, name string,
+	call func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
 	p, ok := w.Providers[name]
 	if !ok {
 		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	status, err := ask(ctx, p.Provider)
+	status, err := call(ctx, p)
 	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
 		err = errors.Join(err, ctx.Err()) // it may still land, whatever the provider makes of that
 	}
