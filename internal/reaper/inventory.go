@@ -29,6 +29,14 @@ type Thing struct {
 	Created time.Time
 }
 
+// odd reports whether a thing is none that this broker could have made: it lacks its
+// tags, or no record could hold what it says.
+func (t Thing) odd() bool {
+	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation}
+	return t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
+		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
+}
+
 // A Lister lists everything that a provider holds, page by page, and changes
 // nothing. Cursor is empty for the first page; next is empty at the end. What
 // cannot be reached is an error, beside the page and the next one if there are any.
@@ -232,8 +240,8 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	}
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	counted.Things++
-	if t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState {
-		counted.Odd = some(counted.Odd, t.Name)
+	if t.odd() {
+		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
 		return nil
 	}
 	c, err := p.Reaper.Records.Record(ctx, t.Key, now)

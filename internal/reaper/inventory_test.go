@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/workflow"
 )
@@ -237,6 +238,9 @@ func TestWhatIsNoOrphan(t *testing.T) {
 		}, ledger.Counted{Things: 1, Odd: []string{"thing-i"}}},
 		"NoTags": {"it may not be ours", func(s *stock) []reaper.Thing { return []reaper.Thing{{Name: "x"}} },
 			ledger.Counted{Things: 1, Odd: []string{"x"}}},
+		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []reaper.Thing {
+			return []reaper.Thing{thing(strings.Repeat("i", 2000), epoch), s.recorded("i", false)}
+		}, ledger.Counted{Things: 2, Owned: 1, Odd: []string{limits.Clip("thing-"+strings.Repeat("i", 2000), limits.Identifier)}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
