@@ -53,6 +53,7 @@ var order = []string{
 	"internal/provider/demo/parameters",
 	"internal/provider/remote",
 	"internal/provider/demo",
+	"internal/provider/hosted",
 	"internal/catalog/compile",
 	"internal/provider",
 	"internal/catalog",

@@ -1,0 +1,169 @@
+// Package hosted is what the providers on shared servers (PostgreSQL, MariaDB,
+// Valkey) have in common: how a server is reached today, which one a step is about,
+// what says whose a thing is where there are no tags, and passwords that follow
+// from a binding's secret. It speaks to no server itself; each provider does.
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/secret"
+)
+
+// DefaultTarget is the name of the only target of a provider that has one.
+const DefaultTarget = "default"
+
+// An Access is how one server is reached today, as the broker's login and as users
+// do. It is looked up by the target's name, and never recorded. Its JSON is what
+// package remote sends.
+type Access struct {
+	secret.Holder
+	// Host is a name or an address, or the folder of a Unix socket.
+	Host string `json:"host"`
+	Port int    `json:"port"`
+	User string `json:"user"`
+	// Password is the broker's login's.
+	Password string `json:"password,omitempty"`
+	// Database is the one that the broker's login works in, where the engine has
+	// such.
+	Database string `json:"database,omitempty"`
+	// TLS is how the server is spoken to, by the broker and by users: one of the
+	// constants below.
+	TLS string `json:"tls,omitempty"`
+	// CA is what the server's certificate is verified by, in PEM; with it users are
+	// told the same. Empty for none, or for the system's.
+	CA string `json:"ca,omitempty"`
+	// PublicHost and PublicPort are how users reach it; Host and Port unless set.
+	PublicHost string `json:"public_host,omitempty"`
+	PublicPort int    `json:"public_port,omitempty"`
+}
+
+// How a server is spoken to, by the names that PostgreSQL's sslmode has.
+const (
+	TLSDisable = "disable"
+	TLSRequire = "require"     // encrypted, by whoever answers
+	TLSVerify  = "verify-full" // encrypted, by whom the certificate names
+)
+
+// Public is the address that users are given.
+func (a Access) Public() (host string, port int) {
+	return cmp.Or(a.PublicHost, a.Host), cmp.Or(a.PublicPort, a.Port)
+}
+
+// Accesses are today's targets by their names.
+type Accesses map[string]Access
+
+// Reach is how to reach the target of a name. An instance that names none is of
+// the default one.
+func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
+	name = cmp.Or(t.Name, DefaultTarget)
+	access, ok := a[name]
+	if !ok {
+		return name, access, fmt.Errorf("target %q is not in today's settings: name it in them again", name)
+	}
+	return name, access, nil
+}
+
+// Names are the names of all, in order.
+func (a Accesses) Names() []string { return slices.Sorted(maps.Keys(a)) }
+
+// Targets is a provider.Wired's Targets.
+func (a Accesses) Targets(context.Context) ([]string, error) { return a.Names(), nil }
+
+// Learn compares the target that is recorded with the identity that the server
+// gave. For one that is not recorded yet, it answers the status that has it
+// recorded: the step makes nothing. Another identity is a passing error: another
+// server answers at the address, and what is absent there is not gone.
+func Learn(recorded provider.Target, name, identity string) (*provider.Status, error) {
+	switch recorded.Identity {
+	case identity:
+		return nil, nil
+	case "":
+		return &provider.Status{
+			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
+		}, nil
+	}
+	return nil, fmt.Errorf("target %q answers as %q, and this was made on %q: another server is at its address",
+		name, identity, recorded.Identity)
+}
+
+// A Label says whose a thing is, where an engine has comments and no tags. Its
+// JSON is the comment.
+type Label struct {
+	provider.Tags
+	// PlanID and Created are for the inventory; Created is UTC.
+	PlanID  string    `json:"plan,omitempty"`
+	Created time.Time `json:"created"`
+	// Locked says that it is in quarantine, or what else the provider locked it for.
+	Locked string `json:"locked,omitempty"`
+}
+
+// labelMark begins each label, so that what others have written is never taken
+// for one.
+const labelMark = "longshore:"
+
+// Text is the label as a comment: ASCII letters alone, no quotes that SQL would
+// need escaped but the double ones of JSON.
+func (l Label) Text() string {
+	l.Created = l.Created.UTC().Truncate(time.Millisecond)
+	raw, _ := json.Marshal(l) // texts and a time
+	return labelMark + asciiJSON(raw)
+}
+
+// asciiJSON has every letter beyond ASCII, and the single quote, as JSON's escapes:
+// no encoding of a server changes it.
+func asciiJSON(raw []byte) string {
+	var b strings.Builder
+	for _, r := range string(raw) {
+		switch {
+		case r == '\'':
+			b.WriteString(`\u0027`)
+		case r < 0x7f:
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// ParseLabel reads a comment; ok is false for what is no label.
+func ParseLabel(text string) (l Label, ok bool) {
+	raw, ok := strings.CutPrefix(text, labelMark)
+	if !ok || json.Unmarshal([]byte(raw), &l) != nil {
+		return Label{}, false
+	}
+	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
+}
+
+// nameDigits are how much of a hash a name has: 128 bits in base32.
+const nameDigits = 26
+
+// Name derives a name of at most 32 letters and digits from the ids that tags
+// have, whatever their incarnation: it has no hyphen or underscore, since engines
+// quote the one and take the other for a pattern. Prefix is of a few letters.
+func Name(prefix string, t provider.Tags) string {
+	whole := provider.Name("x", "x", t)
+	return prefix + whole[len(whole)-nameDigits:]
+}
+
+// Password is 192 bits that follow from a binding's secret and its name, and tell
+// neither. Its letters need no escaping in a URL, in SQL or in a shell.
+func Password(secret []byte, name string) (string, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "longshore password v1 "+name, 24)
+	return base64.RawURLEncoding.EncodeToString(key), err
+}

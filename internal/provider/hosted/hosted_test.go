@@ -1,0 +1,76 @@
+package hosted_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// A label survives whatever ids hold, in letters that every engine keeps.
+func TestLabels(t *testing.T) {
+	for _, id := range []string{"i", `'"\`, "ü𝄞\x00\x7f", "'; DROP ROLE o; --", "\xff"} {
+		l := hosted.Label{
+			Tags:   provider.Tags{Broker: "b", Platform: "p", Instance: strings.ToValidUTF8(id, "?"), Incarnation: "n"},
+			PlanID: id, Created: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+		}
+		l.PlanID = l.Instance
+		text := l.Text()
+		if strings.ContainsAny(text, "'\x00\x7f") || strings.ContainsFunc(text, func(r rune) bool { return r > '~' || r < ' ' }) {
+			t.Errorf("%q is not plain", text)
+		}
+		got, ok := hosted.ParseLabel(text)
+		if d := cmp.Diff(l, got); !ok || d != "" {
+			t.Errorf("%q: %v -want +got:\n%s", id, ok, d)
+		}
+	}
+	for _, text := range []string{"", "a comment", "longshore:", "longshore:{}", `longshore:{"platform":"p"}`, `{"platform":"p"}`} {
+		if l, ok := hosted.ParseLabel(text); ok {
+			t.Errorf("%q is the label %+v", text, l)
+		}
+	}
+}
+
+func TestLearn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		recorded string
+		learns   bool
+		fails    bool
+	}{"Same": {recorded: "s-1"}, "First": {learns: true}, "Another": {recorded: "s-2", fails: true}} {
+		st, err := hosted.Learn(provider.Target{Name: "t", Identity: tc.recorded}, "t", "s-1")
+		if (st != nil) != tc.learns || (err != nil) != tc.fails {
+			t.Errorf("%s: %+v %v", name, st, err)
+		}
+		if st != nil && (*st.Target != provider.Target{Name: "t", Identity: "s-1"} || st.Done) {
+			t.Errorf("%s: learnt %+v", name, st)
+		}
+	}
+	_, _, err := hosted.Accesses{}.Reach(provider.Target{Name: "gone"})
+	if err == nil || !strings.Contains(err.Error(), "settings") {
+		t.Errorf("a target that left the settings: %v", err)
+	}
+}
+
+// Names are of 32 letters at most, and tell ids apart, but not incarnations.
+func TestNames(t *testing.T) {
+	a := hosted.Name("lsd", provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "1"})
+	same := hosted.Name("lsd", provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "2"})
+	other := hosted.Name("lsd", provider.Tags{Broker: "b2", Platform: "p", Instance: "i"})
+	if a != same || a == other || len(a) > 32 || strings.Trim(a, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		t.Errorf("names %q, %q and %q", a, same, other)
+	}
+}
+
+func TestPasswords(t *testing.T) {
+	secret := []byte("0123456789abcdef0123456789abcdef")
+	a, err := hosted.Password(secret, "a")
+	again, _ := hosted.Password(secret, "a")
+	b, _ := hosted.Password(secret, "b")
+	if err != nil || len(a) != 32 || a != again || a == b {
+		t.Errorf("passwords of %d letters, the same again %v, for another name %v, error %v", len(a), a == again, a == b, err)
+	}
+}
