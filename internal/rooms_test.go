@@ -65,6 +65,7 @@ var order = []string{
 	"internal/limits",
 	"internal/kind",
 	"internal/remedy",
+	"internal/scram",
 	"internal/secret",
 	"internal/pages",
 	"internal/pause",

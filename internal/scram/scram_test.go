@@ -1,0 +1,37 @@
+package scram
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+)
+
+// The example is RFC 7677's: its password and salt, and what follows of them.
+func TestVerifier(t *testing.T) {
+	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := verifier("pencil", salt)
+	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$" +
+		"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+	if err != nil || got != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
+
+func TestEachVerifierHasItsSalt(t *testing.T) {
+	a, errA := Verifier("pencil")
+	b, errB := Verifier("pencil")
+	if errA != nil || errB != nil || a == b || !strings.HasPrefix(a, "SCRAM-SHA-256$4096:") {
+		t.Errorf("%q, %v and %q, %v", a, errA, b, errB)
+	}
+}
+
+func TestOnlyASCII(t *testing.T) {
+	for _, password := range []string{"é", "tab\t", "nul\x00"} {
+		if got, err := Verifier(password); err == nil {
+			t.Errorf("%q gives %q", password, got)
+		}
+	}
+}
