@@ -131,8 +131,30 @@ Settings from the environment:
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
+	s.Servers = map[string]string{}
+	for _, f := range app.HostedFlags() {
+		c.Flags().Var(server{s.Servers, f.Name}, f.Name, f.Usage)
+	}
 	return c
 }
+
+// A server is the value of a flag that says where a provider's server is.
+type server struct {
+	servers map[string]string
+	name    string
+}
+
+// Set implements pflag.Value.
+func (s server) Set(url string) error {
+	s.servers[s.name] = url
+	return nil
+}
+
+// String implements pflag.Value. What was given may hold a password.
+func (s server) String() string { return "" }
+
+// Type implements pflag.Value.
+func (s server) Type() string { return "string" }
 
 // serve runs the embedded broker until the context ends. Own is a folder of the
 // operator's own offerings, or empty.

@@ -27,6 +27,8 @@ type place struct {
 	offerings   string // the operator's own, as for serve or at deploy
 	// anew has records begin anew that a folder has lost.
 	anew bool
+	// getenv has what providers are set up by where no broker runs; nil for nothing.
+	getenv func(string) string
 }
 
 // dataFolder is the one unless another is named.
@@ -48,7 +50,7 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 		c, err := app.StackConsole(ctx, p.stack, all)
 		return c, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.anew)
+	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.getenv, p.anew)
 }
 
 // A format is how a command prints: a table or JSON.

@@ -132,8 +132,8 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	return nil
 }
 
-func newRebuild() *cobra.Command {
-	p := place{anew: true}
+func newRebuild(getenv func(string) string) *cobra.Command {
+	p := place{anew: true, getenv: getenv}
 	yes := false
 	c := &cobra.Command{
 		Use: "rebuild --yes", Args: takes(0, 0, ""),

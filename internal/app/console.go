@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,9 +103,10 @@ const maxSocketPath = 100
 // FolderConsole is for the embedded broker over a data folder: the one that runs
 // is asked; if none does, the folder is opened. Close it in the end. With anew,
 // records and a key that were lost are no error: what is left of them is set
-// aside, and new ones are begun. What is offered is loaded if no broker runs.
+// aside, and new ones are begun. What is offered is loaded, and providers are set up
+// by the environment, if no broker runs.
 func FolderConsole(
-	ctx context.Context, dir string, load func() (*catalog.Catalog, error), anew bool,
+	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, anew bool,
 ) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, notAFolder(dir, err)
@@ -121,14 +123,23 @@ func FolderConsole(
 	if err != nil {
 		return nil, nil, err
 	}
-	wired, err := wiredIn(f, nil)
+	wired, left, err := wiredIn(f, getenv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.close()
 		return nil, nil, err
 	}
+	holds := inventories(wired)
+	for name, why := range left {
+		if slices.Contains(f.mark.Providers, name) {
+			holds[name] = absent{why} // nobody is to take what it holds for gone
+		}
+	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, f.whose(), inventories(wired), f.clock.Now, nil)
-	return folderConsole{console, f}, f.close, nil
+	console := newConsole(records, offered, f.vault, f.whose(), holds, f.clock.Now, nil)
+	return folderConsole{console, f}, func() {
+		closeAll(wired)
+		f.close()
+	}, nil
 }
 
 // A folderConsole is for a folder on which no broker runs.

@@ -45,6 +45,7 @@ type Embedded struct {
 
 	offered *catalog.Catalog
 	folder  *folder
+	wired   map[string]provider.Wired
 	control *control
 	engine  *inprocess.Engine
 	reaper  *reaper.Reaper
@@ -56,7 +57,7 @@ type Embedded struct {
 // OpenEmbedded opens the data folder, resumes every operation that was running
 // when it was last closed, however that happened, and starts the reaper.
 func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Embedded, err error) {
-	e := &Embedded{offered: offered, log: log, swept: make(chan struct{})}
+	e := &Embedded{log: log, swept: make(chan struct{})}
 	if e.folder, err = openFolder(s.Data, false); err != nil {
 		return nil, err
 	}
@@ -74,10 +75,15 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		return nil, err
 	}
 	now := e.folder.clock.Now
-	wired, err := wiredIn(e.folder, s.Getenv)
-	if err != nil {
+	if err := e.wire(s, offered); err != nil {
 		return nil, err
 	}
+	wired, offered := e.wired, e.offered
+	defer func() {
+		if err != nil {
+			closeAll(wired)
+		}
+	}()
 	records := ledger.New(e.folder.records, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
@@ -109,6 +115,17 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
 	return e, nil
+}
+
+// wire builds the providers, and leaves out of what is offered what there are none for.
+func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
+	warnOfShown(s.Servers, e.log)
+	wired, left, err := wiredIn(e.folder, s.Getenv, e.log)
+	if err != nil {
+		return err
+	}
+	e.wired, e.offered = wired, without(context.Background(), e.folder, wired, left, offered, e.log)
+	return nil
 }
 
 // platforms gives those that may log in, by the machine's clock: by that, rotate
@@ -196,6 +213,7 @@ func (e *Embedded) Close() {
 	<-e.swept
 	e.control.close()
 	e.engine.Close()
+	closeAll(e.wired)
 	e.folder.close()
 }
 

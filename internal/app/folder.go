@@ -52,6 +52,8 @@ type marker struct {
 	// Broker is the broker's own identity, which its things carry. It outlives
 	// the records; empty in a folder of an earlier version, until it is opened.
 	Broker string `json:"broker,omitempty"`
+	// Providers are those that were set up once, of those that can be left out.
+	Providers []string `json:"providers,omitempty"`
 	// Check proves the vault's key; nil in a folder of an earlier version.
 	Check []byte `json:"check,omitempty"`
 }

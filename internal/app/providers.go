@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,6 +54,7 @@ type row struct {
 type embedding struct {
 	dir    string // the provider's own
 	broker string // the broker's identity
+	log    *slog.Logger
 	getenv func(string) string
 	now    func() time.Time
 }
@@ -61,7 +63,7 @@ type embedding struct {
 const ProviderDemo = "demo"
 
 // rows are all providers, by their names in offering files.
-var rows = map[string]row{
+var rows = withHosted(map[string]row{
 	ProviderDemo: {
 		check: demo.Check, onRequest: true,
 		settings: func(getenv func(string) string) error {
@@ -73,6 +75,14 @@ var rows = map[string]row{
 		outside: func(stack string) map[string]string { return map[string]string{EnvDemoPrefix: DemoPrefix(stack)} },
 		vpc:     vpcRow{open: demoInside},
 	},
+})
+
+// withHosted adds the rows of the providers on shared servers.
+func withHosted(all map[string]row) map[string]row {
+	for name, h := range hostedRows {
+		all[name] = h.row()
+	}
+	return all
 }
 
 // Providers are the names of all providers, in order.
@@ -123,26 +133,48 @@ func checkProviders(getenv func(string) string) error {
 }
 
 // wiredIn builds the providers of the embedded broker in its data folder, with
-// their own settings; nil for none.
-func wiredIn(f *folder, getenv func(string) string) (map[string]provider.Wired, error) {
+// their own settings; nil for none. Left are those that it goes on without, and
+// why. Those that are wired are to be closed.
+func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map[string]provider.Wired, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	wired := map[string]provider.Wired{}
+	wired, left = map[string]provider.Wired{}, map[string]error{}
+	defer func() {
+		if err != nil {
+			closeAll(wired)
+		}
+	}()
 	for _, name := range Providers() {
 		if rows[name].embedded == nil {
 			continue
 		}
-		w, err := rows[name].embedded(embedding{dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now})
+		w, err := rows[name].embedded(embedding{dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now, log: log})
+		if why, leaves := asUnavailable(err); leaves {
+			left[name] = why
+			continue
+		}
 		if err != nil {
-			return nil, fmt.Errorf("opening the folder of the provider %s: %w", name, err)
+			return nil, nil, fmt.Errorf("opening the folder of the provider %s: %w", name, err)
 		}
 		if w.CallTimeout == 0 {
 			w.CallTimeout = callTimeout
 		}
 		wired[name] = w
+		if err := f.used(name); err != nil {
+			return nil, nil, err
+		}
 	}
-	return wired, provider.CheckWired(wired, hardTimeout)
+	return wired, left, provider.CheckWired(wired, hardTimeout)
+}
+
+// closeAll ends what providers keep open.
+func closeAll(wired map[string]provider.Wired) {
+	for _, w := range wired {
+		if w.Close != nil {
+			w.Close()
+		}
+	}
 }
 
 // wired builds the providers that the stack has, each called where it has to be.

@@ -49,6 +49,9 @@ type Settings struct {
 	// Username and Password are the platform's credentials; both empty lets
 	// the broker generate and keep them.
 	Username, Password string
+	// Servers are what was given by the flags that say where a provider's server is,
+	// by the names of HostedFlags. They may hold passwords.
+	Servers map[string]string
 	// Getenv gives the providers' own settings; nil for none.
 	Getenv func(string) string
 	// RetryAfter bounds when clients are told to ask again.
@@ -88,11 +91,11 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 		}
 	}
 	var retryErr, dryErr, rateErr error
-	s.Getenv = getenv
+	s.Getenv = withFlags(s.Servers, getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
 	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
 	s.PlatformRate, rateErr = platformRate(getenv)
-	return s, errors.Join(checkProviders(getenv), retryErr, dryErr, rateErr)
+	return s, errors.Join(checkProviders(s.Getenv), retryErr, dryErr, rateErr)
 }
 
 // platformRate reads how many requests a second each platform may send.

@@ -1,5 +1,7 @@
 package catalog
 
+import "slices"
+
 // Offerings are all offerings, in the order in which they were compiled. It
 // decodes each of them. The slice is the caller's; what its members point to is
 // the catalog's and must not be changed.
@@ -9,6 +11,26 @@ func (c *Catalog) Offerings() []Offering {
 		all[i] = decode()
 	}
 	return all
+}
+
+// Without is the catalog without the offerings of some providers.
+func (c *Catalog) Without(providers []string) *Catalog {
+	if len(providers) == 0 {
+		return c
+	}
+	less := &Catalog{services: map[string]int{}, plans: map[string]int{}}
+	for i, decode := range c.decode {
+		if slices.Contains(providers, decode().Provider) {
+			continue
+		}
+		n, e := len(less.entries), c.entries[i]
+		less.entries, less.decode = append(less.entries, e), append(less.decode, decode)
+		less.services[e.ID] = n
+		for _, id := range e.Plans {
+			less.plans[id] = n
+		}
+	}
+	return less
 }
 
 // Offering finds an offering by its id. As with Offerings, what it points to

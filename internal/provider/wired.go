@@ -25,6 +25,8 @@ type Wired struct {
 	// Wait is how long a synchronous request waits for an operation to settle,
 	// MaxWait at most; zero for DefaultWait.
 	Wait time.Duration
+	// Close ends what the provider keeps open, such as connections; nil for nothing.
+	Close func()
 }
 
 // Times that a provider may change in its Wired.

@@ -13,8 +13,8 @@ import (
 
 // Open gives a provider that reaches its targets as reach says, which is what the
 // client's Reach looked up; nil if it needs none. It is called for each call, and
-// may give the same provider again. Its error is logged: it repeats nothing of
-// reach.
+// may give the same provider again, unless that is to be closed, as it is after
+// each call. Its error is logged: it repeats nothing of reach.
 type Open func(reach json.RawMessage) (provider.Wired, error)
 
 // A Handler serves calls. It is a lambda.Handler.
@@ -73,6 +73,9 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	w, err := open(r.Reach)
 	if err != nil {
 		return h.fault(ctx, r, "its target cannot be reached as the settings say: the log of the function inside the VPC says why", err)
+	}
+	if w.Close != nil {
+		defer w.Close()
 	}
 	return h.ask(ctx, w, r)
 }

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// An absent provider is one that the embedded broker goes on without. What is to
+// be done waits, and why is in the log.
+type absent struct{ why error }
+
+var (
+	_ provider.Provider  = absent{}
+	_ provider.Inventory = absent{}
+)
+
+func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
+
+// Provision implements provider.Provider.
+func (a absent) Provision(context.Context, provider.Instance) (provider.Status, error) {
+	return a.step()
+}
+
+// Update implements provider.Provider.
+func (a absent) Update(context.Context, provider.Instance) (provider.Status, error) { return a.step() }
+
+// Deprovision implements provider.Provider.
+func (a absent) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
+	return a.step()
+}
+
+// Bind implements provider.Provider.
+func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// Unbind implements provider.Provider.
+func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// List implements provider.Inventory.
+func (a absent) List(context.Context, string) ([]provider.Holding, string, error) {
+	return nil, "", a.why
+}
+
+// without decides about the providers that are absent, and why. Of one that no
+// record knows, nothing is offered; one that has instances is wired all the same,
+// and its offerings stay: whoever has instances can see them, and what is asked of
+// them waits.
+func without(
+	ctx context.Context, f *folder, wired map[string]provider.Wired, why map[string]error, offered *catalog.Catalog, log *slog.Logger,
+) *catalog.Catalog {
+	// The folder's mark spares all others the reading of every record.
+	var once, hidden []string
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if slices.Contains(f.mark.Providers, name) {
+			once = append(once, name)
+		}
+	}
+	known, live := recorded(ctx, ledger.New(f.records, newID), once, log)
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if known[name] {
+			wired[name] = provider.Wired{Provider: absent{why[name]}, Inventory: absent{why[name]}}
+		}
+		if live[name] {
+			log.Warn("a provider is missing that has instances: what is asked of them waits", "provider", name, "error", why[name])
+			continue
+		}
+		hidden = append(hidden, name)
+		for _, o := range offered.Offerings() {
+			if o.Provider == name {
+				log.Info("an offering is not offered", "offering", o.Name, "provider", name, "reason", why[name].Error())
+			}
+		}
+	}
+	return offered.Without(hidden)
+}
+
+// recorded are those of the providers that any record names, and those of which
+// an instance exists: all of them, if a record cannot be read.
+func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
+	known, live = map[string]bool{}, map[string]bool{}
+	if names == nil {
+		return known, live
+	}
+	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+		page, next, err := records.ScanPage(ctx, cursor)
+		return page.Records, next, err
+	}) {
+		if err != nil {
+			log.Error("a record cannot be read: whatever provider it is of is taken to have instances", "error", err)
+			for _, name := range names {
+				known[name], live[name] = true, true
+			}
+			continue
+		}
+		known[r.Provider] = true
+		live[r.Provider] = live[r.Provider] || r.Exists()
+	}
+	return known, live
+}
+
+// used has the folder remember that a provider was used in it.
+func (f *folder) used(name string) error {
+	if _, is := hostedRows[name]; !is || slices.Contains(f.mark.Providers, name) {
+		return nil
+	}
+	f.mark.Providers = append(f.mark.Providers, name)
+	return writeJSON(f.path(fileMarker), f.mark)
+}
+
+// asUnavailable tells why a provider is left out, if err says that.
+func asUnavailable(err error) (why error, left bool) {
+	var u unavailable
+	if errors.As(err, &u) {
+		return u.error, true
+	}
+	return nil, false
+}

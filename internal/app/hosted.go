@@ -1,0 +1,194 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A hostedRow is a provider on shared servers: what differs between one and the
+// next. Its row follows from it.
+type hostedRow struct {
+	name   string // in offering files, flags, context values and, in capitals, the environment
+	title  string // as people write it
+	engine hosted.Engine
+	check  provider.Check
+	// open makes it over servers. It calls none.
+	open func(o hostedOptions) hostedProvider
+	// start starts a server of the broker's own, in the provider's folder: URLEmbedded
+	// asks for it. Stop is called last of all; nil where there is none to start.
+	start func(e embedding) (access hosted.Access, stop func(), err error)
+}
+
+// hostedOptions are what such a provider is opened with.
+type hostedOptions struct {
+	Broker   string
+	Accesses hosted.Accesses
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// A hostedProvider is one that keeps connections, which Close ends.
+type hostedProvider interface {
+	provider.Provider
+	provider.Inventory
+	Close()
+}
+
+// URLEmbedded is given in place of a server's URL for one of the broker's own.
+const URLEmbedded = "embedded"
+
+// hostedRows are all of them, by their names.
+var hostedRows = byName()
+
+func byName(all ...hostedRow) map[string]hostedRow {
+	of := map[string]hostedRow{}
+	for _, h := range all {
+		of[h.name] = h
+	}
+	return of
+}
+
+// The names of its settings in the environment.
+func (h hostedRow) envURL() string { return "LONGSHORE_" + strings.ToUpper(h.name) + "_URL" }
+func (h hostedRow) envPasswordFile() string {
+	return "LONGSHORE_" + strings.ToUpper(h.name) + "_PASSWORD_FILE"
+}
+
+// flag is its flag of `longshore serve`.
+func (h hostedRow) flag() string { return "--" + h.name }
+
+// setting is how messages call what says where its server is.
+func (h hostedRow) setting() string { return fmt.Sprintf("%s (or %s)", h.flag(), h.envURL()) }
+
+// row is the provider's row.
+func (h hostedRow) row() row {
+	return row{
+		check: h.check, onRequest: true,
+		settings: func(getenv func(string) string) error {
+			_, _, err := h.access(getenv)
+			return err
+		},
+		help: h.envURL() + ", " + h.envPasswordFile() + "\n" +
+			"      what " + h.flag() + " says, where other users of the machine do not see it, and the\n" +
+			"      file that holds the password, if the URL has none",
+		embedded: h.embedded,
+	}
+}
+
+// access reads where the server is; from is "" if the provider is not set up, and
+// URLEmbedded if a server is to be started, of which nothing is known yet.
+func (h hostedRow) access(getenv func(string) string) (a hosted.Access, from string, err error) {
+	from, file := getenv(h.envURL()), getenv(h.envPasswordFile())
+	switch {
+	case from == "" && file != "":
+		return a, "", remedy.For(h.envPasswordFile(), "is set, and no server", "give "+h.setting()+" too, or leave it out")
+	case from == "":
+		return a, "", nil
+	case from == URLEmbedded && h.start == nil:
+		return a, "", remedy.For(h.setting(), "is "+URLEmbedded+", and the broker has no such server of its own", "give the URL of one, such as "+
+			h.engine.Example)
+	case from == URLEmbedded && file != "":
+		return a, "", remedy.For(h.envPasswordFile(), "is set beside "+URLEmbedded, "leave it out: the broker's own server needs none")
+	case from == URLEmbedded:
+		return a, from, nil
+	}
+	if a, err = hosted.ParseURL(h.setting(), from, h.engine); err != nil || file == "" {
+		return a, from, err
+	}
+	if a.Password != "" {
+		return a, "", remedy.For(h.envPasswordFile(), "is set, and the URL has a password too", "leave it out of the URL")
+	}
+	text, err := os.ReadFile(file)
+	if err == nil && strings.TrimRight(string(text), "\r\n") == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return a, "", &remedy.Error{Name: h.envPasswordFile(), What: "names a file without a password",
+			Remedy: "name one that holds it alone, and that the broker may read", Cause: err}
+	}
+	a.Password = strings.TrimRight(string(text), "\r\n")
+	return a, from, nil
+}
+
+// An unavailable is why the embedded broker goes on without a provider.
+type unavailable struct{ error }
+
+func (u unavailable) Unwrap() error { return u.error }
+
+// embedded wires it in the embedded broker, if it is set up.
+func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
+	access, from, err := h.access(e.getenv)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	stop := func() {}
+	switch from {
+	case "":
+		return provider.Wired{}, unavailable{remedy.For(h.flag(), "is not given", "start the broker with "+h.flag()+" or "+h.envURL())}
+	case URLEmbedded:
+		if access, stop, err = h.start(e); err != nil {
+			return provider.Wired{}, unavailable{err}
+		}
+	}
+	made := h.open(hostedOptions{Broker: e.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: e.now, Log: e.log})
+	return provider.Wired{Provider: made, Inventory: made, Targets: hosted.Accesses{hosted.DefaultTarget: access}.Targets, Close: func() {
+		made.Close()
+		stop()
+	}}, nil
+}
+
+// A HostedFlag is a flag that says where a provider's server is.
+type HostedFlag struct{ Name, Usage string }
+
+// HostedFlags are those of `longshore serve`, in the order of their names.
+func HostedFlags() (all []HostedFlag) {
+	for _, name := range slices.Sorted(maps.Keys(hostedRows)) {
+		h := hostedRows[name]
+		usage := fmt.Sprintf("`URL` of the %s server to make databases on, %s; without it there are none", h.title, h.engine.Example)
+		if h.start != nil {
+			usage += ", and with " + URLEmbedded + " the broker starts one"
+		}
+		all = append(all, HostedFlag{name, usage})
+	}
+	return all
+}
+
+// withFlags is the environment, in which flags stand before variables.
+func withFlags(servers map[string]string, getenv func(string) string) func(string) string {
+	given := map[string]string{}
+	for name, server := range servers {
+		if server != "" {
+			given[hostedRows[name].envURL()] = server
+		}
+	}
+	return func(name string) string {
+		if value, ok := given[name]; ok {
+			return value
+		}
+		return getenv(name)
+	}
+}
+
+// warnOfShown warns of passwords that stand in the command line.
+func warnOfShown(servers map[string]string, log *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		h := hostedRows[name]
+		if u, err := url.Parse(servers[name]); err == nil && u.User != nil {
+			if _, has := u.User.Password(); has {
+				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, or the password in "+
+					"the file that %s names", h.flag(), h.envURL(), h.envPasswordFile()))
+			}
+		}
+	}
+}

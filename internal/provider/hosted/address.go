@@ -1,0 +1,215 @@
+package hosted
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// An Engine is what addresses of its servers look like.
+type Engine struct {
+	// Schemes are those of its URLs, and how TLS is used where a URL does not say;
+	// empty for TLSPrefer. Example is a URL of it.
+	Schemes map[string]string
+	Example string
+	Port    int
+	// Database is the one that the broker's login works in unless another is named;
+	// NoDatabases has none named at all.
+	Database    string
+	NoDatabases bool
+	// Names are what secrets call the engine.
+	Names []string
+}
+
+// The members of a URL's query.
+const (
+	querySSLMode    = "sslmode"
+	querySSLRoot    = "sslrootcert"
+	queryHost       = "host"
+	queryPublicHost = "public_host"
+	queryPublicPort = "public_port"
+)
+
+// systemRoots stands in place of a file for what the system trusts.
+const systemRoots = "system"
+
+const escaping = "; in user names and passwords, write what is neither letter nor digit as %40 for @, %2F for / and so on"
+
+// ParseURL reads how a server is reached. Setting names where the URL was given. No
+// error repeats the URL, which may hold a password.
+func ParseURL(setting, raw string, e Engine) (Access, error) {
+	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	u, err := url.Parse(raw)
+	if err != nil {
+		return wrong("is not a URL", "give one such as "+e.Example+escaping+"; a folder of a Unix socket stands behind it, as ?host=/run/folder")
+	}
+	usual, known := e.Schemes[u.Scheme]
+	switch {
+	case !known:
+		schemes := strings.Join(slices.Sorted(maps.Keys(e.Schemes)), ":// or ") + "://"
+		return wrong("does not begin with "+schemes, "give a URL such as "+e.Example)
+	case u.Opaque != "" || u.Fragment != "" || strings.Contains(raw, "#"):
+		return wrong("has parts that such a URL does not have", "give one such as "+e.Example+escaping)
+	case u.User.Username() == "":
+		return wrong("names no user", "give the broker's own login on the server, as in "+e.Example)
+	}
+	query, err := queryOf(u)
+	if err != nil {
+		return wrong(err.Error(), "after ?, give only "+strings.Join(queries, ", "))
+	}
+	a := Access{Host: cmp.Or(u.Hostname(), query[queryHost]), Port: e.Port, User: u.User.Username(), Database: e.Database}
+	a.Password, _ = u.User.Password()
+	switch {
+	case a.Host == "":
+		return wrong("names no host", "give a URL such as "+e.Example+"; a folder of a Unix socket stands behind it, as ?host=/run/folder")
+	case u.Hostname() != "" && query[queryHost] != "":
+		return wrong("names two hosts", "leave out the one behind ?")
+	case strings.Contains(a.Host, ","):
+		return wrong("names several hosts", "give the one that takes writes")
+	}
+	if a.Port, err = portOf(u.Port(), e.Port); err != nil {
+		return wrong("has a port that is none", "give one from 1 to 65535")
+	}
+	if a.PublicPort, err = portOf(query[queryPublicPort], 0); err != nil {
+		return wrong("has a "+queryPublicPort+" that is none", "give one from 1 to 65535")
+	}
+	a.PublicHost = query[queryPublicHost]
+	if name := strings.Trim(u.Path, "/"); name != "" {
+		if e.NoDatabases || strings.Contains(name, "/") {
+			return wrong("names a database", "leave out what follows on the port")
+		}
+		a.Database = name
+	}
+	root := query[querySSLRoot]
+	if root != "" && root != systemRoots {
+		pem, err := os.ReadFile(root)
+		if err != nil {
+			return Access{}, &remedy.Error{Name: setting, What: "names a " + querySSLRoot + " that cannot be read",
+				Remedy: "name a file of certificates in PEM that the broker may read", Cause: err}
+		}
+		a.CA = string(pem)
+	}
+	return a.withTLS(setting, cmp.Or(query[querySSLMode], usual), root == systemRoots)
+}
+
+var queries = []string{queryHost, queryPublicHost, queryPublicPort, querySSLMode, querySSLRoot}
+
+// queryOf reads what stands behind a URL.
+func queryOf(u *url.URL) (map[string]string, error) {
+	given, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("cannot be read behind ?")
+	}
+	query := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(queries, name) {
+			return nil, fmt.Errorf("has an unknown %q behind ?", name)
+		}
+		if len(given[name]) != 1 || given[name][0] == "" {
+			return nil, fmt.Errorf("has a %s behind ? that is empty, or two of them", name)
+		}
+		query[name] = given[name][0]
+	}
+	if host := query[queryHost]; host != "" && !path.IsAbs(host) {
+		return nil, errors.New("has a host behind ? that is no folder of a Unix socket")
+	}
+	return query, nil
+}
+
+// portOf reads a port.
+func portOf(text string, unset int) (int, error) {
+	if text == "" {
+		return unset, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && (n < 1 || n > 65535) {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
+// withTLS settles how the server is spoken to: verified wherever there is
+// something to verify it by.
+func (a Access) withTLS(setting, mode string, roots bool) (Access, error) {
+	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	modes := []string{TLSDisable, TLSPrefer, TLSRequire, TLSVerify}
+	verifies := a.CA != "" || roots
+	switch {
+	case mode != "" && !slices.Contains(modes, mode):
+		return wrong("has an unknown "+querySSLMode, "give one of "+strings.Join(modes, ", "))
+	case mode == TLSDisable && verifies:
+		return wrong("has certificates to verify by, and TLS turned off", "leave out one of them")
+	case a.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(a.CA)):
+		return wrong("has certificates to verify by that are none", "give them in PEM")
+	case a.local() && verifies:
+		return wrong("has certificates to verify by, and a Unix socket, which has no TLS", "leave out one of them")
+	}
+	switch {
+	case a.local():
+		a.TLS = TLSDisable
+	case verifies:
+		a.TLS = TLSVerify
+	default:
+		a.TLS = cmp.Or(mode, TLSPrefer)
+	}
+	return a, nil
+}
+
+// local reports whether a Unix socket leads to the server.
+func (a Access) local() bool { return path.IsAbs(a.Host) }
+
+// Address is where the server is, for messages: it holds no secret.
+func (a Access) Address() string {
+	if a.local() {
+		return a.Host
+	}
+	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
+}
+
+// ParseSecret reads a secret of Secrets Manager as RDS writes it, with members of
+// our own beside. No error repeats what is in it.
+func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
+	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	var s struct {
+		Engine     string      `json:"engine"`
+		Host       string      `json:"host"`
+		Port       json.Number `json:"port"` // a number, or the text of one
+		User       string      `json:"username"`
+		Password   string      `json:"password"`
+		Database   string      `json:"dbname"`
+		SSLMode    string      `json:"sslmode"`
+		CA         string      `json:"ca"`
+		PublicHost string      `json:"public_host"`
+		PublicPort json.Number `json:"public_port"`
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return wrong("holds no JSON as RDS writes it", `put {"host": …, "port": …, "username": …, "password": …, "dbname": …} into it`)
+	}
+	switch {
+	case s.Engine != "" && !slices.Contains(e.Names, s.Engine):
+		return wrong("is of another engine", "name a secret whose engine is "+strings.Join(e.Names, " or "))
+	case s.Host == "" || s.User == "" || s.Password == "":
+		return wrong("lacks host, username or password", "put them in: a secret that RDS manages for its master user has no host, "+
+			"and the broker needs a login of its own")
+	}
+	port, err := portOf(s.Port.String(), e.Port)
+	public, err2 := portOf(s.PublicPort.String(), 0)
+	if err != nil || err2 != nil {
+		return wrong("has a port that is none", "give one from 1 to 65535")
+	}
+	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.Database), CA: s.CA,
+		PublicHost: s.PublicHost, PublicPort: public}
+	return a.withTLS(setting, s.SSLMode, false)
+}
