@@ -38,6 +38,7 @@ var order = []string{
 	"internal/worker",
 	"internal/operator",
 	"internal/reaper",
+	"internal/pgserver",
 	"internal/workflow/inprocess",
 	"internal/workflow/stepfunctions",
 	"internal/workflow",

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package pgserver
+
+func isZombie(int) bool { return false }
