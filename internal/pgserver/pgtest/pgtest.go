@@ -181,7 +181,8 @@ func folder(account pgserver.Account) (string, error) {
 		}
 		_ = os.Remove(dir)
 	}
-	return "", fmt.Errorf("neither %s nor /tmp can be used by the user %q: name a folder for temporary files in TMPDIR", os.TempDir(), account.Name)
+	return "", fmt.Errorf("neither %s nor /tmp can be used by the user %q: name a folder for temporary files in TMPDIR",
+		os.TempDir(), account.Name)
 }
 
 // longestSockets leaves room for the socket's name in what a path of one may have.

@@ -26,7 +26,8 @@ import (
 // connect connects as the broker does.
 func connect(t *testing.T, a hosted.Access, database string) (*pgx.Conn, error) {
 	t.Helper()
-	c, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable", a.Host, a.Port, a.User, a.Password, database))
+	c, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
+		a.Host, a.Port, a.User, a.Password, database))
 	if err != nil {
 		t.Fatal(err)
 	}
