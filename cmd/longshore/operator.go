@@ -298,6 +298,9 @@ func show(out io.Writer, r operator.Row) error {
 		line("  says", op.Description)
 		line("  percent", fmt.Sprint(op.Percent))
 		line("  attempt", fmt.Sprint(op.Attempt))
+		if op.Trouble != "" {
+			line("  waits for", op.Trouble)
+		}
 		if op.Faults > 0 {
 			line("  faults", fmt.Sprintf("%d since its last good step", op.Faults))
 		}

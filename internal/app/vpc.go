@@ -54,7 +54,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 		_, quarantines := outside.Inventory.(provider.Quarantiner)
 		o := calls.Options{
 			Provider: name, Function: set[EnvCalls],
-			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines,
+			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines, Epochs: outside.Epochs,
 		}
 		if reach := rows[name].vpc.reach; reach != nil {
 			o.Reach = reach(d)

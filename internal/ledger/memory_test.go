@@ -100,7 +100,7 @@ func TestNothingChangesWhatIsRemembered(t *testing.T) {
 				// A method on the course, and each of the instance's.
 				_ = i.Looked(epoch, lifecycle.Look{Percent: 50, Description: "x", After: time.Minute})
 				_ = i.Leased("holder", epoch, epoch.Add(time.Minute), nil)
-				_ = i.Faulted(epoch, time.Second)
+				_ = i.Faulted(epoch, lifecycle.Fault{After: time.Second})
 				_ = i.Redriven(epoch)
 				_, _ = i.Succeed(epoch, nil)
 				_, _ = i.Fail(epoch, lifecycle.Failure{Message: "x"})

@@ -442,14 +442,18 @@ func TestLooks(t *testing.T) {
 			before: func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 60, "more than half", 2
 			},
-			do:   func(c lifecycle.Record) lifecycle.Record { return c.Faulted(sec(1), 2*time.Second) },
+			do: func(c lifecycle.Record) lifecycle.Record {
+				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
+			},
 			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
 		},
 		"FaultInTime": {
 			reason: "nor does a fault rewrite the due time without need",
 			before: func(c *lifecycle.Record) { c.Due = sec(500) },
-			do:     func(c lifecycle.Record) lifecycle.Record { return c.Faulted(sec(1), 2*time.Second) },
-			want:   func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
+			do: func(c lifecycle.Record) lifecycle.Record {
+				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
+			},
+			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
 		},
 		"Redriven": {
 			reason: "the next attempt begins at once",
@@ -483,7 +487,7 @@ func TestWhatHasSettledStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := lifecycle.Record{State: lifecycle.Ready, Operation: op}
 			same(t, "looked", c, c.Looked(sec(5), lifecycle.Look{Percent: 10, Description: "going on", After: time.Hour}))
-			same(t, "faulted", c, c.Faulted(sec(5), time.Hour))
+			same(t, "faulted", c, c.Faulted(sec(5), lifecycle.Fault{After: time.Hour}))
 			same(t, "redriven", c, c.Redriven(sec(5)))
 		})
 	}

@@ -26,7 +26,10 @@ func TestDescriptionsAreClipped(t *testing.T) {
 	}
 	failure := lifecycle.Failure{Message: long}
 	for name, of := range map[string]func() (lifecycle.Record, error){
-		"Progress":        func() (lifecycle.Record, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
+		"Progress": func() (lifecycle.Record, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
+		"Trouble": func() (lifecycle.Record, error) {
+			return i.Faulted(at(1), lifecycle.Fault{Trouble: long, Description: long}), nil
+		},
 		"InstanceFailure": func() (lifecycle.Record, error) { next, err := i.Fail(at(1), failure); return next, err },
 		"BindingFailure":  func() (lifecycle.Record, error) { next, err := b.Fail(at(1), failure); return next, err },
 	} {

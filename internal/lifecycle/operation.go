@@ -73,6 +73,9 @@ type Operation struct {
 	Next time.Time `json:"next,omitzero"`
 	// Faults counts the passing faults since the last good step.
 	Faults int `json:"faults,omitempty"`
+	// Trouble says, to operators alone, what a person has to end before the
+	// operation goes on; empty for nothing.
+	Trouble string `json:"trouble,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
 	// Promised says that another request was given the operation's token.

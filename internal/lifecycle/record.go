@@ -276,7 +276,7 @@ func (r *Record) past(now time.Time) *PastOperation {
 	op := *r.Operation
 	if op.Phase == InProgress {
 		op.Phase, op.Settled, op.Cancelled = Failed, after(now, op.Started), true
-		op.Next, op.Faults = time.Time{}, 0
+		op.Next, op.Faults, op.Trouble = time.Time{}, 0, ""
 		op.Description = "The operation was cancelled by a later deletion."
 	}
 	op.Target, op.Source, op.Unbound = nil, nil, ""
@@ -286,7 +286,7 @@ func (r *Record) past(now time.Time) *PastOperation {
 // settle ends the current operation.
 func (r *Record) settle(now time.Time, phase Phase, description string) {
 	op := r.Operation
-	op.Phase, op.Settled, op.Next, op.Faults = phase, after(now, op.Started), time.Time{}, 0
+	op.Phase, op.Settled, op.Next, op.Faults, op.Trouble = phase, after(now, op.Started), time.Time{}, 0, ""
 	op.Description = limits.Clip(description, limits.Description)
 	if phase == Succeeded {
 		op.Percent = 100
@@ -331,19 +331,31 @@ func (r Record) Looked(now time.Time, l Look) Record {
 	}
 	r = r.clone()
 	op := r.Operation
-	op.Faults = 0
+	if op.Trouble != "" {
+		op.Description = "" // that of the trouble
+	}
+	op.Faults, op.Trouble = 0, ""
 	r.plan(now, l)
 	return r
 }
 
+// A Fault is a look that saw nothing of the work.
+type Fault struct {
+	After time.Duration // until the next look
+	// Trouble is for the operator, and Description for the platform's user; empty for
+	// a fault that needs nobody.
+	Trouble, Description string
+}
+
 // Faulted records a look that met a passing fault.
-func (r Record) Faulted(now time.Time, after time.Duration) Record {
+func (r Record) Faulted(now time.Time, f Fault) Record {
 	if !r.InProgress() {
 		return r
 	}
 	r = r.clone()
 	r.Operation.Faults++
-	r.plan(now, Look{After: after})
+	r.Operation.Trouble = limits.Clip(f.Trouble, limits.Trouble)
+	r.plan(now, Look{After: f.After, Description: f.Description})
 	return r
 }
 

@@ -244,7 +244,9 @@ func instanceStories() map[string][]deed {
 			}, func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Next = 40, "halfway", at(2)
 			}),
-			inCourse("it meets a fault", func(c lifecycle.Record) lifecycle.Record { return c.Faulted(at(1), time.Second) },
+			inCourse("it meets a fault", func(c lifecycle.Record) lifecycle.Record {
+				return c.Faulted(at(1), lifecycle.Fault{After: time.Second})
+			},
 				func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, at(1).Add(time.Second) }),
 			deprovisions("delete", 2, func() *lifecycle.Operation {
 				op := cancelled(running("create", lifecycle.Provision, 0), 2)

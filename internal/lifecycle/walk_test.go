@@ -122,7 +122,7 @@ func (w *walker) look() {
 		c = c.Looked(w.now, lifecycle.Look{Percent: w.rng.IntN(140) - 20, Description: "going on",
 			After: time.Duration(w.rng.Int64N(int64(5 * time.Minute)))})
 	case "faulted":
-		c = c.Faulted(w.now, time.Second)
+		c = c.Faulted(w.now, lifecycle.Fault{After: time.Second})
 	case "redriven":
 		c = c.Redriven(w.now)
 	case "late look begun":

@@ -65,6 +65,9 @@ const (
 	// Description is the longest text that is shown of an operation. A longer
 	// one is clipped.
 	Description = 2 << 10
+
+	// Trouble is the longest text of what an operation waits for, for operators.
+	Trouble = 512
 )
 
 // What a record may hold.

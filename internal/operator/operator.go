@@ -114,16 +114,18 @@ type Row struct {
 
 // An Operation is a row's.
 type Operation struct {
-	Token       string    `json:"token"`
-	Kind        string    `json:"kind"`
-	Phase       string    `json:"phase"`
-	Description string    `json:"description,omitempty"`
-	Percent     int       `json:"percent"`
-	Attempt     int       `json:"attempt"`
-	Faults      int       `json:"faults,omitempty"`
-	Started     time.Time `json:"started"`
-	Settled     time.Time `json:"settled,omitzero"`
-	Deadline    time.Time `json:"deadline,omitzero"`
+	Token       string `json:"token"`
+	Kind        string `json:"kind"`
+	Phase       string `json:"phase"`
+	Description string `json:"description,omitempty"`
+	Percent     int    `json:"percent"`
+	Attempt     int    `json:"attempt"`
+	Faults      int    `json:"faults,omitempty"`
+	// Trouble is what a person has to end before it goes on.
+	Trouble  string    `json:"trouble,omitempty"`
+	Started  time.Time `json:"started"`
+	Settled  time.Time `json:"settled,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Expected is when it is likely to be done.
 	Expected time.Time `json:"expected,omitzero"`
 	Request  string    `json:"request_identity,omitempty"`
@@ -135,7 +137,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	}
 	out := &Operation{
 		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase), Description: op.Description,
-		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Started: op.Started, Settled: op.Settled, Deadline: op.Deadline,
+		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Trouble: op.Trouble,
+		Started: op.Started, Settled: op.Settled, Deadline: op.Deadline,
 		Request: op.Asker.Request,
 	}
 	if op.Expected > 0 {

@@ -97,6 +97,9 @@ type Holding struct {
 	// Instance or Binding would carry them.
 	Target Target `json:"target,omitzero"`
 	State  State  `json:"state,omitzero"`
+	// Epoch is the one that the target is at, as List saw it; for Quarantine and
+	// Release the one that it has been at, as in an Instance.
+	Epoch Epoch `json:"epoch,omitzero"`
 }
 
 // A Target is the place where things are made: an account, a database server.
@@ -219,6 +222,10 @@ type Instance struct {
 	Maintenance string `json:"maintenance,omitempty"`
 	Place       Place  `json:"place,omitzero"`
 	Target      Target `json:"target,omitzero"`
+	// Epoch is the latest one that the target has said to be at: a step that finds it
+	// at an earlier one, or on another line, changes nothing (Epoch.Check). Zero if
+	// nothing is known of it, or for a provider without epochs.
+	Epoch Epoch `json:"epoch,omitzero"`
 	// State is the instance's. A step of a binding reads it and cannot
 	// change it.
 	State State `json:"state,omitzero"`
@@ -266,6 +273,9 @@ type Status struct {
 	// Target replaces the recorded target, where a first step has learnt its
 	// identity; nil leaves it.
 	Target *Target `json:"target,omitempty"`
+	// Epoch is the one that the target is at; it is recorded before what else the
+	// step answers. Zero for a provider without epochs.
+	Epoch Epoch `json:"epoch,omitzero"`
 }
 
 // A Grant is what a binding gives an application. It holds secrets: it is

@@ -19,6 +19,9 @@ type Wired struct {
 	// Status.Target. A target that a record names and that is not among them makes
 	// the sweep incomplete.
 	Targets func(ctx context.Context) ([]string, error)
+	// Epochs says that the targets have epochs, and that the inventory is a
+	// Reconciler.
+	Epochs bool
 	// CallTimeout ends one call; zero for DefaultCallTimeout. With 15 s for
 	// recording, it must fit into the time of the function that calls.
 	CallTimeout time.Duration
@@ -50,6 +53,8 @@ func CheckWired(wired map[string]Wired, function time.Duration) error {
 		switch {
 		case w.Provider == nil || w.Inventory == nil:
 			return fmt.Errorf("provider %q: wire the provider and its inventory together", name)
+		case w.Epochs && !reconciles(w.Inventory):
+			return fmt.Errorf("provider %q: its targets have epochs, and its inventory cannot reconcile them", name)
 		case w.Timeout()+RecordMargin > function:
 			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name, w.Timeout(), RecordMargin,
 				function)
@@ -58,6 +63,11 @@ func CheckWired(wired map[string]Wired, function time.Duration) error {
 		}
 	}
 	return nil
+}
+
+func reconciles(i Inventory) bool {
+	_, ok := i.(Reconciler)
+	return ok
 }
 
 // A Check is what a provider finds out about a plan when the catalog is

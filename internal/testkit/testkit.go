@@ -135,7 +135,8 @@ func (k *Kit) Wired() map[string]provider.Wired {
 // takes so long at most.
 func Wire(p provider.Provider, call time.Duration) provider.Wired {
 	i, _ := p.(provider.Inventory)
-	return provider.Wired{Provider: p, Inventory: i, CallTimeout: call}
+	_, epochs := i.(provider.Reconciler)
+	return provider.Wired{Provider: p, Inventory: i, CallTimeout: call, Epochs: epochs}
 }
 
 // Worker makes the steps of operations.

@@ -59,7 +59,7 @@ func (w *Worker) lookedLate(ctx context.Context, ref workflow.Ref, r lifecycle.R
 	if !r.LooksLate(ref.Token.Operation, ref.Attempt) {
 		return r, frees
 	}
-	if err != nil {
+	if err != nil && !w.logTrouble(ctx, r.Provider, err) {
 		w.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated", "execution", ref.Name(),
 			"error", err)
 	}

@@ -48,7 +48,9 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 		case callErr != nil:
 			after := backoff(q.Faults)
 			q, outcome = q.Faulted(w.Now(), after), workflow.Outcome{Wait: after}
-			w.Log.WarnContext(ctx, "a quarantine met a fault and will be tried again", "thing", name, "provider", providerName, "error", callErr)
+			if !w.logTrouble(ctx, providerName, callErr) {
+				w.Log.WarnContext(ctx, "a quarantine met a fault and will be tried again", "thing", name, "provider", providerName, "error", callErr)
+			}
 		default:
 			q = q.Moved(w.Now())
 			w.Log.InfoContext(ctx, "a quarantine is as it is to be", "thing", name, "provider", providerName, "phase", string(q.Phase))
@@ -70,6 +72,9 @@ func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) er
 		Tags: provider.Tags{
 			Broker: q.Broker, Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, Incarnation: q.Incarnation,
 		},
+	}
+	if _, h.Epoch, err = w.epochOf(ctx, q.Provider, h.Target); err != nil {
+		return err
 	}
 	_, err = w.within(ctx, q.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
 		switch can, ok := p.Inventory.(provider.Quarantiner); {

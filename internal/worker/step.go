@@ -197,25 +197,37 @@ func (w *Worker) ask(ctx context.Context, ref workflow.Ref, s subject, now time.
 	return w.answered(ctx, ref, s, answeredBy(holder, callErr), now, status, callErr)
 }
 
-// A question is one call of a provider.
-type question func(context.Context, provider.Provider) (provider.Status, error)
+// A question is one call of a provider, and what the target that it is about is
+// known to have said.
+type question struct {
+	ask   func(context.Context, provider.Provider) (provider.Status, error)
+	epoch lifecycle.TargetEpoch
+}
 
 // question is what the provider is to do for an operation on the record.
 func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operation) (question, error) {
 	if s.record.IsBinding() {
 		in, err := w.bindingFor(ctx, s.instance, s.record, op)
-		return func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+		if err != nil {
+			return question{}, err
+		}
+		epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in.Instance)
+		return question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
 			if op.Kind == lifecycle.Bind {
 				return p.Bind(ctx, in)
 			}
 			return p.Unbind(ctx, in)
-		}, err
+		}, epoch}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
 	if err == nil && op.Source != nil {
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
-	return func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+	if err != nil {
+		return question{}, err
+	}
+	epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in)
+	return question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
 		switch op.Kind {
 		case lifecycle.Provision:
 			return p.Provision(ctx, in)
@@ -224,7 +236,7 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 		default:
 			return p.Deprovision(ctx, in)
 		}
-	}, err
+	}, epoch}, err
 }
 
 // lease records that this step may call the cloud. False means that another
@@ -275,7 +287,7 @@ func (w *Worker) answered(
 func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
 	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
 	if v.fault != nil {
-		w.logFault(ctx, ref, r.Operation, v.fault)
+		w.logFault(ctx, ref, r, v.fault)
 	}
 	r, err = w.remembers(ctx, r, v)
 	if errors.Is(err, errStateSize) { // the same again, however often it is asked
@@ -291,7 +303,7 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 	case v.failure != nil:
 		r, err = r.Fail(now, *v.failure)
 	case v.fault != nil:
-		r = r.Faulted(now, patience(v.fault, r.Operation.Faults))
+		r = r.Faulted(now, faultOf(v.fault, r.Operation.Faults))
 	case v.done && r.Operation.Kind.Deletes():
 		seen, proven := r.AbsenceSeen(r.Operation.ID, now, w.witness())
 		if !proven {
@@ -311,6 +323,17 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 		r = r.Looked(now, v.look)
 	}
 	return r, more, err
+}
+
+// faultOf is what a record keeps of a fault: the operator's words of a trouble, and
+// other ones for the user.
+func faultOf(fault error, faults int) lifecycle.Fault {
+	f := lifecycle.Fault{After: patience(fault, faults)}
+	if trouble := (*provider.Trouble)(nil); errors.As(fault, &trouble) {
+		f.Trouble = fmt.Sprintf("%s: target %q: %s", trouble.Kind, trouble.Target, trouble.Message)
+		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
+	}
+	return f
 }
 
 // patience is the pause after a fault. A call that timed out may still land: the

@@ -28,6 +28,7 @@ type Records interface {
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
+	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -72,11 +73,13 @@ const (
 	instanceWait = 2 * time.Second
 )
 
-// A Worker does steps. It has no state of its own but which of them live.
+// A Worker does steps. It has no state of its own but which of them live, and what
+// of troubles it has said.
 type Worker struct {
 	Options
-	steps   steps
-	longest time.Duration // that a call may take
+	steps    steps
+	longest  time.Duration // that a call may take
+	troubles troubles
 }
 
 // New makes a worker.
@@ -102,9 +105,14 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider.
-func (w *Worker) call(ctx context.Context, name string, ask question) (provider.Status, error) {
-	return w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return ask(ctx, p.Provider) })
+// call asks the provider. Which epoch its target is at is recorded before anything
+// else that it answers.
+func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
+	status, err := w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return q.ask(ctx, p.Provider) })
+	if err == nil {
+		err = w.keepsEpoch(ctx, q, status)
+	}
+	return status, err
 }
 
 // within gives a call of a provider a deadline of its own, which ends before the
@@ -228,7 +236,11 @@ func backoff(faults int) time.Duration {
 	return min(time.Second<<min(faults, 6), time.Minute)
 }
 
-func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, op *lifecycle.Operation, err error) {
+func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Record, err error) {
+	if w.logTrouble(ctx, r.Provider, err) {
+		return
+	}
+	op := r.Operation
 	w.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
 		"faults", op.Faults+1, "error", err)
 }

@@ -71,7 +71,8 @@ func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	name = cmp.Or(t.Name, DefaultTarget)
 	access, ok := a[name]
 	if !ok {
-		return name, access, fmt.Errorf("target %q is not in today's settings: name it in them again", name)
+		return name, access, &provider.Trouble{Kind: provider.TroubleUnknown, Target: name,
+			Message: "it is not in today's settings: name it in them again"}
 	}
 	return name, access, nil
 }
@@ -95,8 +96,8 @@ func Learn(recorded provider.Target, name, identity string) (*provider.Status, e
 			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
 		}, nil
 	}
-	return nil, fmt.Errorf("target %q answers as %q, and this was made on %q: another server is at its address",
-		name, identity, recorded.Identity)
+	return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this was made on "+
+		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }
 
 // A Label says whose a thing is, where an engine has comments and no tags. Its

@@ -12,6 +12,7 @@ type records struct {
 	target provider.Target // what a new instance is told
 	mu     sync.Mutex
 	of     map[provider.Tags]record
+	epochs map[string]provider.Epoch // by the targets' identities
 }
 
 type record struct {
@@ -38,6 +39,7 @@ func (r *records) tell(in provider.Instance) provider.Instance {
 	if !ok {
 		in.Target = r.targetOf(tags, in.Operation.Kind)
 	}
+	in.Epoch = r.epochs[in.Target.Identity]
 	return in
 }
 
@@ -62,6 +64,7 @@ func (r *records) binding(b provider.Binding) provider.Binding {
 	if ok && b.Instance.Target.Identity == "" {
 		b.Instance.Target = at.target
 	}
+	b.Instance.Epoch = r.epochs[b.Instance.Target.Identity]
 	return b
 }
 
@@ -94,6 +97,9 @@ func (r *records) put(
 	if f == nil && st.Target != nil {
 		at.target = *st.Target
 	}
+	if said := st.Epoch; f == nil && said != (provider.Epoch{}) && said.Follows(r.epochs[at.target.Identity]) {
+		r.epochs[at.target.Identity] = said
+	}
 	if f == nil && st.Done {
 		at.done, at.given = operation, given
 	}
@@ -107,6 +113,7 @@ func (r *records) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.of)
+	clear(r.epochs)
 }
 
 func (r *records) found(h provider.Holding) {

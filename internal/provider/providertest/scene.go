@@ -47,7 +47,7 @@ func newScene(t *testing.T, factory Factory, synchronous bool) *scene {
 func over(t *testing.T, h *Harness, synchronous bool) *scene {
 	t.Helper()
 	s := &scene{Harness: h, t: t, synchronous: synchronous, watch: &watch{t: t, secrets: map[string]bool{}}}
-	s.watch.records = &records{target: h.Target, of: map[provider.Tags]record{}}
+	s.watch.records = &records{target: h.Target, of: map[provider.Tags]record{}, epochs: map[string]provider.Epoch{}}
 	s.p = s.watch.over(h.Provider)
 	if held := s.list(); len(held) > 0 {
 		t.Fatalf("the harness is not empty: %v", held)

@@ -46,6 +46,8 @@ type Options struct {
 	Targets func(ctx context.Context) ([]string, error)
 	// Quarantines says that the inventory inside can quarantine.
 	Quarantines bool
+	// Epochs is the Wired's.
+	Epochs bool
 }
 
 // New gives the provider and its inventory. It calls nothing. Each call is one
@@ -53,7 +55,10 @@ type Options struct {
 func New(invoker Invoker, o Options) provider.Wired {
 	c := &client{invoker: invoker, Options: o}
 	w := provider.Wired{Provider: c, Inventory: c, Targets: o.Targets, CallTimeout: o.CallTimeout, Wait: o.Wait}
-	if o.Quarantines {
+	switch {
+	case o.Epochs:
+		w.Inventory, w.Epochs = reconciler{quarantiner{c}}, true
+	case o.Quarantines:
 		w.Inventory = quarantiner{c}
 	}
 	return w
@@ -68,6 +73,7 @@ var (
 	_ provider.Provider    = (*client)(nil)
 	_ provider.Inventory   = (*client)(nil)
 	_ provider.Quarantiner = quarantiner{}
+	_ provider.Reconciler  = reconciler{}
 )
 
 // Provision implements provider.Provider.
@@ -97,7 +103,11 @@ func (c *client) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // List implements provider.Inventory.
 func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	a, err := c.call(ctx, nil, request{Verb: verbList, Cursor: cursor})
+	return c.page(ctx, nil, request{Verb: verbList, Cursor: cursor})
+}
+
+func (c *client) page(ctx context.Context, targets []provider.Target, r request) ([]provider.Holding, string, error) {
+	a, err := c.call(ctx, targets, r)
 	switch {
 	case a.Page != nil: // perhaps beside an error: one target of several did not answer
 		return a.Page.Holdings, a.Page.Next, err
@@ -119,6 +129,35 @@ func (q quarantiner) Quarantine(ctx context.Context, h provider.Holding) error {
 func (q quarantiner) Release(ctx context.Context, h provider.Holding) error {
 	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
 	return err
+}
+
+// A reconciler is for a provider whose targets have epochs, which can also lock the
+// logins in them.
+type reconciler struct{ quarantiner }
+
+// Survey implements provider.Reconciler.
+func (r reconciler) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+	t := provider.Target{Name: target}
+	st, err := r.step(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
+	if err == nil && st.Target == nil {
+		err = errVersion
+	}
+	if err != nil {
+		return t, provider.Epoch{}, err
+	}
+	return *st.Target, st.Epoch, nil
+}
+
+// Holdings implements provider.Reconciler.
+func (r reconciler) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
+	t := provider.Target{Name: target}
+	return r.page(ctx, []provider.Target{t}, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
+}
+
+// Advance implements provider.Reconciler.
+func (r reconciler) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+	st, err := r.step(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, Now: now, Was: was}})
+	return st.Epoch, err
 }
 
 // targetsOf are those that a step of the instance names.
@@ -181,6 +220,9 @@ func (c *client) call(ctx context.Context, targets []provider.Target, r request)
 	}
 	if f := a.Fault; f != nil {
 		err := fmt.Errorf("provider %q inside the VPC: %s", c.Provider, f.What)
+		if f.Trouble != nil {
+			err = f.Trouble
+		}
 		if f.Unanswered {
 			err = &unanswered{err}
 		}

@@ -101,6 +101,12 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	case verbList:
 		out = &page{}
 		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
+	case verbSurvey, verbHoldings, verbAdvance:
+		reconciler, ok := w.Inventory.(provider.Reconciler)
+		if !ok {
+			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no provider.Reconciler"))
+		}
+		st, out, err = reconcile(ctx, reconciler, r)
 	case verbQuarantine, verbRelease:
 		q, ok := w.Inventory.(provider.Quarantiner)
 		if !ok {
@@ -128,12 +134,31 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	return answer{Status: &st}
 }
 
+// reconcile makes a call of a reconciler: the status has the target and its epoch.
+func reconcile(ctx context.Context, reconciler provider.Reconciler, r request) (st provider.Status, out *page, err error) {
+	switch t := r.Epochs.Target; r.Verb {
+	case verbSurvey:
+		t, st.Epoch, err = reconciler.Survey(ctx, t.Name)
+		st.Target = &t
+	case verbAdvance:
+		st.Epoch, err = reconciler.Advance(ctx, t, r.Epochs.Now, r.Epochs.Was)
+	default:
+		out = &page{}
+		out.Holdings, out.Next, err = reconciler.Holdings(ctx, t.Name, r.Cursor)
+	}
+	return st, out, err
+}
+
 // fault logs what happened, and answers no more than that it passes. What a
-// provider calls passing, the worker would log in its place.
+// provider calls passing, the worker would log in its place; a trouble it does log,
+// so that the same is not said at each step.
 func (h *Handler) fault(ctx context.Context, r request, what string, err error) answer {
-	h.log.WarnContext(ctx, "a call met a fault and will be repeated", "provider", r.Provider, "verb", r.Verb, "error", err)
+	var trouble *provider.Trouble
+	if !errors.As(err, &trouble) {
+		h.log.WarnContext(ctx, "a call met a fault and will be repeated", "provider", r.Provider, "verb", r.Verb, "error", err)
+	}
 	late := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	return answer{Fault: &fault{What: what, Unanswered: late}}
+	return answer{Fault: &fault{What: what, Unanswered: late, Trouble: trouble}}
 }
 
 // subject is what the call is about; nothing for the inventory.

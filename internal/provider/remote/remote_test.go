@@ -87,6 +87,21 @@ func (p *told) Release(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
+func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+	_, err := p.step(ctx, "survey", target)
+	return provider.Target{Name: target, Identity: "s-1"}, p.status.Epoch, err
+}
+
+func (p *told) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
+	_, err := p.step(ctx, "holdings", target+" "+cursor)
+	return p.page, p.next, err
+}
+
+func (p *told) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+	_, err := p.step(ctx, "advance", fmt.Sprint(t, now, was))
+	return p.status.Epoch, err
+}
+
 // call is what both functions are in a test: the client, and what it is wired to.
 type call struct {
 	told
@@ -109,7 +124,7 @@ func newCall() *call {
 	c.Wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		out, err := handler.Invoke(ctx, in.Payload)
 		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "told", Quarantines: true, Reach: reach})
+	}), remote.Options{Provider: "told", Quarantines: true, Epochs: true, Reach: reach})
 	return c
 }
 
@@ -462,8 +477,57 @@ func TestUnknownCalls(t *testing.T) {
 	}
 }
 
+// What an operator needs of targets that were restored goes through as it is.
+func TestReconciler(t *testing.T) {
+	c := newCall()
+	r := c.Inventory.(provider.Reconciler)
+	c.status.Epoch = provider.Epoch{Line: "one", Count: 1 << 60}
+	was := provider.Epoch{Line: "zero", Count: 9}
+	target, epoch, err := r.Survey(t.Context(), "east")
+	if want := (provider.Target{Name: "east", Identity: "s-1"}); err != nil || target != want || epoch != c.status.Epoch {
+		t.Errorf("it is %v, at %v: %v", target, epoch, err)
+	}
+	if c.asked[0].Name != "east" {
+		t.Errorf("how to reach %v was looked up", c.asked)
+	}
+	if next, err := r.Advance(t.Context(), target, epoch, was); err != nil || next != c.status.Epoch {
+		t.Errorf("it is at %v now: %v", next, err)
+	}
+	c.page, c.next = []provider.Holding{{Name: "lsb1", Epoch: epoch}}, "2"
+	page, next, err := r.Holdings(t.Context(), "east", "1")
+	if d := cmp.Diff(c.page, page); d != "" || next != "2" || err != nil {
+		t.Errorf("next %q, %v, -want +got:\n%s", next, err, d)
+	}
+	want := []any{"survey", "east", "advance", fmt.Sprint(target, epoch, was), "holdings", "east 1"}
+	if d := cmp.Diff(want, c.got); d != "" {
+		t.Errorf("told -want +got:\n%s", d)
+	}
+}
+
+// What a person has to end is said where operators look, and once.
+func TestTroublesAreSaidOutside(t *testing.T) {
+	c := newCall()
+	for _, late := range []error{nil, context.DeadlineExceeded} {
+		c.err = &provider.Trouble{Kind: provider.TroubleFull, Target: "east", Message: "make room", Err: late}
+		_, err := c.Provider.Provision(t.Context(), provider.Instance{ID: "i"})
+		var got *provider.Trouble
+		if !errors.As(err, &got) || got.Kind != provider.TroubleFull || got.Target != "east" || got.Message != "make room" || !passing(err) {
+			t.Errorf("it says %v", err)
+		}
+		if errors.Is(err, context.DeadlineExceeded) != (late != nil) {
+			t.Errorf("%v: may it still land?", err)
+		}
+	}
+	if c.log.Len() > 0 {
+		t.Errorf("it is said inside too: %s", &c.log)
+	}
+}
+
 // Who cannot quarantine does not promise it.
 func TestQuarantinesOnlyWhereItCan(t *testing.T) {
+	if _, ok := remote.New(nil, remote.Options{Quarantines: true}).Inventory.(provider.Reconciler); ok {
+		t.Error("it promises to reconcile")
+	}
 	if _, ok := remote.New(nil, remote.Options{}).Inventory.(provider.Quarantiner); ok {
 		t.Error("it promises to quarantine")
 	}

@@ -26,6 +26,9 @@ const (
 	verbList        = "list"
 	verbQuarantine  = "quarantine"
 	verbRelease     = "release"
+	verbSurvey      = "survey"
+	verbHoldings    = "holdings"
+	verbAdvance     = "advance"
 )
 
 // A request is one call. It holds secrets: nobody logs or stores it.
@@ -43,6 +46,14 @@ type request struct {
 	Binding  *provider.Binding  `json:"binding,omitempty"`
 	Holding  *provider.Holding  `json:"holding,omitempty"`
 	Cursor   string             `json:"cursor,omitempty"`
+	Epochs   *epochs            `json:"epochs,omitempty"`
+}
+
+// epochs are what the verbs of a reconciler take.
+type epochs struct {
+	Target provider.Target `json:"target"`
+	Now    provider.Epoch  `json:"now,omitzero"`
+	Was    provider.Epoch  `json:"was,omitzero"`
 }
 
 // An answer is what came of it: exactly one of its members beside the version, or
@@ -67,6 +78,8 @@ type fault struct {
 	What string `json:"what"`
 	// Unanswered: a call into the network was begun, and may still land.
 	Unanswered bool `json:"unanswered,omitempty"`
+	// Trouble is what an operator has to end: it is logged by who asked.
+	Trouble *provider.Trouble `json:"trouble,omitempty"`
 }
 
 // encode gives JSON in which texts are as they were.
@@ -106,6 +119,7 @@ func (r request) check() error {
 	complete := map[string]bool{
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
 		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
+		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
 	}
 	if !complete[r.Verb] {
 		return fmt.Errorf("verb %q is not known, or lacks what it is about", r.Verb)

@@ -1,0 +1,93 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+)
+
+// An Epoch is how far a target has come, by its own word. Hazard: a server that was
+// restored from a snapshot answers with the identity that it had, has logins again
+// that were removed since, and lacks those that were made since. The broker keeps the
+// latest epoch that a target said, and tells it in each step; the target keeps its
+// own beside what it holds, so that a restore brings back an earlier one.
+type Epoch struct {
+	// Line is the history that the target is on, such as its timeline. A target on
+	// another line was restored to a point in time, or another server took its place.
+	Line string `json:"line,omitempty"`
+	// Count grows when the broker changes what the target holds, and never shrinks.
+	Count int64 `json:"count,omitempty"`
+}
+
+// Follows reports whether a target that says e is as it was when it said was, or
+// later. Of the zero epoch nothing is known.
+func (e Epoch) Follows(was Epoch) bool {
+	return was == Epoch{} || e.Line == was.Line && e.Count >= was.Count
+}
+
+// Check is what a step does before it changes anything in a target: it compares
+// what the target says of itself now with what it is known to have said.
+func (e Epoch) Check(target string, was Epoch) error {
+	if e.Follows(was) {
+		return nil
+	}
+	what := fmt.Sprintf("is at change %d, and has been at %d", e.Count, was.Count)
+	if e.Line != was.Line {
+		what = fmt.Sprintf("is on the history %q, and has been on %q", e.Line, was.Line)
+	}
+	return &Trouble{Kind: TroubleRestored, Target: target, Message: fmt.Sprintf("the server %s: it was restored, or another one took its "+
+		"place. Logins that were removed may be valid again. Reconcile it: until then nothing is changed on it", what)}
+}
+
+// A Reconciler is what an operator needs of a provider whose targets have epochs. An
+// Inventory may implement it; Wired.Epochs then says so.
+type Reconciler interface {
+	// Survey asks the target of that name who it is and which epoch it is at,
+	// whatever epoch it has been at. It changes nothing.
+	Survey(ctx context.Context, target string) (Target, Epoch, error)
+	// Holdings is List of one target.
+	Holdings(ctx context.Context, target, cursor string) (page []Holding, next string, err error)
+	// Advance makes the target's epoch later than the one that it has been at, if it
+	// is still at now, and else changes nothing and is an error. It may be called again
+	// with what Survey says then.
+	Advance(ctx context.Context, t Target, now, was Epoch) (Epoch, error)
+}
+
+// The kinds of trouble that a step can have with a target. An operator's log, alarms
+// and lists name them.
+const (
+	TroubleRestored    = "restored"    // it is as it was earlier: see Epoch
+	TroubleOther       = "other"       // another server answers at its address
+	TroubleUnknown     = "unknown"     // today's settings do not name it
+	TroubleUnreachable = "unreachable" // nobody answers at its address
+	TroubleSilent      = "silent"      // it takes the call and does not answer in time
+	TroubleStarting    = "starting"    // it starts or stops
+	TroubleFull        = "full"        // its disk is full
+	TroubleReadOnly    = "read-only"   // it takes no changes
+	TroubleConnections = "connections" // it has no connection left for the broker
+	TroubleLogin       = "login"       // it refuses the broker's login
+	TroubleRights      = "rights"      // the broker's login may not do what it has to
+	TroubleCertificate = "certificate" // its certificate is not the one to be trusted
+)
+
+// A Trouble is a passing error that a person has to end: operations wait meanwhile,
+// and users are told no more than that.
+type Trouble struct {
+	Kind   string `json:"kind"`
+	Target string `json:"target"` // its name
+	// Message is for the operator: what is the matter, and what to do. It has no
+	// secret, and nothing of a user.
+	Message string `json:"message"`
+	// Err is what the target said; not sent.
+	Err error `json:"-"`
+}
+
+func (t *Trouble) Error() string {
+	text := fmt.Sprintf("target %q: %s", t.Target, t.Message)
+	if t.Err != nil {
+		text += fmt.Sprintf(" (%v)", t.Err)
+	}
+	return text
+}
+
+// Unwrap gives what the target said.
+func (t *Trouble) Unwrap() error { return t.Err }
