@@ -24,13 +24,13 @@ type providerRow struct {
 	// things is for making and removing what it makes, inventory for listing it.
 	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
 	exceptions        func(s Settings) []exception
-	// vpc has it called inside a VPC; with vpcContext only where that is true.
+	// vpc has it always called inside a VPC; with vpcContext only where that is true.
 	vpc        bool
 	vpcContext string
 }
 
 // providerRows are all providers.
-var providerRows = map[string]providerRow{
+var providerRows = withHosted(map[string]providerRow{
 	app.ProviderDemo: {
 		contexts: map[string]string{"demo-delay": app.EnvDemoDelay},
 		environment: func(s Settings) map[string]string {
@@ -39,7 +39,7 @@ var providerRows = map[string]providerRow{
 		things: demoThings, inventory: demoInventory, exceptions: demoExceptions,
 		vpcContext: "demo-vpc", // so that the way can be tried
 	},
-}
+})
 
 // Whether a stack has a provider, as `-c NAME=` says. Withdrawn is for one whose
 // last instances are still to be deleted: none of its plans is offered.
@@ -67,7 +67,10 @@ func (s *Settings) readProviders(r *reader) {
 				r.check(context, map[string]string{row.contexts[context]: value})
 			}
 		}
-		if row.vpc || row.vpcContext != "" && r.flag(row.vpcContext, false) {
+		if slices.Contains(app.HostedProviders(), name) {
+			s.readServers(r, name, state)
+		}
+		if row.vpc && state != Off || row.vpcContext != "" && r.flag(row.vpcContext, false) {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {

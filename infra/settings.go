@@ -76,6 +76,8 @@ type Settings struct {
 	// Providers says of each whether the stack has it, and ProviderSettings what
 	// was chosen for them, by the names of the functions' settings.
 	Providers, ProviderSettings map[string]string
+	// Servers are those of the providers on shared servers; nil for none.
+	Servers map[string]Servers
 	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
 	// empty leaves it to the broker.
 	MinRetryAfter, MaxRetryAfter string
@@ -143,13 +145,11 @@ var retentions = map[int]awslogs.RetentionDays{
 var (
 	// basePath is also what the value of a stage's variable may hold, and mapped
 	// what a domain can map to an API.
-	basePath  = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
-	mapped    = regexp.MustCompile(`^/[A-Za-z0-9._-]+$`)
-	stackName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
-	tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
-	keyARN    = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
-	// Secrets Manager puts a hyphen and six characters after the name.
-	secretARN      = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
+	basePath       = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
+	mapped         = regexp.MustCompile(`^/[A-Za-z0-9._-]+$`)
+	stackName      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
+	tableName      = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+	keyARN         = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$`)
 	brokerIdentity = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 	topicARN       = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$`)
 	webACLARN      = regexp.MustCompile(`^arn:[a-z-]+:wafv2:[a-z0-9-]+:[0-9]{12}:regional/webacl/[A-Za-z0-9_-]+/[a-f0-9-]+$`)
@@ -299,7 +299,7 @@ func (s Settings) checkState(r *reader) {
 	if s.Secret != "" && s.Table+s.Key == "" {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
 	}
-	r.match(ContextSecret, s.Secret, secretARN, "the whole ARN of a secret of Secrets Manager")
+	r.match(ContextSecret, s.Secret, app.SecretARN, "the whole ARN of a secret of Secrets Manager")
 	if s.KeyRotation > mostRotation {
 		r.refuse(ContextKeyRotation, strconv.Itoa(s.KeyRotation), fmt.Sprintf("at most %d", mostRotation))
 	}

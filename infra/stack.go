@@ -127,6 +127,11 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 		output(outputs.Calls, "The function that calls providers inside the VPC", made.calls.ARN())
 		output(outputs.InVPC, "The providers that it calls", made.calls.Providers())
 	}
+	for _, name := range s.providers() {
+		if secrets := s.Servers[name].Secrets; secrets != nil {
+			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached", jsii.String(secrets.String()))
+		}
+	}
 	if api.Domain != nil {
 		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)
 	}

@@ -3,6 +3,15 @@
 // What the values are is left to both.
 package outputs
 
+import "strings"
+
+// Secrets is the output that names the secrets of a provider's servers, by its
+// targets. It is there only with such a provider.
+func Secrets(provider string) string { return Title(provider) + "Secrets" }
+
+// Title is a provider's name as it stands in names of outputs and statements.
+func Title(provider string) string { return strings.ToUpper(provider[:1]) + provider[1:] }
+
 // The stack's outputs.
 const (
 	API    = "ApiId"

@@ -82,9 +82,11 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	}
 	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
 	records := ledger.New(dynamo.New(dynamodb.NewFromConfig(cfg), said[outputs.Table], dynamo.Options{}), newID)
-	set := fromOutside(stack)
-	set[EnvBroker], set[EnvCalls], set[EnvInVPC] = said[outputs.Broker], said[outputs.Calls], said[outputs.InVPC]
-	d := Deployed{Config: cfg, Invoker: lambda.NewFromConfig(cfg), Getenv: func(name string) string { return set[name] }}
+	set := fromOutside(stack, said)
+	d := Deployed{
+		Config: cfg, Log: slog.New(slog.DiscardHandler), Invoker: lambda.NewFromConfig(cfg),
+		Getenv: func(name string) string { return set[name] },
+	}
 	wired, err := d.wired()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/remedy"
@@ -77,12 +78,21 @@ func (h hostedRow) row() row {
 		check: h.check, onRequest: true,
 		settings: func(getenv func(string) string) error {
 			_, _, err := h.access(getenv)
-			return err
+			_, err2 := h.secretsIn(getenv)
+			return errors.Join(err, err2)
 		},
 		help: h.envURL() + ", " + h.envPasswordFile() + "\n" +
 			"      what " + h.flag() + " says, where other users of the machine do not see it, and the\n" +
 			"      file that holds the password, if the URL has none",
 		embedded: h.embedded,
+		deployed: h.deployed,
+		outside: func(_ string, said map[string]string) map[string]string {
+			if all := said[outputs.Secrets(h.name)]; all != "" {
+				return map[string]string{h.envSecrets(): all}
+			}
+			return nil
+		},
+		vpc: vpcRow{open: h.inside, reach: h.reach},
 	}
 }
 
@@ -142,10 +152,19 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 		}
 	}
 	made := h.open(hostedOptions{Broker: e.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: e.now, Log: e.log})
-	return provider.Wired{Provider: made, Inventory: made, Targets: hosted.Accesses{hosted.DefaultTarget: access}.Targets, Close: func() {
+	w := wiredOf(made)
+	w.Targets = hosted.Accesses{hosted.DefaultTarget: access}.Targets
+	w.Close = func() {
 		made.Close()
 		stop()
-	}}, nil
+	}
+	return w, nil
+}
+
+// wiredOf is such a provider as programs use it.
+func wiredOf(made hostedProvider) provider.Wired {
+	_, epochs := made.(provider.Reconciler)
+	return provider.Wired{Provider: made, Inventory: made, Epochs: epochs, Close: made.Close}
 }
 
 // A HostedFlag is a flag that says where a provider's server is.
@@ -153,7 +172,7 @@ type HostedFlag struct{ Name, Usage string }
 
 // HostedFlags are those of `longshore serve`, in the order of their names.
 func HostedFlags() (all []HostedFlag) {
-	for _, name := range slices.Sorted(maps.Keys(hostedRows)) {
+	for _, name := range HostedProviders() {
 		h := hostedRows[name]
 		usage := fmt.Sprintf("`URL` of the %s server to make databases on, %s; without it there are none", h.title, h.engine.Example)
 		if h.start != nil {
@@ -163,6 +182,13 @@ func HostedFlags() (all []HostedFlag) {
 	}
 	return all
 }
+
+// HostedProviders are the names of the providers on shared servers, in order.
+func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows)) }
+
+// EnvSecrets is what tells the functions where the secrets of such a provider's
+// servers are.
+func EnvSecrets(name string) string { return hostedRows[name].envSecrets() }
 
 // withFlags is the environment, in which flags stand before variables.
 func withFlags(servers map[string]string, getenv func(string) string) func(string) string {

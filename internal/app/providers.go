@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
@@ -39,9 +40,10 @@ type row struct {
 	// embedded builds it; nil where it is for AWS alone.
 	embedded func(e embedding) (provider.Wired, error)
 	// deployed builds it in a function. From outside, an operator's command is
-	// given what the stack of that name has set.
+	// given what the stack of that name has set, as far as its outputs say; nil if
+	// the stack does not have it.
 	deployed func(d Deployed) (provider.Wired, error)
-	outside  func(stack string) map[string]string
+	outside  func(stack string, said map[string]string) map[string]string
 	// wait is how long a request waits for its work, as its Wired says; zero for
 	// provider.DefaultWait. It stands here because the API's function knows
 	// providers by their names alone: it calls none.
@@ -72,8 +74,10 @@ var rows = withHosted(map[string]row{
 		},
 		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
 		embedded: demoEmbedded, deployed: demoDeployed,
-		outside: func(stack string) map[string]string { return map[string]string{EnvDemoPrefix: DemoPrefix(stack)} },
-		vpc:     vpcRow{open: demoInside},
+		outside: func(stack string, _ map[string]string) map[string]string {
+			return map[string]string{EnvDemoPrefix: DemoPrefix(stack)}
+		},
+		vpc: vpcRow{open: demoInside},
 	},
 })
 
@@ -201,12 +205,19 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 }
 
 // fromOutside is the environment that a stack's functions have, as far as
-// providers need it, for an operator's command.
-func fromOutside(stack string) map[string]string {
-	set := map[string]string{EnvStack: stack, EnvProviders: strings.Join(Providers(), ",")}
-	for _, r := range rows {
-		maps.Copy(set, r.outside(stack))
+// providers need it, for an operator's command. Said are the stack's outputs.
+func fromOutside(stack string, said map[string]string) map[string]string {
+	set := map[string]string{
+		EnvStack: stack, EnvBroker: said[outputs.Broker], EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC],
 	}
+	var has []string
+	for _, name := range Providers() {
+		if its := rows[name].outside(stack, said); its != nil {
+			has = append(has, name)
+			maps.Copy(set, its)
+		}
+	}
+	set[EnvProviders] = strings.Join(has, ",")
 	return set
 }
 
@@ -263,7 +274,8 @@ func demoDeployed(d Deployed) (provider.Wired, error) {
 // demoInside is the demo for tests of this way: it keeps its things in the
 // function's own temporary folder, since it has no right to anything else, and
 // forgets them when Lambda ends the function.
-func demoInside(getenv func(string) string) (calls.Open, error) {
+func demoInside(d Deployed) (calls.Open, error) {
+	getenv := d.Getenv
 	if _, err := demoDelay(getenv); err != nil {
 		return nil, err
 	}

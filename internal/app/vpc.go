@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -19,9 +18,9 @@ const CallsTimeout = ProvisionerTimeout - 10*time.Second
 // A vpcRow is a provider that can be called by the function inside a VPC.
 type vpcRow struct {
 	// open makes the provider there, from the function's settings.
-	open func(getenv func(string) string) (calls.Open, error)
+	open func(d Deployed) (calls.Open, error)
 	// reach looks up, outside, how it reaches its targets; nil if it needs nothing.
-	reach func(d Deployed) func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
+	reach func(d Deployed) (calls.Reach, error)
 }
 
 // insideVPC names the providers that are called inside a VPC.
@@ -57,7 +56,9 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines, Epochs: outside.Epochs,
 		}
 		if reach := rows[name].vpc.reach; reach != nil {
-			o.Reach = reach(d)
+			if o.Reach, err = reach(d); err != nil {
+				return nil, err
+			}
 		}
 		wired[name] = calls.New(d.Invoker, o)
 	}
@@ -76,7 +77,7 @@ func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
 	}
 	served := map[string]calls.Open{}
 	for _, name := range names {
-		if served[name], err = rows[name].vpc.open(d.Getenv); err != nil {
+		if served[name], err = rows[name].vpc.open(d); err != nil {
 			return nil, err
 		}
 	}

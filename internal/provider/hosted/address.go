@@ -25,12 +25,20 @@ type Engine struct {
 	Schemes map[string]string
 	Example string
 	Port    int
-	// Database is the one that the broker's login works in unless another is named;
-	// NoDatabases has none named at all.
-	Database    string
-	NoDatabases bool
+	// UsersDatabase has the broker's login work in the database of its own name unless
+	// another is named; NoDatabases has none named at all.
+	UsersDatabase bool
+	NoDatabases   bool
 	// Names are what secrets call the engine.
 	Names []string
+}
+
+// usual is the database of a login that names none.
+func (e Engine) usual(user string) string {
+	if e.UsersDatabase {
+		return user
+	}
+	return ""
 }
 
 // The members of a URL's query.
@@ -69,7 +77,7 @@ func ParseURL(setting, raw string, e Engine) (Access, error) {
 	if err != nil {
 		return wrong(err.Error(), "after ?, give only "+strings.Join(queries, ", "))
 	}
-	a := Access{Host: cmp.Or(u.Hostname(), query[queryHost]), Port: e.Port, User: u.User.Username(), Database: e.Database}
+	a := Access{Host: cmp.Or(u.Hostname(), query[queryHost]), Port: e.Port, User: u.User.Username()}
 	a.Password, _ = u.User.Password()
 	switch {
 	case a.Host == "":
@@ -92,6 +100,7 @@ func ParseURL(setting, raw string, e Engine) (Access, error) {
 		}
 		a.Database = name
 	}
+	a.Database = cmp.Or(a.Database, e.usual(a.User))
 	root := query[querySSLRoot]
 	if root != "" && root != systemRoots {
 		pem, err := os.ReadFile(root)
@@ -209,7 +218,7 @@ func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
 	if err != nil || err2 != nil {
 		return wrong("has a port that is none", "give one from 1 to 65535")
 	}
-	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.Database), CA: s.CA,
+	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.usual(s.User)), CA: s.CA,
 		PublicHost: s.PublicHost, PublicPort: public}
 	return a.withTLS(setting, s.SSLMode, false)
 }

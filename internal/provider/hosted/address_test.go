@@ -22,7 +22,7 @@ import (
 var (
 	withDatabases = hosted.Engine{
 		Schemes: map[string]string{"engine": "", "engines": hosted.TLSVerify}, Example: "engine://login:password@host:1/main", Port: 1,
-		Database: "main", Names: []string{"engine"},
+		UsersDatabase: true, Names: []string{"engine"},
 	}
 	withoutDatabases = hosted.Engine{
 		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, NoDatabases: true,
@@ -51,7 +51,7 @@ func TestURLs(t *testing.T) {
 	if err := os.WriteFile(ca, []byte(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "main", TLS: hosted.TLSPrefer}
+	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSPrefer}
 	with := func(change func(a *hosted.Access)) hosted.Access {
 		a := base
 		change(&a)
@@ -146,9 +146,9 @@ func TestSecrets(t *testing.T) {
 		`{"engine":"engine","host":"h","port":7,"username":"u","password":"p","dbname":"d","dbInstanceIdentifier":"i"}`: {
 			Host: "h", Port: 7, User: "u", Password: "p", Database: "d", TLS: hosted.TLSPrefer},
 		`{"host":"h","port":"7","username":"u","password":"p","sslmode":"require","public_host":"x","public_port":9}`: {
-			Host: "h", Port: 7, User: "u", Password: "p", Database: "main", TLS: hosted.TLSRequire, PublicHost: "x", PublicPort: 9},
+			Host: "h", Port: 7, User: "u", Password: "p", Database: "u", TLS: hosted.TLSRequire, PublicHost: "x", PublicPort: 9},
 		`{"host":"h","username":"u","password":"p","ca":"` + strings.ReplaceAll(certificate, "\n", `\n`) + `"}`: {
-			Host: "h", Port: 1, User: "u", Password: "p", Database: "main", TLS: hosted.TLSVerify, CA: certificate},
+			Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSVerify, CA: certificate},
 	} {
 		got, err := hosted.ParseSecret("secret", []byte(raw), withDatabases)
 		if d := cmp.Diff(want, got); err != nil || d != "" {

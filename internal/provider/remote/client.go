@@ -36,10 +36,7 @@ type Options struct {
 	Provider string
 	// Function is the ARN of the function inside.
 	Function string
-	// Reach looks up how to reach targets today: addresses, passwords, whatever
-	// the provider inside is opened with. It gets those that the call names, and
-	// none for a page of the inventory, which is of all. Nil if nothing is needed.
-	Reach func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
+	Reach    Reach
 	// CallTimeout and Wait are the Wired's.
 	CallTimeout, Wait time.Duration
 	// Targets is the Wired's: who calls knows the settings.
@@ -48,6 +45,18 @@ type Options struct {
 	Quarantines bool
 	// Epochs is the Wired's.
 	Epochs bool
+}
+
+// A Reach is how the provider inside comes to know how it reaches its targets. The
+// zero Reach is for one that needs nothing.
+type Reach struct {
+	// LookUp says how to reach targets today: addresses, passwords, whatever the
+	// provider inside is opened with. It gets those that the call names, and none
+	// for a page of the inventory, which is of all.
+	LookUp func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
+	// Forget is called when a call that was told so met a fault: what LookUp keeps
+	// may be out of date.
+	Forget func()
 }
 
 // New gives the provider and its inventory. It calls nothing. Each call is one
@@ -188,9 +197,9 @@ func (c *client) call(ctx context.Context, targets []provider.Target, r request)
 		return answer{}, err
 	}
 	r.Version, r.Provider = version, c.Provider
-	if c.Reach != nil {
+	if c.Reach.LookUp != nil {
 		var err error
-		if r.Reach, err = c.Reach(ctx, targets); err != nil {
+		if r.Reach, err = c.Reach.LookUp(ctx, targets); err != nil {
 			return answer{}, fmt.Errorf("looking up how provider %q reaches its target: %w", c.Provider, err)
 		}
 	}
@@ -219,6 +228,9 @@ func (c *client) call(ctx context.Context, targets []provider.Target, r request)
 		return answer{}, errVersion
 	}
 	if f := a.Fault; f != nil {
+		if c.Reach.Forget != nil {
+			c.Reach.Forget()
+		}
 		err := fmt.Errorf("provider %q inside the VPC: %s", c.Provider, f.What)
 		if f.Trouble != nil {
 			err = f.Trouble

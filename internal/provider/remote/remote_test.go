@@ -124,7 +124,7 @@ func newCall() *call {
 	c.Wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		out, err := handler.Invoke(ctx, in.Payload)
 		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "told", Quarantines: true, Epochs: true, Reach: reach})
+	}), remote.Options{Provider: "told", Quarantines: true, Epochs: true, Reach: remote.Reach{LookUp: reach}})
 	return c
 }
 
@@ -335,11 +335,43 @@ func TestReach(t *testing.T) {
 			}
 		})
 	}
-	failing := remote.New(nil, remote.Options{Provider: "told", Reach: func(context.Context, []provider.Target) (json.RawMessage, error) {
-		return nil, errors.New("no such secret")
+	failing := remote.New(nil, remote.Options{Provider: "told", Reach: remote.Reach{
+		LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) {
+			return nil, errors.New("no such secret")
+		},
 	}})
 	if _, err := failing.Provider.Provision(t.Context(), provider.Instance{}); !passing(err) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a target that cannot be looked up: %v", err)
+	}
+}
+
+// After each call the provider inside is closed, whatever came of it; and what says
+// how it reaches its targets is forgotten only after one that met a fault.
+func TestWhatACallLeaves(t *testing.T) {
+	for name, test := range map[string]struct {
+		err    error
+		forgot int
+	}{"Done": {}, "Failure": {err: provider.Failf("no")}, "Fault": {errors.New("wrong password"), 1}} {
+		c := told{status: provider.Status{Done: true}, err: test.err}
+		open, opened, forgot := 0, 0, 0
+		handler := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
+			open++
+			opened++
+			return provider.Wired{Provider: &c, Inventory: &c, Close: func() { open-- }}, nil
+		}}, slog.New(slog.DiscardHandler))
+		w := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+			out, err := handler.Invoke(ctx, in.Payload)
+			return &lambda.InvokeOutput{Payload: out}, err
+		}), remote.Options{Provider: "told", Reach: remote.Reach{
+			LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
+			Forget: func() { forgot++ },
+		}})
+		for range 2 {
+			_, _ = w.Provider.Provision(t.Context(), provider.Instance{})
+		}
+		if opened != 2 || open != 0 || forgot != 2*test.forgot {
+			t.Errorf("%s: of %d that were opened %d are open, and forgotten was %d times", name, opened, open, forgot)
+		}
 	}
 }
 

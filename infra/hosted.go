@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/app"
+)
+
+// Servers are what a provider on shared servers is told of them.
+type Servers struct {
+	// Secrets are those of the servers, by their targets, and Keys the ARNs of the
+	// keys that they are encrypted with; none for AWS's own.
+	Secrets app.Secrets
+	Keys    []string
+}
+
+// hostedContexts are the names of such a provider's context values.
+func hostedContexts(name string) (one, several, keys string) {
+	return name + "-secret", name + "-secrets", name + "-secret-key"
+}
+
+// withHosted adds the rows of the providers on shared servers.
+func withHosted(rows map[string]providerRow) map[string]providerRow {
+	for _, name := range app.HostedProviders() {
+		rows[name] = providerRow{
+			environment: func(s Settings) map[string]string {
+				return map[string]string{app.EnvSecrets(name): s.Servers[name].Secrets.String()}
+			},
+			// The calls are made inside the VPC, where nothing of AWS is reached: who asks
+			// for them reads the secrets, and lists through them as well.
+			things: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+				return reading(stack, name, s.Servers[name])
+			},
+			inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+				return reading(stack, name, s.Servers[name])
+			},
+			exceptions: func(Settings) []exception { return nil },
+			vpc:        true,
+		}
+	}
+	return rows
+}
+
+// readServers reads what is said of the servers of a provider that has some.
+func (s *Settings) readServers(r *reader, name, state string) {
+	one, several, keys := hostedContexts(name)
+	context, text := one, r.text(one, "")
+	if all := r.text(several, ""); all != "" {
+		if text != "" {
+			r.problems = append(r.problems, fmt.Errorf("context %s and %s: give one of them", one, several))
+		}
+		context, text = several, all
+	}
+	given := Servers{Keys: r.list(keys)}
+	for _, key := range given.Keys {
+		r.match(keys, key, keyARN, "ARNs of keys of KMS, with commas between them")
+	}
+	switch {
+	case text == "" && state != Off:
+		r.problems = append(r.problems, fmt.Errorf("context %s: give the ARN of the secret that says how the server is reached, "+
+			"or %s=NAME=ARN,NAME=ARN for several", one, several))
+	case (text != "" || given.Keys != nil) && state == Off:
+		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context, name, Offered))
+	case text != "":
+		var err error
+		if given.Secrets, err = app.ParseSecrets("context "+context, text); err != nil {
+			r.problems = append(r.problems, err)
+			return
+		}
+		if s.Servers == nil {
+			s.Servers = map[string]Servers{}
+		}
+		s.Servers[name] = given
+	}
+}
+
+// reading is for reading the secrets of servers, and for their keys by way of
+// Secrets Manager.
+func reading(stack awscdk.Stack, name string, servers Servers) (all []awsiam.PolicyStatement) {
+	for i, arn := range slices.Sorted(maps.Values(servers.Secrets)) {
+		all = append(all, allow(fmt.Sprintf("Server%s%d", outputs.Title(name), i), &arn, "secretsmanager:GetSecretValue"))
+	}
+	for i, key := range servers.Keys {
+		opening := allow(fmt.Sprintf("ServerKey%s%d", outputs.Title(name), i), &key, "kms:Decrypt")
+		opening.AddCondition(jsii.String("StringEquals"), map[string]any{
+			"kms:ViaService": service(stack, "secretsmanager"), "kms:EncryptionContext:SecretARN": slices.Sorted(maps.Values(servers.Secrets)),
+		})
+		all = append(all, opening)
+	}
+	return all
+}
