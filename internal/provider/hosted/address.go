@@ -20,8 +20,8 @@ import (
 
 // An Engine is what addresses of its servers look like.
 type Engine struct {
-	// Schemes are those of its URLs, and how TLS is used where a URL does not say;
-	// empty for TLSPrefer. Example is a URL of it.
+	// Schemes are those of its URLs, and how TLS is used where a URL does not say; empty
+	// for TLSRequire, or none on this machine. Example is a URL of it.
 	Schemes map[string]string
 	Example string
 	Port    int
@@ -153,7 +153,7 @@ func portOf(text string, unset int) (int, error) {
 // something to verify it by.
 func (a Access) withTLS(setting, mode string, roots bool) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
-	modes := []string{TLSDisable, TLSPrefer, TLSRequire, TLSVerify}
+	modes := []string{TLSDisable, TLSRequire, TLSVerify}
 	verifies := a.CA != "" || roots
 	switch {
 	case mode != "" && !slices.Contains(modes, mode):
@@ -170,14 +170,22 @@ func (a Access) withTLS(setting, mode string, roots bool) (Access, error) {
 		a.TLS = TLSDisable
 	case verifies:
 		a.TLS = TLSVerify
+	case mode == "" && a.here():
+		a.TLS = TLSDisable
 	default:
-		a.TLS = cmp.Or(mode, TLSPrefer)
+		a.TLS = cmp.Or(mode, TLSRequire) // nobody on the way can talk it out of TLS
 	}
 	return a, nil
 }
 
 // local reports whether a Unix socket leads to the server.
 func (a Access) local() bool { return path.IsAbs(a.Host) }
+
+// here reports whether the server is on this machine.
+func (a Access) here() bool {
+	ip := net.ParseIP(a.Host)
+	return a.Host == "localhost" || ip != nil && ip.IsLoopback()
+}
 
 // Address is where the server is, for messages: it holds no secret.
 func (a Access) Address() string {

@@ -51,7 +51,7 @@ func TestURLs(t *testing.T) {
 	if err := os.WriteFile(ca, []byte(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSPrefer}
+	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSRequire}
 	with := func(change func(a *hosted.Access)) hosted.Access {
 		a := base
 		change(&a)
@@ -62,7 +62,7 @@ func TestURLs(t *testing.T) {
 		"engine://u:p@h/":               base,
 		"engine://u:p@h:7/d":            with(func(a *hosted.Access) { a.Port, a.Database = 7, "d" }),
 		"engine://u@h":                  with(func(a *hosted.Access) { a.Password = "" }),
-		"engine://u:p@[::1]:7/":         with(func(a *hosted.Access) { a.Host, a.Port = "::1", 7 }),
+		"engine://u:p@[::1]:7/":         with(func(a *hosted.Access) { a.Host, a.Port, a.TLS = "::1", 7, hosted.TLSDisable }),
 		"engine://u:p@[fe80::1%25eth0]": with(func(a *hosted.Access) { a.Host = "fe80::1%eth0" }),
 		"engine://u%40v:p%2F%23%3A%40%25@h/d%20e": with(func(a *hosted.Access) {
 			a.User, a.Password, a.Database = "u@v", "p/#:@%", "d e"
@@ -70,6 +70,8 @@ func TestURLs(t *testing.T) {
 		"engine://u:p@/d?host=/run/e&public_host=h.example.com&public_port=9": with(func(a *hosted.Access) {
 			a.Host, a.Database, a.TLS, a.PublicHost, a.PublicPort = "/run/e", "d", hosted.TLSDisable, "h.example.com", 9
 		}),
+		"engine://u:p@localhost":                           with(func(a *hosted.Access) { a.Host, a.TLS = "localhost", hosted.TLSDisable }),
+		"engine://u:p@localhost?sslmode=require":           with(func(a *hosted.Access) { a.Host = "localhost" }),
 		"engine://u:p@h?sslmode=disable":                   with(func(a *hosted.Access) { a.TLS = hosted.TLSDisable }),
 		"engine://u:p@h?sslmode=require":                   with(func(a *hosted.Access) { a.TLS = hosted.TLSRequire }),
 		"engine://u:p@h?sslmode=verify-full":               with(func(a *hosted.Access) { a.TLS = hosted.TLSVerify }),
@@ -144,7 +146,7 @@ func TestSecrets(t *testing.T) {
 	certificate := newAuthority(t)
 	for raw, want := range map[string]hosted.Access{
 		`{"engine":"engine","host":"h","port":7,"username":"u","password":"p","dbname":"d","dbInstanceIdentifier":"i"}`: {
-			Host: "h", Port: 7, User: "u", Password: "p", Database: "d", TLS: hosted.TLSPrefer},
+			Host: "h", Port: 7, User: "u", Password: "p", Database: "d", TLS: hosted.TLSRequire},
 		`{"host":"h","port":"7","username":"u","password":"p","sslmode":"require","public_host":"x","public_port":9}`: {
 			Host: "h", Port: 7, User: "u", Password: "p", Database: "u", TLS: hosted.TLSRequire, PublicHost: "x", PublicPort: 9},
 		`{"host":"h","username":"u","password":"p","ca":"` + strings.ReplaceAll(certificate, "\n", `\n`) + `"}`: {

@@ -52,7 +52,6 @@ type Access struct {
 // How a server is spoken to, by the names that PostgreSQL's sslmode has.
 const (
 	TLSDisable = "disable"
-	TLSPrefer  = "prefer"      // encrypted where the server can; users are told what the provider met, not this
 	TLSRequire = "require"     // encrypted, by whoever answers
 	TLSVerify  = "verify-full" // encrypted, by whom the certificate names
 )
