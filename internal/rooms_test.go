@@ -54,6 +54,7 @@ var order = []string{
 	"internal/provider/demo/parameters",
 	"internal/provider/remote",
 	"internal/provider/demo",
+	"internal/provider/valkey",
 	"internal/provider/hosted",
 	"internal/catalog/compile",
 	"internal/provider",

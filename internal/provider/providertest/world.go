@@ -63,6 +63,13 @@ func (c *Calls) Arm(n int, fault Fault) (struck func() bool, disarm func()) {
 	}
 }
 
+// Waiting reports whether a call is late and has not landed yet.
+func (c *Calls) Waiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.late != nil
+}
+
 // Call makes one call, which do does.
 func (c *Calls) Call(ctx context.Context, do func() error) error {
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,67 @@
+package valkey
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// Names and sizes, for tests from outside.
+var (
+	Name      = name
+	Beginning = beginning
+)
+
+const PageSize = pageSize
+
+// LabelRule is the rule by which a user of the tags carries its label.
+func LabelRule(t provider.Tags) string { return label{Label: hosted.Label{Tags: t}}.rule() }
+
+// Through has each command of the provider be one of the calls. Connections stay
+// open until the test ends, so that what is late can land.
+func (p *Provider) Through(t testing.TB, calls *providertest.Calls) {
+	p.dial = func(ctx context.Context, a hosted.Access) (conn, error) {
+		c, err := dial(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		kept := &faulty{conn: c, calls: calls}
+		t.Cleanup(kept.once.close)
+		kept.once.of = c
+		return kept, nil
+	}
+}
+
+type faulty struct {
+	conn
+	calls *providertest.Calls
+	once  closer
+}
+
+// close ends it unless a command of it is still to land.
+func (f *faulty) close() {
+	if !f.calls.Waiting() {
+		f.once.close()
+	}
+}
+
+type closer struct {
+	of   conn
+	once sync.Once
+}
+
+func (c *closer) close() { c.once.Do(c.of.close) }
+
+func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMessage, err error) {
+	err = f.calls.Call(ctx, func() error {
+		m, err = f.conn.do(ctx, command...)
+		return err
+	})
+	return m, err
+}

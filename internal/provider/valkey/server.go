@@ -1,0 +1,349 @@
+package valkey
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valkey-io/valkey-go"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// A conn is one connection to a server. One command is sent at a time, and none
+// is ever repeated by itself.
+type conn interface {
+	do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error)
+	close()
+}
+
+// A link is the connection of a step.
+type link struct{ client valkey.Client }
+
+func (l link) close() { l.client.Close() }
+
+func (l link) do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return valkey.ValkeyMessage{}, err
+	}
+	m, err := l.client.Do(ctx, l.client.B().Arbitrary(command...).Build()).ToMessage()
+	if valkey.IsValkeyNil(err) { // an answer like any other
+		err = nil
+	}
+	return m, err
+}
+
+// Sizes of a connection's buffers: a step sends and reads little.
+const (
+	bufferSize = 16 << 10
+	ringScale  = 8
+)
+
+// dial opens a connection. The client's own cache, its retries and its pool are
+// for apps, and stay off.
+func dial(ctx context.Context, a hosted.Access) (conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	config, err := tlsConfig(a)
+	if err != nil {
+		return nil, err
+	}
+	network, address := "tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
+	if path.IsAbs(a.Host) {
+		network, address = "unix", a.Host
+	}
+	client, err := valkey.NewClient(valkey.ClientOption{
+		InitAddress: []string{address}, Username: a.User, Password: a.Password, ClientName: "longshore",
+		ClientSetInfo: valkey.DisableClientSetInfo, ForceSingleClient: true, PipelineMultiplex: -1,
+		DisableCache: true, DisableRetry: true, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, RingScaleEachConn: ringScale,
+		DialCtxFn: func(_ context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if config == nil {
+				return d.DialContext(ctx, network, address)
+			}
+			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, address)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return link{client}, nil
+}
+
+// tlsConfig is how a server is spoken to; nil for plain text. There is no way to
+// encrypt without verifying by whom it is read.
+func tlsConfig(a hosted.Access) (*tls.Config, error) {
+	switch a.TLS {
+	case "", hosted.TLSDisable:
+		return nil, nil
+	case hosted.TLSVerify:
+	default:
+		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as rediss://",
+			hosted.TLSDisable, hosted.TLSVerify, a.TLS)
+	}
+	config := &tls.Config{ServerName: a.Host, MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
+			return nil, errors.New("the CA of a Valkey server is not in PEM: put its certificate into the settings again")
+		}
+	}
+	return config, nil
+}
+
+// A server is one that a step is about.
+type server struct {
+	conn   conn
+	target string
+	access hosted.Access
+}
+
+func (s *server) close() { s.conn.close() }
+
+// open opens a server, and proves that it takes writes.
+func (p *Provider) open(ctx context.Context, target string, access hosted.Access) (*server, error) {
+	c, err := p.dial(ctx, access)
+	if err != nil {
+		return nil, explain(target, err)
+	}
+	s := &server{conn: c, target: target, access: access}
+	hello, err := s.do(ctx, "HELLO")
+	if err == nil {
+		about, _ := hello.AsMap()
+		err = s.writable(text(about["mode"]), text(about["role"]))
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) writable(mode, role string) error {
+	switch {
+	case mode != "standalone":
+		return fmt.Errorf("target %q is a server in %q mode, and only one that stands alone is supported: name such a one", s.target, mode)
+	case role != "master":
+		return fmt.Errorf("target %q is a replica: name the server that takes writes", s.target)
+	}
+	return nil
+}
+
+// text is a member of an answer; empty if there is none.
+func text(m valkey.ValkeyMessage) string {
+	s, _ := m.ToString()
+	return s
+}
+
+func (s *server) do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error) {
+	m, err := s.conn.do(ctx, command...)
+	return m, explain(s.target, err)
+}
+
+// remedies are what to do about what a server answers, by the first word of it.
+var remedies = map[string]string{
+	"NOAUTH":     "asks for a login: give the broker's in the settings",
+	"WRONGPASS":  "refuses the broker's login: give its password in the settings again",
+	"NOPERM":     "does not let the broker's login do what it needs: make it as docs/valkey.md says",
+	"LOADING":    "is starting, and is asked again",
+	"BUSY":       "is busy with a script, and is asked again",
+	"READONLY":   "is a replica: name the server that takes writes",
+	"MASTERDOWN": "has lost its primary, and is asked again",
+	"OOM":        "has no memory left: raise maxmemory, or delete what is not needed",
+	"MISCONF":    "cannot write its data to disk: look at its log",
+}
+
+// explain says whose answer an error is and what to do. A step that meets one is
+// made again.
+func explain(target string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if answer, ok := valkey.IsValkeyErr(err); ok {
+		code, _, _ := strings.Cut(answer.Error(), " ")
+		if what, known := remedies[code]; known {
+			return fmt.Errorf("target %q %s (%s)", target, what, code)
+		}
+	}
+	return fmt.Errorf("asking target %q: %w", target, err)
+}
+
+// userIdentity is the user who stands for the server itself. It can do nothing.
+const userIdentity = "longshore"
+
+// identityMark begins the channel that holds the identity.
+const identityMark = "longshore-identity:"
+
+// identity is the server's; empty if it has none yet.
+func (s *server) identity(ctx context.Context) (string, error) {
+	_, channels, err := s.look(ctx, userIdentity)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range channels { // in the order in which they were added
+		if id, ok := strings.CutPrefix(c, identityMark); ok {
+			return id, nil
+		}
+	}
+	return "", nil
+}
+
+// name gives a server an identity. Of two that do so at once, the first is heard.
+func (s *server) name(ctx context.Context, identity string) (string, error) {
+	if err := s.set(ctx, userIdentity, "off", "&"+identityMark+identity); err != nil {
+		return "", err
+	}
+	if err := s.save(ctx); err != nil {
+		return "", err
+	}
+	return s.identity(ctx)
+}
+
+// sound proves, before anything is made, that the server keeps its users when it
+// restarts, and that nobody gets in without a login.
+func (s *server) sound(ctx context.Context) error {
+	got, err := s.do(ctx, "CONFIG", "GET", "aclfile")
+	if err != nil {
+		return err
+	}
+	settings, err := got.AsStrMap()
+	if err == nil && settings["aclfile"] == "" {
+		return fmt.Errorf("target %q forgets its users when it restarts: set aclfile in its configuration, as docs/valkey.md says", s.target)
+	}
+	flags, _, err2 := s.look(ctx, "default")
+	if err = errors.Join(err, err2); err != nil {
+		return err
+	}
+	if slices.Contains(flags, "on") && slices.Contains(flags, "nopass") {
+		return fmt.Errorf("target %q lets everybody in without a password: turn its default user off, as docs/valkey.md says", s.target)
+	}
+	return nil
+}
+
+// look reads a user; nil if there is none.
+func (s *server) look(ctx context.Context, name string) (flags, channels []string, err error) {
+	got, err := s.do(ctx, "ACL", "GETUSER", name)
+	if err != nil || got.IsNil() {
+		return nil, nil, err
+	}
+	about, err := got.AsMap()
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading a user of target %q: %w", s.target, err)
+	}
+	listed := about["flags"]
+	if flags, err = listed.AsStrSlice(); err != nil {
+		return nil, nil, fmt.Errorf("reading the flags of a user of target %q: %w", s.target, err)
+	}
+	for channel := range strings.FieldsSeq(text(about["channels"])) {
+		channels = append(channels, strings.TrimPrefix(channel, "&"))
+	}
+	return flags, channels, nil
+}
+
+// set changes a user, or makes it. Each call brings the whole of what says whose
+// it is: one that comes late makes nothing that nobody can find.
+func (s *server) set(ctx context.Context, name string, rules ...string) error {
+	_, err := s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
+	return err
+}
+
+// remove removes users and ends their sessions.
+func (s *server) remove(ctx context.Context, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
+	return err
+}
+
+// kick ends the sessions of a user.
+func (s *server) kick(ctx context.Context, name string) error {
+	_, err := s.do(ctx, "CLIENT", "KILL", "USER", name)
+	return err
+}
+
+// save has the server keep its users as they are.
+func (s *server) save(ctx context.Context) error {
+	_, err := s.do(ctx, "ACL", "SAVE")
+	return err
+}
+
+// users are the names that begin so, in order. Hazard: the server names all of its
+// users, which is the shorter of the two long answers that an operation needs: it
+// also writes all of them down.
+func (s *server) users(ctx context.Context, begins string) ([]string, error) {
+	got, err := s.do(ctx, "ACL", "USERS")
+	if err != nil {
+		return nil, err
+	}
+	names, err := got.AsStrSlice()
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begins) })
+	slices.Sort(names)
+	return names, err
+}
+
+// How much of the keys one step looks at, so that no command holds up others and
+// no step lasts.
+const (
+	scansPerStep = 1000
+	scanCount    = 1000
+	scanStart    = "0" // also the cursor that follows on the end
+)
+
+// run is what the server calls itself until it restarts. A cursor says nothing to
+// the next run.
+func (s *server) run(ctx context.Context) (string, error) {
+	got, err := s.do(ctx, "INFO", "server")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(text(got)) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("target %q does not say which run of the server answers", s.target)
+}
+
+// scan reads a part of the keys under an instance's prefix.
+func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []string, next string, err error) {
+	got, err := s.do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", strconv.Itoa(scanCount))
+	if err != nil {
+		return nil, "", err
+	}
+	parts, err := got.ToArray()
+	if err != nil || len(parts) != 2 {
+		return nil, "", fmt.Errorf("reading the keys of target %q: an answer of %d parts: %w", s.target, len(parts), err)
+	}
+	keys, err = parts[1].AsStrSlice()
+	return keys, text(parts[0]), err
+}
+
+func (s *server) unlink(ctx context.Context, keys []string) error {
+	_, err := s.do(ctx, append([]string{"UNLINK"}, keys...)...)
+	return err
+}
+
+// credentials are what an app is given.
+func credentials(a hosted.Access, user, password, prefix string) map[string]any {
+	host, port := a.Public()
+	uri := "redis"
+	if a.TLS == hosted.TLSVerify {
+		uri = "rediss"
+	}
+	all := map[string]any{
+		"uri":  fmt.Sprintf("%s://%s:%s@%s", uri, user, password, net.JoinHostPort(host, strconv.Itoa(port))),
+		"host": host, "port": port, "username": user, "password": password, "prefix": prefix, "tls": uri == "rediss",
+	}
+	if a.CA != "" {
+		all["ca"] = a.CA
+	}
+	return all
+}

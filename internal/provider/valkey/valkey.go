@@ -1,0 +1,225 @@
+// Package valkey makes what apps use of a shared Valkey server: an instance is a
+// prefix of keys and channels, a binding is a user of its own who may do nothing
+// beyond it. What is made, and whose it is, stands in the server's own list of
+// users, and nowhere else. Reaching the server is hosted's; decision 0037 says why
+// it is so.
+package valkey
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// Options are what a provider is made with.
+type Options struct {
+	// Broker is whose things the inventory lists.
+	Broker string
+	// Accesses are today's servers.
+	Accesses hosted.Accesses
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// A Provider makes instances and bindings on shared servers.
+type Provider struct {
+	o    Options
+	dial func(ctx context.Context, a hosted.Access) (conn, error)
+}
+
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Inventory   = (*Provider)(nil)
+	_ provider.Quarantiner = (*Provider)(nil)
+)
+
+// New makes a provider. It calls no server.
+func New(o Options) *Provider { return &Provider{o: o, dial: dial} }
+
+// Close ends what the provider keeps open, which is nothing: each step has a
+// connection of its own and closes it.
+func (p *Provider) Close() {}
+
+// step opens a step on the server that the target names: it is the one that is
+// recorded, and it takes writes. Learnt is set in a step that only found it.
+// Anything else is a passing error. Close the server in the end.
+func (p *Provider) step(ctx context.Context, t provider.Target) (s *server, learnt *provider.Status, err error) {
+	name, access, err := p.o.Accesses.Reach(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = p.open(ctx, name, access); err != nil {
+		return nil, nil, err
+	}
+	identity, err := s.identity(ctx)
+	if err == nil && identity == "" && t.Identity == "" {
+		if identity, err = s.name(ctx, rand.Text()); err == nil {
+			p.o.Log.Info("named a Valkey server that had no identity", "target", name, "identity", identity)
+		}
+	}
+	if err == nil {
+		learnt, err = hosted.Learn(t, name, identity)
+	}
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, learnt, nil
+}
+
+// Provision implements provider.Provider.
+func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if in.Source != nil {
+		return provider.Status{}, provider.Failf("An instance of this service cannot be restored from another one. Order an empty one.")
+	}
+	s, learnt, err := p.step(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	defer s.close()
+	if err := s.sound(ctx); err != nil {
+		return provider.Status{}, err
+	}
+	tags := provider.TagsOf(in)
+	found, err := s.find(ctx, beginning(tags), tags)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	made, others := split(found, in.Incarnation)
+	switch {
+	case len(others) > 0 && !made.exists:
+		st, err := s.erase(ctx, in)
+		st.Done = false // what is to be made is not there yet
+		return st, err
+	case len(others) > 0: // they came late, when what they had was gone
+		err = s.remove(ctx, others...)
+	case !made.exists:
+		l := label{Label: hosted.Label{Tags: tags, Created: p.o.Now()}}
+		err = s.label(ctx, name(tags), l.meaning(in))
+	}
+	if err != nil {
+		return provider.Status{}, err
+	}
+	return done(s.save(ctx))
+}
+
+// Update implements provider.Provider. Plans differ in nothing that the server
+// could hold an instance to, so that only the record of the plan changes.
+func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	s, learnt, err := p.step(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	defer s.close()
+	made, err := s.instance(ctx, in)
+	if err == nil {
+		err = s.label(ctx, made.name, made.label.meaning(in))
+	}
+	if err != nil {
+		return provider.Status{}, err
+	}
+	return done(s.save(ctx))
+}
+
+// meaning is the label of an instance that is brought to what in says.
+func (l label) meaning(in provider.Instance) label {
+	digest := sha256.Sum256(in.Snapshot)
+	l.PlanID, l.Meaning = in.PlanID, hex.EncodeToString(digest[:8])
+	return l
+}
+
+// Deprovision implements provider.Provider.
+func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	s, learnt, err := p.step(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	defer s.close()
+	if _, err := s.find(ctx, beginning(provider.TagsOf(in)), provider.TagsOf(in)); err != nil {
+		return provider.Status{}, err
+	}
+	return s.erase(ctx, in)
+}
+
+// Bind implements provider.Provider.
+func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	s, learnt, err := p.step(ctx, b.Instance.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	defer s.close()
+	if err := s.sound(ctx); err != nil {
+		return provider.Status{}, err
+	}
+	role, err := roleOf(b.Parameters)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	of, err := s.instance(ctx, b.Instance)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	tags := provider.BindingTagsOf(b)
+	found, err := s.find(ctx, beginning(tags), tags)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.o.Now()}, Of: of.label.Incarnation}
+	made, others := split(found, b.Incarnation)
+	if made.exists {
+		l = made.label
+	}
+	if l.Locked != "" || of.label.Locked != "" {
+		return provider.Status{}, errQuarantine
+	}
+	if err := s.remove(ctx, others...); err != nil {
+		return provider.Status{}, err
+	}
+	user := name(tags)
+	password, err := hosted.Password(b.Secret, user)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	if err := s.admit(ctx, user, l, role, password); err != nil {
+		return provider.Status{}, err
+	}
+	st, err := done(s.save(ctx))
+	if err == nil {
+		st.Grant = &provider.Grant{Credentials: credentials(s.access, user, password, prefix(l))}
+	}
+	return st, err
+}
+
+// Unbind implements provider.Provider.
+func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	s, learnt, err := p.step(ctx, b.Instance.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	defer s.close()
+	return s.forget(ctx, provider.BindingTagsOf(b))
+}
+
+func done(err error) (provider.Status, error) {
+	if err != nil {
+		return provider.Status{}, err
+	}
+	return provider.Status{Done: true, Percent: 100}, nil
+}
+
+func or(st *provider.Status) provider.Status {
+	if st == nil {
+		return provider.Status{}
+	}
+	return *st
+}
+
+func notOurs() error {
+	return provider.Failf("The name that this would have is taken by something else, which was left as it is: ask the broker's operator")
+}
