@@ -46,6 +46,7 @@ var order = []string{
 	"internal/vault/kms",
 	"internal/vault",
 	"internal/lifecycle",
+	"internal/backup",
 	"internal/store/bolt",
 	"internal/store/dynamo",
 	"internal/store/memory",

@@ -159,7 +159,10 @@ func (c folderConsole) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
 	return out, err
 }
 
-// The verbs of the socket. Each takes an ask and gives a tell, as JSON.
+// verbBackup is the verb that answers with a file.
+const verbBackup = "backup"
+
+// The other verbs of the socket. Each takes an ask and gives a tell, as JSON.
 type ask struct {
 	Query   operator.Query `json:"query,omitzero"`
 	Token   string         `json:"token,omitempty"`
@@ -188,7 +191,7 @@ type control struct {
 }
 
 // openControl listens. Where a socket cannot be, the broker runs without.
-func openControl(dir string, c Console, log *slog.Logger) *control {
+func openControl(dir string, c Console, save stream, log *slog.Logger) *control {
 	path := filepath.Join(dir, fileControl)
 	if len(path) > maxSocketPath {
 		log.Warn("operators' commands cannot reach this broker while it runs: the path of its data folder is too long for a socket")
@@ -207,6 +210,7 @@ func openControl(dir string, c Console, log *slog.Logger) *control {
 	for verb, do := range verbs(c) {
 		mux.Handle("POST /"+verb, do)
 	}
+	mux.Handle("POST /"+verbBackup, save)
 	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: path}
 	go func() { _ = s.server.Serve(listener) }()
 	return s
@@ -221,15 +225,28 @@ func (do verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not an operator's request", http.StatusBadRequest)
 		return
 	}
-	t, err := do(r.Context(), a)
-	var refusal *operator.Refusal
-	switch {
-	case errors.As(err, &refusal):
+	_ = json.NewEncoder(w).Encode(told(do(r.Context(), a))) // the operator may have gone
+}
+
+// told is a tell with the error that there was.
+func told(t tell, err error) tell {
+	if refusal, ok := errors.AsType[*operator.Refusal](err); ok {
 		t.Refused = refusal.Message
-	case err != nil:
+	} else if err != nil {
 		t.Failed = err.Error()
 	}
-	_ = json.NewEncoder(w).Encode(t) // the operator may have gone
+	return t
+}
+
+// err is the error that there was.
+func (t tell) err() error {
+	switch {
+	case t.Refused != "":
+		return &operator.Refusal{Message: t.Refused}
+	case t.Failed != "":
+		return errors.New(t.Failed)
+	}
+	return nil
 }
 
 func verbs(c Console) map[string]verb {
@@ -326,13 +343,7 @@ func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
 	if err := json.NewDecoder(response.Body).Decode(&t); err != nil {
 		return t, fmt.Errorf("asking the running broker: %w", err)
 	}
-	switch {
-	case t.Refused != "":
-		return t, &operator.Refusal{Message: t.Refused}
-	case t.Failed != "":
-		return t, errors.New(t.Failed)
-	}
-	return t, nil
+	return t, t.err()
 }
 
 // List implements Console.

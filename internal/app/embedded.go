@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -44,6 +45,10 @@ type Embedded struct {
 	Default platforms.Platform
 
 	offered *catalog.Catalog
+	records *ledger.Ledger
+	console Console
+	quiet   quiet
+	server  *backup.Server // the one that runs in the folder; nil for none
 	folder  *folder
 	wired   map[string]provider.Wired
 	control *control
@@ -92,7 +97,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		HardTimeout: hardTimeout,
 		Alone:       true, // the folder is this process's
 	})
-	e.engine = inprocess.New(steps.Step, inprocess.Options{Log: log})
+	e.engine = inprocess.New(e.quiet.step(steps.Step), inprocess.Options{Log: log})
 	defer func() {
 		if err != nil {
 			e.engine.Close()
@@ -109,8 +114,8 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.control = openControl(s.Data, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start),
-		log)
+	e.records, e.console = records, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start)
+	e.control = openControl(s.Data, e.console, e.backup, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/backup"
+)
+
+func newBackup() *cobra.Command {
+	c := &cobra.Command{
+		Use: "backup {ID | --all} FILE", Short: "Save an instance's database, or all of a data folder, into a file",
+		Args: takes(1, 2, "a FILE to write"),
+		Long: `Save the database of the instance with that ID into a FILE, in pg_dump's custom
+format, through the broker that runs on the data folder. pg_restore reads it. It is
+as the database was at one moment, and users go on meanwhile.
+
+With --all, save all of a data folder: records, the vault's key, the platforms'
+logins, and the database server with its roles, as they were at one moment. The
+broker may run or not. To restore, unpack it into an empty folder, of the same user
+as before, and start the broker on that:
+
+  tar -xzpf FILE -C DIR
+
+Hazard: such a FILE holds every secret of the broker and all that users have stored.
+It is made so that only its owner reads it; keep it so.
+
+A FILE is there whole or not at all, and none is written over.`,
+		Example: `  longshore backup 4c5a1c6e-4e5b-4bd7-8a6f-0cbb4e2b2f9d orders.dump
+  longshore backup --all longshore.tar.gz`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker")
+	folders(c, "data")
+	var wish app.Wish
+	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
+	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		file := args[len(args)-1]
+		switch {
+		case wish.All && len(args) != 1:
+			return &usageError{"backup --all takes a FILE alone"}
+		case !wish.All && len(args) != 2:
+			return &usageError{"backup needs an ID and a FILE, or --all and a FILE"}
+		case !wish.All:
+			wish.Instance = args[0]
+		case within(file, *data):
+			return &usageError{"name a FILE outside of the data folder: it would go with the folder"}
+		}
+		return save(c.Context(), *data, wish, file, c.OutOrStdout(), c.ErrOrStderr())
+	}
+	return c
+}
+
+// within reports whether a file is below a folder.
+func within(file, dir string) bool {
+	below, err := filepath.Rel(absolute(dir), absolute(file))
+	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
+}
+
+// absolute is a path without links, as far as it is there.
+func absolute(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	for rest := ""; ; path = filepath.Dir(path) {
+		if whole, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+			return filepath.Join(whole, rest)
+		}
+		rest = filepath.Join(filepath.Base(path), rest)
+	}
+}
+
+// save writes the file.
+func save(ctx context.Context, dir string, wish app.Wish, file string, out, diagnostics io.Writer) error {
+	counted := &counter{said: diagnostics}
+	err := backup.File(file, func(to io.Writer) error {
+		counted.to = to
+		if !wish.All {
+			return app.Backup(ctx, dir, wish, counted)
+		}
+		packed, err := gzip.NewWriterLevel(counted, gzip.BestSpeed)
+		if err != nil {
+			return err
+		}
+		return errors.Join(app.Backup(ctx, dir, wish, packed), packed.Close())
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s: %s\n", file, megabytes(counted.bytes))
+	return err
+}
+
+// A counter says how much has been written, now and then.
+type counter struct {
+	to, said io.Writer
+	bytes    int64
+}
+
+// saidEvery is after how much it says so again.
+const saidEvery = 64 << 20
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.to.Write(b)
+	if before := c.bytes; (before+int64(n))/saidEvery > before/saidEvery {
+		_, _ = fmt.Fprintf(c.said, "%s written\n", megabytes(before+int64(n)))
+	}
+	c.bytes += int64(n)
+	return n, err
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -1,0 +1,186 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/backup"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// A Wish says what is to be saved: one instance, or all of a data folder.
+type Wish struct {
+	All bool `json:"all,omitempty"`
+	// Instance is an id; Platform is needed where several platforms have it.
+	Instance string `json:"instance,omitempty"`
+	Platform string `json:"platform,omitempty"`
+}
+
+// A Dumper is a provider that can write what is in an instance, in a form that the
+// engine's own programs read. What it returns says what to do.
+type Dumper interface {
+	Dump(ctx context.Context, in provider.Instance, to io.Writer) error
+}
+
+// Backup writes what is wished for from the embedded broker over a data folder. The
+// broker that runs is asked; all of a folder can be saved while none runs.
+func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
+	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
+		return notAFolder(dir, err)
+	}
+	remote := newRemote(filepath.Join(dir, fileControl))
+	if remote.answers(ctx) {
+		return remote.backup(ctx, wish, to)
+	}
+	f, err := openFolder(dir, false)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if !wish.All {
+		return &operator.Refusal{Message: "No broker runs on this data folder, and the database server runs with it: start the broker, and run " +
+			"the command again."}
+	}
+	return f.backup(ctx, new(quiet), nil, to)
+}
+
+// quiet lets steps through, and holds them back while all is to stand still.
+type quiet struct{ mu sync.RWMutex }
+
+// step is a step that waits until nothing holds it back. What it has recorded when
+// it begins, and what it has done when it ends, is in a backup as a whole.
+func (q *quiet) step(do workflow.Step) workflow.Step {
+	return func(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+		q.mu.RLock()
+		defer q.mu.RUnlock()
+		return do(ctx, ref)
+	}
+}
+
+// hold waits for the steps under way, and holds back others meanwhile.
+func (q *quiet) hold(f func() error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return f()
+}
+
+// backup writes all of the folder. Server is the one that runs in it; nil for none.
+func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to io.Writer) error {
+	return backup.Folder{
+		Dir: f.dir, Records: fileRecords, Snapshot: f.records.Snapshot, Quiet: q.hold, Server: server,
+		Leaves: func(name string) bool {
+			return name == fileLock || name == fileControl || name == fileCredentials+".lock"
+		},
+	}.Write(ctx, to)
+}
+
+// backup writes what is wished for, of the broker that runs.
+func (e *Embedded) backup(ctx context.Context, wish Wish, to io.Writer) error {
+	if wish.All {
+		return e.folder.backup(ctx, &e.quiet, e.server, to)
+	}
+	r, err := findInstance(ctx, e.console, e.records, wish, e.folder.clock.Now)
+	if err != nil {
+		return err
+	}
+	dumper, can := e.wired[r.Provider].Provider.(Dumper)
+	if !can {
+		return &operator.Refusal{Message: fmt.Sprintf("The provider %s cannot save what is in an instance.", r.Provider)}
+	}
+	return dumper.Dump(ctx, provider.Instance{
+		Broker: r.Made.Broker, Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
+		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target),
+	}, to)
+}
+
+// findInstance gives the record of the one instance that the wish names.
+func findInstance(
+	ctx context.Context, c Console, records *ledger.Ledger, wish Wish, now func() time.Time,
+) (found lifecycle.Record, _ error) {
+	var keys []lifecycle.Key
+	q := operator.Query{What: operator.Instances, ID: wish.Instance, Platform: wish.Platform}
+	for cursor, more := "", true; more; more = cursor != "" {
+		rows, next, err := c.List(ctx, q, cursor)
+		if err != nil {
+			return found, err
+		}
+		for _, r := range rows {
+			if r.Instance == wish.Instance {
+				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
+			}
+		}
+		cursor = next
+	}
+	switch len(keys) {
+	case 0:
+		return found, &operator.Refusal{Message: fmt.Sprintf("There is no instance %q: `longshore instances` lists them.", wish.Instance)}
+	case 1:
+		return records.Record(ctx, keys[0], now())
+	}
+	return found, &operator.Refusal{Message: fmt.Sprintf("Several platforms have an instance %q: say which with --platform.", wish.Instance)}
+}
+
+// trailerTold is the trailer of a stream: a tell, as JSON, quoted. A stream without
+// it was cut off.
+const trailerTold = "Longshore-Told"
+
+// A stream is a verb of the socket that answers with a file.
+type stream func(ctx context.Context, wish Wish, to io.Writer) error
+
+func (do stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var wish Wish
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&wish); err != nil {
+		http.Error(w, "not an operator's request", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Trailer", trailerTold)
+	raw, _ := json.Marshal(told(tell{}, do(r.Context(), wish, w))) // texts
+	w.Header().Set(trailerTold, strconv.QuoteToASCII(string(raw)))
+}
+
+// backup has the running broker save what is wished for.
+func (r remote) backup(ctx context.Context, wish Wish, to io.Writer) error {
+	body, err := json.Marshal(wish)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/"+verbBackup, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	patient := *r.client
+	patient.Timeout = 0 // as long as it takes
+	response, err := patient.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the running broker: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the running broker knows no %q: it is of another version", verbBackup)
+	}
+	if _, err := io.Copy(to, response.Body); err != nil {
+		return fmt.Errorf("the running broker's answer was cut off: %w", err)
+	}
+	var t tell
+	text, err := strconv.Unquote(response.Trailer.Get(trailerTold))
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &t)
+	}
+	if err != nil {
+		return errors.New("the running broker's answer was cut off: look at its log")
+	}
+	return t.err()
+}

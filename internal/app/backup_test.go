@@ -1,0 +1,133 @@
+package app
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/testkit"
+)
+
+// unpack unpacks an archive into a new folder.
+func unpack(t *testing.T, packed io.Reader) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for archive := tar.NewReader(packed); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return dir
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, filepath.FromSlash(h.Name))
+		if h.FileInfo().IsDir() {
+			if err := os.MkdirAll(path, h.FileInfo().Mode()); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		_ = os.MkdirAll(filepath.Dir(path), 0o700)
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, h.FileInfo().Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func started(t *testing.T, dir string) *Embedded {
+	t.Helper()
+	e, err := OpenEmbedded(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// asked sends a request of the default platform and gives the answer.
+func asked(t *testing.T, e *Embedded, method, path, body string) string {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.SetBasicAuth(e.Default.Username, e.Default.Password)
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	w := httptest.NewRecorder()
+	e.Handler.ServeHTTP(w, r)
+	if w.Code >= 300 {
+		t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// A backup of all is a folder on which another broker starts: it knows the same
+// logins, instances and credentials, whether a broker ran on the folder or not.
+func TestABackupOfAllRestores(t *testing.T) {
+	dir := t.TempDir()
+	e := started(t, dir)
+	service, plan := synchronous(t, e)
+	ids := `{"service_id":"` + service + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s"}`
+	asked(t, e, "PUT", "/v2/service_instances/i", ids)
+	const binding = "/v2/service_instances/i/service_bindings/b"
+	want := asked(t, e, "PUT", binding, ids)
+	var running, stopped bytes.Buffer
+	if err := Backup(t.Context(), dir, Wish{All: true}, &running); err != nil {
+		t.Fatal(err)
+	}
+	refusal := (*operator.Refusal)(nil)
+	if err := Backup(t.Context(), dir, Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
+		t.Errorf("a backup of a demo instance: %v", err)
+	}
+	if err := Backup(t.Context(), dir, Wish{Instance: "j"}, io.Discard); !errors.As(err, &refusal) || !strings.Contains(err.Error(), `"j"`) {
+		t.Errorf("a backup of no instance: %v", err)
+	}
+	e.Close()
+	if err := Backup(t.Context(), dir, Wish{All: true}, &stopped); err != nil {
+		t.Fatal(err)
+	}
+	if err := Backup(t.Context(), dir, Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
+		t.Errorf("a backup of an instance while no broker runs: %v", err)
+	}
+	for name, packed := range map[string]*bytes.Buffer{"running": &running, "stopped": &stopped} {
+		restored := unpack(t, packed)
+		if checked, err := CheckFolder(t.Context(), restored, func(uint64, uint64) {}); err != nil || checked.Wrong > 0 {
+			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
+		}
+		e := started(t, restored)
+		if diff := cmp.Diff(want, asked(t, e, "PUT", binding, ids)); diff != "" {
+			t.Errorf("%s: the binding of the restored folder (-want +got):\n%s", name, diff)
+		}
+		asked(t, e, "DELETE", binding+"?service_id="+service+"&plan_id="+plan, "")
+		asked(t, e, "DELETE", "/v2/service_instances/i?service_id="+service+"&plan_id="+plan, "")
+		e.Close()
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".backup-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("backups have left %v %v", left, err)
+	}
+}
+
+// synchronous gives a plan of the demo that answers at once.
+func synchronous(t *testing.T, e *Embedded) (service, plan string) {
+	t.Helper()
+	for _, o := range e.offered.Offerings() {
+		for _, p := range o.Plans {
+			if p.Name == "sync" {
+				return o.ID, p.ID
+			}
+		}
+	}
+	t.Fatal("the demo has no plan sync")
+	return "", ""
+}
