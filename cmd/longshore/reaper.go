@@ -104,8 +104,9 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, "+
-				"looked at once more %d, released %d, deleted after their quarantine %d, retained too long %d, dropped %d, faults %d\n",
-				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Outlived, s.Dropped, s.Faults)
+				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, retained too long %d, "+
+				"dropped %d, faults %d\n",
+				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Removed, s.Outlived, s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
 			dry := ""

@@ -19,16 +19,31 @@ func newRetained() *cobra.Command {
 		read: func(ctx context.Context, c app.Console) iter.Seq2[lifecycle.Retained, error] {
 			return pages.All(ctx, c.Retained)
 		},
-		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tNAME",
+		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
 		row: func(r lifecycle.Retained) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Key.Instance, r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
-				stamp(r.Deleted), stamp(r.Until), r.Provider, r.Name)
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Key.Instance, r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
+				stamp(r.Deleted), stamp(r.Until), retainedState(r), r.Provider, r.Name)
 		},
 		none: "Nothing is retained.",
 	}.command(&cobra.Command{
 		Use: "retained", Short: "List what is kept of deleted instances, and until when", Args: takes(0, 0, ""),
 		Long: "List what is kept of deleted instances by a rule of their plans, where each was ordered, and until when it is kept.",
 	})
+}
+
+// retainedState is what becomes of it now.
+func retainedState(r lifecycle.Retained) string {
+	switch {
+	case r.Faults > 0:
+		return fmt.Sprintf("could not be removed %d times: %s", r.Faults, r.Fault)
+	case r.Phase == lifecycle.Removing:
+		return "being removed"
+	case r.Phase == lifecycle.Restoring:
+		return "being given back as " + r.Into.Instance
+	case !r.Freed.IsZero():
+		return "may be given back"
+	}
+	return "kept"
 }
 
 // A table is a command's listing of everything of one sort.

@@ -20,18 +20,18 @@ func TestWhatIsRetainedIsKept(t *testing.T) {
 		Key: lifecycle.Key{Platform: "p", Instance: "i#1"}, Incarnation: "first", Provider: "demo", Created: now.Add(-time.Hour),
 		Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "plan", OrganizationGUID: "o", SpaceGUID: "space"},
 	}
-	first := instance.Retain("thing-1-kept", now, 30*24*time.Hour)
+	first := instance.Retain("thing-1-kept", now.Add(30*24*time.Hour), now)
 	instance.Incarnation = "second"
-	second := instance.Retain("thing-2-kept", now, time.Hour)
+	second := instance.Retain("thing-2-kept", now.Add(time.Hour), now)
 	if err := l.Commit(t.Context(), ledger.PutRetained(first), ledger.PutRetained(second)); err != nil {
 		t.Fatal(err)
 	}
 	first.Version, second.Version = 1, 1
-	if got, err := l.Retained(t.Context(), instance.Key, "first"); err != nil || got != first {
+	if got, err := l.Retained(t.Context(), instance.Key, "first"); err != nil || !cmp.Equal(got, first) {
 		t.Errorf("%v (-want +got):\n%s", err, cmp.Diff(first, got))
 	}
 	due, _, err := l.Due(t.Context(), now.Add(time.Hour), "")
-	if err != nil || len(due) != 1 || due[0].Retained == nil || *due[0].Retained != second {
+	if err != nil || len(due) != 1 || due[0].Retained == nil || !cmp.Equal(*due[0].Retained, second) {
 		t.Errorf("due: %+v %v", due, err)
 	}
 	page, next, err := l.AllRetained(t.Context(), "")

@@ -57,6 +57,7 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 		return r, nil, err
 	}
 	r = r.clone()
+	r.Unfinished = !r.IsBinding() && (r.Unfinished || r.State == Creating || r.State == CreateFailed)
 	r.State = state
 	r.Attributes.Context = kept(r.Attributes.Context)
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil

@@ -81,6 +81,9 @@ func (q Quarantine) Current(operation string, attempt int) bool {
 	return q.Moving() && q.ID == operation && q.Attempt == attempt
 }
 
+// Held is until when a step may be calling the cloud.
+func (q Quarantine) Held() time.Time { return q.Busy }
+
 // Leased lets a step call the cloud until the time. No other one may begin before.
 func (q Quarantine) Leased(until time.Time) Quarantine {
 	q.Busy = until

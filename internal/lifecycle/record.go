@@ -86,8 +86,11 @@ type Target struct {
 // InstanceOnly is what only the record of an instance has.
 type InstanceOnly struct {
 	// Unusable says that a failed update left it so (UPD-24).
-	Unusable bool      `json:"unusable,omitempty"`
-	Updated  time.Time `json:"updated,omitzero"`
+	Unusable bool `json:"unusable,omitempty"`
+	// Unfinished says of what is deleted that it never was ready: nobody has used
+	// it, and nothing of it is worth keeping.
+	Unfinished bool      `json:"unfinished,omitempty"`
+	Updated    time.Time `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.

@@ -1,6 +1,12 @@
 package lifecycle
 
-import "time"
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/limits"
+)
 
 // A Retained is what is kept of an instance that its platform has deleted, by a
 // rule of its plan. It is renamed with its incarnation: for its former id, it is
@@ -23,25 +29,136 @@ type Retained struct {
 	// Until is when it is to be removed, and Due when the reaper is to look.
 	Until time.Time `json:"until"`
 	Due   time.Time `json:"due"`
+	// Made and Snapshot are what its provider needs to remove it, or to have
+	// another instance be it, as they were in the instance's record.
+	Made     Made            `json:"made,omitzero"`
+	Snapshot json.RawMessage `json:"snapshot,omitempty"`
+
+	Phase RetainedPhase `json:"phase,omitempty"`
+	// Freed is when an operator allowed that it is given back; zero if none did.
+	Freed time.Time `json:"freed,omitzero"`
+	// Into is the instance that is being made of it, and By the operation that
+	// makes it: while these are set, nobody else takes or removes it.
+	Into Key    `json:"into,omitzero"`
+	By   string `json:"by,omitempty"`
+	// ID and Attempt name the execution that removes it.
+	ID      string `json:"id,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	// Busy is until when a step may be calling the cloud to remove it.
+	Busy time.Time `json:"busy,omitzero"`
+	// Faults counts the steps in a row that failed, and Fault says why the last
+	// one did, to operators.
+	Faults int    `json:"faults,omitempty"`
+	Fault  string `json:"fault,omitempty"`
 }
 
-// Retain is what is kept of an instance for a time: to be committed with the
+// A RetainedPhase is what becomes of a retained thing. Whichever of the two others
+// is recorded first wins.
+type RetainedPhase string
+
+// The phases.
+const (
+	Keeping   RetainedPhase = ""
+	Restoring RetainedPhase = "restoring" // another instance is being made of it
+	Removing  RetainedPhase = "removing"  // its time is over; there is no way back
+)
+
+// Retain is what is kept of an instance until a time: to be committed with the
 // tombstone that its deletion leaves, of which r is the record before it.
-func (r Record) Retain(name string, now time.Time, keep time.Duration) Retained {
-	until := now.Add(keep)
+func (r Record) Retain(name string, until, now time.Time) Retained {
 	return Retained{
 		Key: r.Key.InstanceKey(), Incarnation: r.Incarnation, Provider: r.Provider, Name: name,
 		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID,
 		OrganizationGUID: r.Attributes.OrganizationGUID, SpaceGUID: r.Attributes.SpaceGUID,
-		Created: r.Created, Deleted: now, Until: until, Due: until,
+		Created: r.Created, Deleted: now, Until: until, Due: until, Made: r.Made, Snapshot: r.Attributes.Snapshot,
 	}
 }
 
-// retainedLook is how often the reaper looks at what is past its time.
-const retainedLook = 24 * time.Hour
+// retained stands before the platform in the tokens of removals. No platform has
+// such an id.
+const retained = "#retained#"
 
-// Kept has the reaper look again in a day.
-func (r Retained) Kept(now time.Time) Retained {
-	r.Due = now.Add(retainedLook)
+// Token names the execution that removes it. There is no record under its key.
+func (r Retained) Token() Token {
+	return Token{Operation: r.ID, Key: Key{Platform: retained + r.Key.Platform, Instance: r.Key.Instance, Binding: r.Incarnation}}
+}
+
+// OfRetained reports whether the key is of the removal of a retained thing, and of
+// which instance that was.
+func (k Key) OfRetained() (key Key, incarnation string, is bool) {
+	platform, is := strings.CutPrefix(k.Platform, retained)
+	return Key{Platform: platform, Instance: k.Instance}, k.Binding, is
+}
+
+// BeginRemoval begins to remove what is past its time; id is that of a new
+// operation.
+func (r Retained) BeginRemoval(id string, now time.Time) Retained {
+	r.Phase, r.ID, r.Faults, r.Fault = Removing, id, 0, ""
+	r.Attempt = 0
+	return r.Redriven(now)
+}
+
+// Redriven is the next attempt of a removal that has stopped on its way.
+func (r Retained) Redriven(now time.Time) Retained {
+	r.Attempt++
+	r.Due = now.Add(Grace)
 	return r
+}
+
+// Current reports whether a step of this operation and attempt may act.
+func (r Retained) Current(operation string, attempt int) bool {
+	return r.Phase == Removing && r.ID == operation && r.Attempt == attempt
+}
+
+// Held is until when a step may be calling the cloud.
+func (r Retained) Held() time.Time { return r.Busy }
+
+// Leased lets a step call the cloud until the time. No other one may begin before.
+func (r Retained) Leased(until time.Time) Retained {
+	r.Busy = until
+	if r.Due.Before(until) {
+		r.Due = until
+	}
+	return r
+}
+
+// Given gives a step's lease up.
+func (r Retained) Given() Retained {
+	r.Busy = time.Time{}
+	return r
+}
+
+// Looked records a step that has seen work go on.
+func (r Retained) Looked(now time.Time, after time.Duration) Retained {
+	r.Faults, r.Fault = 0, ""
+	if again := now.Add(after + Grace); r.Due.Before(again) {
+		r.Due = again
+	}
+	return r
+}
+
+// How the pauses of a removal grow that meets faults. It is repeated by its own
+// execution at first, and then left to the reaper.
+const (
+	shortRemovalPause   = time.Second
+	longestRemovalPause = 6 * time.Hour
+	maxRemovalPauses    = 15 // beyond which they are as long as the longest
+	// removalPatience is the longest pause that its execution waits out.
+	removalPatience = time.Minute
+)
+
+// Faulted records a step that failed, and tells how long its execution waits for
+// the next one: not at all where that is left to the reaper.
+func (r Retained) Faulted(now time.Time, why error) (_ Retained, wait time.Duration, waits bool) {
+	wait = min(shortRemovalPause<<min(r.Faults, maxRemovalPauses), longestRemovalPause)
+	r.Faults++
+	r.Fault = limits.Clip(why.Error(), limits.Description)
+	if wait > removalPatience {
+		r.Due = now.Add(wait)
+		return r, 0, false
+	}
+	if again := now.Add(wait + Grace); r.Due.Before(again) {
+		r.Due = again
+	}
+	return r, wait, true
 }

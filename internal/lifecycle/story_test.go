@@ -132,6 +132,7 @@ func deprovisions(id string, minute int, past *lifecycle.Operation) deed {
 			return i.BeginDelete(start(id, at(minute)))
 		},
 		change: func(i *lifecycle.Record) {
+			i.Unfinished = i.Unfinished || i.State == lifecycle.Creating || i.State == lifecycle.CreateFailed
 			i.State, i.Operation = lifecycle.Deleting, running(id, lifecycle.Deprovision, minute)
 			i.Due, i.DeleteReceived = at(minute).Add(lifecycle.Grace), at(minute).Add(-time.Second)
 		},

@@ -50,6 +50,11 @@ type Provider interface {
 	// means observed to be absent. "Was never there" is success. In has no
 	// parameters: a deletion must work when they cannot be decrypted. What is
 	// needed of them is recorded with what is made.
+	//
+	// A plan may have what is deleted be retained for a time: the thing is renamed,
+	// with its incarnation, and opens to nobody any more; Done then carries Retained,
+	// the same each time. Under its former name, it is absent. What is unfinished, or
+	// deleted without a plan, as orphans are, is never retained. See Retainer.
 	Deprovision(ctx context.Context, in Instance) (Status, error)
 
 	// Bind makes the binding's own principal. Done carries the Grant, the same
@@ -60,6 +65,23 @@ type Provider interface {
 	// made for the binding. Done means observed to be absent. Neither b nor its
 	// instance has parameters, nor b a secret, as in Deprovision.
 	Unbind(ctx context.Context, b Binding) (Status, error)
+}
+
+// A Retainer is a Provider whose plans may retain what is deleted.
+type Retainer interface {
+	// RemoveRetained removes what a deprovision has retained. It is a step as those
+	// of a Provider. Done means observed to be absent; "is gone already" is success.
+	// It touches nothing but the thing of this very name, tags and incarnation.
+	RemoveRetained(ctx context.Context, h Holding) (Status, error)
+}
+
+// A Retained is what a deprovision has kept of the instance. What its removal
+// needs beside it are the instance's target and state, as the step leaves them.
+type Retained struct {
+	// Name is the thing's, as the inventory lists it since it was renamed.
+	Name string `json:"name"`
+	// Until is how long it is kept, UTC; it stands in the thing itself, too.
+	Until time.Time `json:"until"`
 }
 
 // An Inventory lists everything that a provider holds, also what no record
@@ -100,6 +122,9 @@ type Holding struct {
 	// Epoch is the one that the target is at, as List saw it; for Quarantine and
 	// Release the one that it has been at, as in an Instance.
 	Epoch Epoch `json:"epoch,omitzero"`
+	// RetainedUntil says that it is retained, and for how long: its tags are those
+	// of the instance that was deleted. Zero on what is not retained.
+	RetainedUntil time.Time `json:"retained_until,omitzero"`
 }
 
 // A Target is the place where things are made: an account, a database server.
@@ -162,6 +187,18 @@ type Source struct {
 	Snapshot    json.RawMessage `json:"snapshot,omitempty"`
 	Target      Target          `json:"target,omitzero"`
 	State       State           `json:"state,omitzero"`
+	// Retained is set for what was retained of an instance that is deleted. It is
+	// moved, not copied: a provision ends with it under the new instance's name and
+	// tags, and fails if it is neither there nor under its own; nothing else is made
+	// in its place. Until then nobody else touches it. A deprovision of an instance
+	// that never was ready has the source again, and gives it back: as it was, under
+	// its name and tags, opening to nobody. Both may be repeated from any line.
+	Retained *Retained `json:"retained,omitempty"`
+}
+
+// Tags are those of the source, to whoever restores from it.
+func (s Source) Tags(broker string) Tags {
+	return Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation}
 }
 
 // Kind is what an operation does.
@@ -229,6 +266,9 @@ type Instance struct {
 	// State is the instance's. A step of a binding reads it and cannot
 	// change it.
 	State State `json:"state,omitzero"`
+	// Unfinished says in a deprovision that the instance never was ready: nobody has
+	// used it, and it is not retained.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Source is set for a provision that restores another instance.
 	Source *Source `json:"source,omitempty"`
 }
@@ -276,6 +316,8 @@ type Status struct {
 	// Epoch is the one that the target is at; it is recorded before what else the
 	// step answers. Zero for a provider without epochs.
 	Epoch Epoch `json:"epoch,omitzero"`
+	// Retained is what Deprovision has kept when it is done; nil for nothing.
+	Retained *Retained `json:"retained,omitempty"`
 }
 
 // A Grant is what a binding gives an application. It holds secrets: it is
@@ -362,6 +404,14 @@ func BindingTagsOf(b Binding) Tags {
 func (t Tags) SameIDs(o Tags) bool {
 	t.Incarnation, o.Incarnation = "", ""
 	return t == o
+}
+
+// Retained are what the name of a retained thing is derived from, which differs
+// from that of the instance, and from those of its other lives: the incarnation
+// stands in the place of a binding. The thing's own tags stay the instance's.
+func (t Tags) Retained() Tags {
+	t.Binding = t.Incarnation
+	return t
 }
 
 // Name derives the name of a thing from the ids it is made for: prefix, role

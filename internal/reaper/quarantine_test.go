@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/workflow"
 )
 
 // enclosed is a stock with a thing that nothing explains, and that a step has put
@@ -305,7 +306,7 @@ func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, e
 }
 
 // What is retained of a deleted instance is left alone, whatever has its id now, and
-// told of once its time is over.
+// removed once its time is over.
 func TestWhatIsRetained(t *testing.T) {
 	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +314,7 @@ func TestWhatIsRetained(t *testing.T) {
 			was := s.recorded("i", true)
 			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
 			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
-			if err := s.records.Ledger.Commit(t.Context(), ledger.PutRetained(r.Retain(was.Name, s.now, 24*time.Hour))); err != nil {
+			if err := s.records.Ledger.Commit(t.Context(), ledger.PutRetained(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
 				t.Fatal(err)
 			}
 			s.things = []reaper.Thing{was}
@@ -335,14 +336,16 @@ func TestWhatIsRetained(t *testing.T) {
 			}
 			s.rest(24 * time.Hour)
 			reports, err := s.records.Reports(t.Context())
-			outlived := 0
+			removed := 0
 			for _, r := range reports {
 				if r.Swept != nil {
-					outlived += r.Swept.Outlived
+					removed += r.Swept.Removed
 				}
 			}
-			if err != nil || outlived != 1 || len(s.started) != 0 {
-				t.Errorf("told of %d times, started %v: %v", outlived, s.started, err)
+			kept, readErr := s.records.Retained(t.Context(), was.Key, was.Incarnation)
+			begun := func(r workflow.Ref) bool { return r.Token == kept.Token() }
+			if err != nil || readErr != nil || removed != 1 || !slices.ContainsFunc(s.started, begun) {
+				t.Errorf("removed %d times, started %v: %v %v", removed, s.started, err, readErr)
 			}
 		})
 	}

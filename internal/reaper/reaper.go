@@ -3,7 +3,8 @@
 // leftovers that nobody deleted, and drops what has expired. It finds them by
 // the index of what is due alone. On a slower schedule it compares what exists
 // to what is recorded: orphans that a tombstone explains are deleted, and others
-// put out of use. It changes nothing in the cloud itself: that is always a step of
+// put out of use. What is retained of deleted instances, it has removed when its
+// time is over. It changes nothing in the cloud itself: that is always a step of
 // the worker.
 package reaper
 
@@ -28,6 +29,7 @@ type Records interface {
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
 	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -176,12 +178,14 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var errs []error
 	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		switch c, q := d.Record, d.Quarantine; {
+		switch c, q, kept := d.Record, d.Quarantine, d.Retained; {
 		case err != nil:
 		case c != nil && c.InProgress():
 			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
 		case q != nil && q.Moving():
 			refs = append(refs, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
+		case kept != nil && kept.Phase == lifecycle.Removing:
+			refs = append(refs, workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
 		}
 	}
 	return refs, errors.Join(errs...)
@@ -200,10 +204,7 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	case d.Quarantine != nil:
 		return r.quarantine(ctx, *d.Quarantine, now, report)
 	case d.Retained != nil:
-		// No provider removes such a thing by itself yet: it is told of each day.
-		r.Log.ErrorContext(ctx, "a retained thing is past its time, and still there", "thing", d.Retained.Name, "provider", d.Retained.Provider,
-			"until", d.Retained.Until)
-		return r.commit(ctx, &report.Outlived, ledger.PutRetained(d.Retained.Kept(now)))
+		return r.retained(ctx, *d.Retained, now, report)
 	case d.TargetUse != nil:
 		return r.use(ctx, *d.TargetUse, now)
 	}

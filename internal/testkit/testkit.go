@@ -236,7 +236,7 @@ func source(files map[string]string) compile.Source {
 }
 
 func load(sources ...compile.Source) *catalog.Catalog {
-	c, err := compile.Load(compile.Known("demo"), sources...)
+	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}}, sources...)
 	if err != nil {
 		panic(err)
 	}

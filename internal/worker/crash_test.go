@@ -146,6 +146,10 @@ func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
 	return err
 }
 
+func (c cloud) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.RemoveRetained(ctx, h) })
+}
+
 // Start and Finish make a world an engine that only remembers.
 func (w *world) Start(_ context.Context, ref workflow.Ref) error {
 	w.effect(func() { w.started[ref.Name()] = ref })
@@ -341,51 +345,58 @@ func TestDyingAtEveryEffect(t *testing.T) {
 	for name, d := range deeds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			total := 0
-			for _, alone := range []bool{true, false} {
-				for _, after := range []bool{false, true} {
-					for at := 1; ; at++ {
-						w := newWorld(t)
-						d.before(w)
-						w.effects, w.dieAt, w.after = 0, at, after
-						var first, second broker.Result
-						var err error
-						answered := w.alive(func() { first, err = d.ask(w, w.broker()) })
-						if answered && err != nil {
-							t.Fatalf("asking: %v", err)
-						}
-						survived := answered && w.alive(w.rest)
-						w.dieAt = 0
-						if !survived { // the next process
-							w.started = map[string]workflow.Ref{}
-							w.clock = w.clock.Add(time.Second)
-							w.alone = alone
-							total++
-						}
-						var refusal *lifecycle.Refusal
-						second, err = d.ask(w, w.broker())
-						if err != nil && (!errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone) {
-							t.Fatalf("dying at effect %d (after: %v): the repeated request is answered: %v", at, after, err)
-						}
-						if answered && second.Effect == broker.Accepted && first.Token != second.Token {
-							t.Errorf("dying at effect %d (after: %v): two tokens for one request", at, after)
-						}
-						w.rest()
-						if got := w.held(); got != d.held {
-							t.Errorf("dying at effect %d (after: %v, alone: %v): %d things exist, want %d", at, after, alone, got, d.held)
-						}
-						w.ended(d, fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone))
-						if survived {
-							break // there was no such effect: all were tried
-						}
-					}
-				}
-			}
-			if total < 12 {
+			if total := d.dies(t, func(*world, string) {}); total < 12 {
 				t.Errorf("died %d times only: the test proves little", total)
 			}
 		})
 	}
+}
+
+// dies has the process die at each effect of a deed, and counts how often.
+func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
+	t.Helper()
+	for _, alone := range []bool{true, false} {
+		for _, after := range []bool{false, true} {
+			for at := 1; ; at++ {
+				w := newWorld(t)
+				d.before(w)
+				w.effects, w.dieAt, w.after = 0, at, after
+				var first, second broker.Result
+				var err error
+				answered := w.alive(func() { first, err = d.ask(w, w.broker()) })
+				if answered && err != nil {
+					t.Fatalf("asking: %v", err)
+				}
+				survived := answered && w.alive(w.rest)
+				w.dieAt = 0
+				if !survived { // the next process
+					w.started = map[string]workflow.Ref{}
+					w.clock = w.clock.Add(time.Second)
+					w.alone = alone
+					total++
+				}
+				var refusal *lifecycle.Refusal
+				second, err = d.ask(w, w.broker())
+				if err != nil && (!errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone) {
+					t.Fatalf("dying at effect %d (after: %v): the repeated request is answered: %v", at, after, err)
+				}
+				if answered && second.Effect == broker.Accepted && first.Token != second.Token {
+					t.Errorf("dying at effect %d (after: %v): two tokens for one request", at, after)
+				}
+				w.rest()
+				when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
+				if got := w.held(); got != d.held {
+					t.Errorf("%s: %d things exist, want %d", when, got, d.held)
+				}
+				w.ended(d, when)
+				ends(w, when)
+				if survived {
+					break // there was no such effect: all were tried
+				}
+			}
+		}
+	}
+	return total
 }
 
 // ended requires the state in the end, and that no lease is left.

@@ -44,7 +44,13 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 		if !write {
 			return nil
 		}
-		return w.Records.Commit(ctx, ledger.Put(next))
+		var kept ledger.Change
+		if callErr == nil && status.Done { // what came late may be retained as what was there in time
+			if kept, err = w.retains(ctx, r, status.Retained, w.Now()); err != nil {
+				return err
+			}
+		}
+		return w.Records.Commit(ctx, ledger.Put(next), kept)
 	})
 }
 

@@ -290,11 +290,8 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 		w.logFault(ctx, ref, r, v.fault)
 	}
 	r, err = w.remembers(ctx, r, v)
-	if errors.Is(err, errStateSize) { // the same again, however often it is asked
-		w.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", ref.Name(), "provider", r.Provider, "error", err)
-		r, err = r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
-			"service."})
-		return r, nil, err
+	if errors.Is(err, errStateSize) {
+		return w.unkept(ctx, ref, r, err, now)
 	}
 	if err != nil {
 		return r, nil, err
@@ -309,12 +306,7 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 		if !proven {
 			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
 		}
-		var pointer lifecycle.Pointer
-		if pointer, err = w.pointerOf(ctx, r.Key); err != nil {
-			return r, nil, err
-		}
-		r, err = seen.Succeed(now, nil)
-		more = []ledger.Change{ledger.DeletePointer(pointer)}
+		return w.deleted(ctx, ref, seen, v, now)
 	case v.done && r.Operation.Kind == lifecycle.Bind:
 		r, err = w.bound(ctx, ref, r, v.grant, now)
 	case v.done:
@@ -334,6 +326,35 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
 	}
 	return f
+}
+
+// deleted is the tombstone of what was seen to be absent, and what is written with
+// it.
+func (w *Worker) deleted(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
+	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
+	pointer, err := w.pointerOf(ctx, r.Key)
+	if err != nil {
+		return r, nil, err
+	}
+	kept, err := w.retains(ctx, r, v.kept, now)
+	if errors.Is(err, errRetained) {
+		return w.unkept(ctx, ref, r, err, now)
+	}
+	if err != nil {
+		return r, nil, err
+	}
+	gone, err := r.Succeed(now, nil)
+	return gone, []ledger.Change{ledger.DeletePointer(pointer), kept}, err
+}
+
+// unkept fails an operation whose provider gave what cannot be recorded: the same
+// would come again, however often it is asked.
+func (w *Worker) unkept(ctx context.Context, ref workflow.Ref, r lifecycle.Record, why error,
+	now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	w.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", ref.Name(), "provider", r.Provider, "error", why)
+	r, err := r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
+		"service."})
+	return r, nil, err
 }
 
 // patience is the pause after a fault. A call that timed out may still land: the

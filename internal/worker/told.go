@@ -31,10 +31,10 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
 		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
 		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
-		Target: provider.Target(i.Made.Target),
+		Target: provider.Target(i.Made.Target), Unfinished: i.Unfinished,
 	}
 	var err error
-	if in.State, err = w.stateOf(ctx, i, op.Kind); err != nil || op.Kind.Deletes() {
+	if in.State, err = w.stateOf(ctx, i.Key, i.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
 		return in, err
 	}
 	whole, err := w.open(ctx, i.Key, vault.Context, a.SealedContext)
@@ -50,7 +50,7 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 
 // sourceFor is what the provider is told of the instance that it is to restore.
 func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
-	state, err := w.stateOf(ctx, r, op.Kind)
+	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
 		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
 		Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target), State: state,
@@ -72,7 +72,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	out := provider.Binding{
 		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
 	}
-	if out.State, err = w.stateOf(ctx, b, op.Kind); err != nil || op.Kind.Deletes() {
+	if out.State, err = w.stateOf(ctx, b.Key, b.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
 		return out, err
 	}
 	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
@@ -100,12 +100,12 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 
 // stateOf opens what a provider remembers. A deletion works without it, since the
 // key that sealed it may be lost: a provider finds what it has made by its tags.
-func (w *Worker) stateOf(ctx context.Context, r lifecycle.Record, kind lifecycle.Kind) (provider.State, error) {
-	if r.Made.State == nil {
-		return provider.ParseState(r.Made.Found)
+func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.Made, deletes bool) (provider.State, error) {
+	if made.State == nil {
+		return provider.ParseState(made.Found)
 	}
-	plain, err := w.open(ctx, r.Key, vault.State, r.Made.State)
-	if err != nil && kind.Deletes() && ctx.Err() == nil {
+	plain, err := w.open(ctx, key, vault.State, made.State)
+	if err != nil && deletes && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, "the provider's state does not open; the deletion goes on without it", "error", err)
 		return provider.State{}, nil
 	}

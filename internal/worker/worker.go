@@ -29,6 +29,7 @@ type Records interface {
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -101,6 +102,9 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	logs.AddOperation(ctx, ref.Token)
 	if _, _, is := ref.Token.Key.OfQuarantine(); is {
 		return w.quarantine(ctx, ref)
+	}
+	if _, _, is := ref.Token.Key.OfRetained(); is {
+		return w.removeRetained(ctx, ref)
 	}
 	return w.step(ctx, ref)
 }
@@ -181,6 +185,7 @@ type verdict struct {
 	grant   *provider.Grant
 	state   *provider.State  // replaces what is remembered
 	target  *provider.Target // replaces where it is made
+	kept    *provider.Retained
 }
 
 // Of an operation past its deadline that meets nothing but faults, it is not known
@@ -206,7 +211,7 @@ func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err erro
 	case err != nil:
 		return verdict{fault: err}
 	case status.Done:
-		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target}
+		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target, kept: status.Retained}
 	case last:
 		return verdict{failure: &overdue, state: status.State, target: status.Target}
 	}

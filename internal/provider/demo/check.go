@@ -18,10 +18,12 @@ const (
 // A meaning is what instances record of their plan.
 type meaning struct {
 	Secret string `json:"secret"`
+	// RetainDays is how long what is deleted is retained; zero for not at all.
+	RetainDays float64 `json:"retain_days,omitempty"`
 }
 
 // Check finds what is wrong with the settings of a plan. What instances record
-// of it is who chooses their bindings' secrets.
+// of it is who chooses their bindings' secrets, and whether they are retained.
 func Check(plan provider.Checked) (json.RawMessage, error) {
 	known := []struct {
 		name, remedy string
@@ -31,10 +33,8 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 		{"fail", "write provision, update, deprovision, bind or unbind, or a list of them",
 			func(v any) bool { return new(wishes).setPlanFail("", v) }},
 		{"grant", "write volume, route or syslog, or leave it out", func(v any) bool { return v == "volume" || v == "route" || v == "syslog" }},
-		{"valid_days", "write a number of days up to 3650", func(v any) bool {
-			days, ok := number(v)
-			return ok && days > 0 && days <= maxValidDays
-		}},
+		{"valid_days", "write a number of days up to 3650", daysOf},
+		{"retain_days", "write a number of days up to 3650", daysOf},
 		{"secret", "write cloud or broker, or leave it out", func(v any) bool { return v == secretCloud || v == secretBroker }},
 	}
 	unknown := maps.Clone(plan.Settings)
@@ -46,11 +46,18 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		return nil, &remedy.Error{Name: name, What: "the demo has no such setting",
-			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days and secret"}
+			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days, retain_days and secret"}
 	}
 	meant := meaning{Secret: secretBroker}
 	if plan.Settings["secret"] == secretCloud {
 		meant.Secret = secretCloud
 	}
+	meant.RetainDays, _ = number(plan.Settings["retain_days"])
 	return json.Marshal(meant)
+}
+
+// daysOf reports whether a setting is a number of days.
+func daysOf(v any) bool {
+	days, ok := number(v)
+	return ok && days > 0 && days <= maxValidDays
 }

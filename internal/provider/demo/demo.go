@@ -9,6 +9,7 @@
 //   - grant: what a binding gives: volume, route or syslog; plain credentials
 //     otherwise;
 //   - valid_days: how long credentials are valid; for ever unless set;
+//   - retain_days: how long what is deleted is retained, to be given back;
 //   - secret: cloud, if the demo is to choose the password itself and show it
 //     once, as clouds do with access keys; derived from the binding's secret
 //     otherwise.
@@ -62,6 +63,7 @@ var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Retainer    = (*Provider)(nil)
 )
 
 // Options say how a Provider behaves.
@@ -92,6 +94,10 @@ type step struct {
 	// wanted is the thing as it is to be; of a deletion, its name and tags.
 	wanted Thing
 	noun   string
+	// kept is the name, the tags and the time under which the instance is retained,
+	// or was, if it is moved from there: its name is empty for neither.
+	kept  Thing
+	moved bool
 }
 
 func (p *Provider) instanceStep(in provider.Instance) (step, error) {
@@ -100,7 +106,9 @@ func (p *Provider) instanceStep(in provider.Instance) (step, error) {
 	s.wishes, err = p.wishesOf(in.Operation, in.Parameters, in.Settings)
 	tags := provider.TagsOf(in)
 	s.wanted = Thing{Name: instanceName(in), Tags: tags, Created: s.now, Plan: in.PlanID, Removal: removalOf(in.Parameters)}
-	if from := in.Source; from != nil {
+	if s.kept = movedFrom(in); s.kept.Name != "" {
+		s.moved = true
+	} else if from := in.Source; from != nil {
 		s.wanted.Source = instanceName(provider.Instance{Broker: in.Broker, Platform: from.Platform, ID: from.ID})
 	}
 	return s, err
@@ -181,6 +189,11 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 		return provider.Status{}, err
 	}
 	s, _ := p.instanceStep(in) // what the plan asks is read again where the thing is known
+	if keep := keeping(in); keep > 0 && !s.moved {
+		s.kept = Thing{
+			Name: provider.Name(namePrefix, roleRetained, s.wanted.Tags.Retained()), Tags: s.wanted.Tags, RetainedUntil: s.now.Add(keep),
+		}
+	}
 	return p.remove(ctx, s, in.Settings)
 }
 
@@ -262,7 +275,9 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 		if p.broker != "" && t.Tags.Broker != "" && t.Tags.Broker != p.broker {
 			continue
 		}
-		page = append(page, provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created.UTC(), PlanID: t.Plan})
+		page = append(page, provider.Holding{
+			Name: t.Name, Tags: t.Tags, Created: t.Created.UTC(), PlanID: t.Plan, RetainedUntil: t.RetainedUntil,
+		})
 	}
 	return page, next, nil
 }
@@ -280,6 +295,16 @@ func (p *Provider) Accepts(ctx context.Context, username, password string) (bool
 	if err != nil {
 		return false, err
 	}
+	if owner := t.Tags; owner.Binding != "" {
+		owner.Binding = ""
+		_, err := p.things.Get(ctx, provider.Name(namePrefix, roleInstance, owner))
+		if errors.Is(err, ErrNotFound) { // it was deleted, or is retained
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
 	now := p.now()
 	expired := !t.Expires.IsZero() && !now.Before(t.Expires)
 	accepts := t.Verifier.accepts(password) || slices.ContainsFunc(t.Keys, func(k Key) bool { return k.accepts(password) })
@@ -291,8 +316,12 @@ func (p *Provider) create(ctx context.Context, s step) (provider.Status, error) 
 	for range maxTries {
 		t, err := p.things.Get(ctx, s.wanted.Name)
 		if errors.Is(err, ErrNotFound) {
-			t = s.fresh()
-			err = p.things.Create(ctx, t)
+			if s.moved {
+				t, err = p.move(ctx, s)
+			} else {
+				t = s.fresh()
+				err = p.things.Create(ctx, t)
+			}
 			if errors.Is(err, ErrExists) {
 				continue
 			}
@@ -304,6 +333,11 @@ func (p *Provider) create(ctx context.Context, s step) (provider.Status, error) 
 			return provider.Status{}, s.notOurs()
 		}
 		if t.Tags.Incarnation != s.wanted.Tags.Incarnation {
+			if s.moved && t.Source == s.kept.Name { // an earlier life has come late, and has it
+				if err := p.retain(ctx, s, t); err != nil {
+					return provider.Status{}, err
+				}
+			}
 			if err := p.things.Delete(ctx, t); err != nil && !errors.Is(err, ErrChanged) {
 				return provider.Status{}, err
 			}
@@ -313,6 +347,12 @@ func (p *Provider) create(ctx context.Context, s step) (provider.Status, error) 
 			return provider.Status{}, provider.Failf("The %s exists already with other credentials. Delete it and create it again.", s.noun)
 		}
 		st, known, err := p.look(ctx, s, t)
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if s.moved && st.Done && err == nil {
+			err = p.moved(ctx, s)
+		}
 		if errors.Is(err, ErrChanged) {
 			continue
 		}
@@ -359,7 +399,7 @@ func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) 
 	for range maxTries {
 		t, err := p.things.Get(ctx, s.wanted.Name)
 		if errors.Is(err, ErrNotFound) {
-			return s.done(), nil
+			return p.isRetained(ctx, s)
 		}
 		if err != nil {
 			return provider.Status{}, err
@@ -390,6 +430,11 @@ func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) 
 				return provider.Status{}, err
 			}
 			continue
+		}
+		if worth := t.Tags == s.wanted.Tags && (s.moved || t.ready(s.now)); worth && s.kept.Name != "" {
+			if err := p.retain(ctx, s, t); err != nil {
+				return provider.Status{}, err
+			}
 		}
 		if err := p.things.Delete(ctx, t); err != nil && !errors.Is(err, ErrChanged) {
 			return provider.Status{}, err

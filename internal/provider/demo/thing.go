@@ -76,6 +76,8 @@ type Thing struct {
 	Keys []Key `json:"keys,omitempty"`
 	// Quarantined says that no password opens it.
 	Quarantined bool `json:"quarantined,omitempty"`
+	// RetainedUntil says that it was retained when it was deleted, and how long.
+	RetainedUntil time.Time `json:"retained_until,omitzero"`
 	// Expires ends the password by itself; zero never.
 	Expires time.Time `json:"expires,omitzero"`
 	// Change is the operation that is running; nil at rest.

@@ -1,0 +1,44 @@
+package reaper
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/logs"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// retained deals with what is retained of a deleted instance, and is due: its
+// removal is begun when its time is over, and driven again where it has stopped.
+func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now time.Time, report *Report) error {
+	kept, err := r.Records.Retained(ctx, listed.Key, listed.Incarnation)
+	if err != nil || kept.Version == 0 || kept.Due.After(now) {
+		return err
+	}
+	count := &report.Removed
+	if kept.Phase == lifecycle.Removing {
+		if count = &report.Redriven; kept.Faults > 0 {
+			count = &report.Outlived
+			r.Log.ErrorContext(ctx, "a retained thing is past its time, and could not be removed yet", "thing", kept.Name, "provider", kept.Provider,
+				"until", kept.Until, "faults", kept.Faults, "error", kept.Fault)
+		}
+		kept = kept.Redriven(now)
+	} else {
+		kept = kept.BeginRemoval(r.NewID(), now)
+	}
+	if err := r.commit(ctx, count, ledger.PutRetained(kept)); err != nil {
+		return err
+	}
+	ref := workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt}
+	ctx = logs.Begin(ctx)
+	logs.AddSubject(ctx, kept.Key.Platform, kept.Key.Instance, "")
+	logs.AddOperation(ctx, ref.Token)
+	r.Log.InfoContext(ctx, "removing a retained thing whose time is over", "thing", kept.Name, "provider", kept.Provider, "until", kept.Until)
+	if err := r.Start(ctx, ref); err != nil {
+		return fmt.Errorf("starting %q: %w", ref.Name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/workflow"
+)
+
+// removeRetained does one step of removing what was retained of an instance, whose
+// time is over. It has a record of its own: the id may be another instance's by now.
+func (w *Worker) removeRetained(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+	key, incarnation, _ := ref.Token.Key.OfRetained()
+	return stepAside(ctx, w, ref, asideSteps[lifecycle.Retained]{
+		read: func(ctx context.Context) (lifecycle.Retained, bool, error) {
+			r, err := w.Records.Retained(ctx, key, incarnation)
+			return r, r.Version > 0, err
+		},
+		put: ledger.PutRetained, call: w.callRetainer, came: w.removedRetained,
+	})
+}
+
+// removedRetained is what is written of a removal once its provider has answered.
+func (w *Worker) removedRetained(ctx context.Context, r lifecycle.Retained, s provider.Status,
+	err error) (ledger.Change, workflow.Outcome) {
+	now := w.Now()
+	switch {
+	case err != nil:
+		r, wait, waits := r.Faulted(now, err)
+		if !w.logTrouble(ctx, r.Provider, err) {
+			w.Log.WarnContext(ctx, "removing a retained thing met a fault and will be tried again", "thing", r.Name, "provider", r.Provider,
+				"until", r.Until, "faults", r.Faults, "error", err)
+		}
+		return ledger.PutRetained(r), workflow.Outcome{Settled: !waits, Wait: wait}
+	case !s.Done:
+		after := s.After
+		if after <= 0 {
+			after = pause(0)
+		}
+		return ledger.PutRetained(r.Looked(now, after)), workflow.Outcome{Wait: min(after, maxPause)}
+	}
+	w.Log.InfoContext(ctx, "a retained thing is removed", "thing", r.Name, "provider", r.Provider, "until", r.Until)
+	return ledger.DeleteRetained(r), settled
+}
+
+// errNoRetainer: the provider is of another version than the one that retained.
+var errNoRetainer = errors.New("its provider does not remove what it has retained: the program may be of another version")
+
+func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provider.Status, error) {
+	state, err := w.stateOf(ctx, r.Key, r.Made, true)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	h := holdingOf(r.Name, r.Key, r.Incarnation, r.Made, state, r.Created)
+	h.PlanID, h.RetainedUntil = r.PlanID, r.Until
+	if _, h.Epoch, err = w.epochOf(ctx, r.Provider, h.Target); err != nil {
+		return provider.Status{}, err
+	}
+	return w.within(ctx, r.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		can, ok := p.Provider.(provider.Retainer)
+		if !ok {
+			return provider.Status{}, errNoRetainer
+		}
+		return can.RemoveRetained(ctx, h)
+	})
+}
+
+// errRetained ends a deprovision: the same would be answered the next time.
+var errRetained = errors.New("a provider has retained something, and does not say what, or until when")
+
+// retains is what is written with the tombstone of an instance of which something
+// was retained.
+func (w *Worker) retains(ctx context.Context, r lifecycle.Record, kept *provider.Retained, now time.Time) (ledger.Change, error) {
+	if kept == nil || r.IsBinding() {
+		return ledger.Change{}, nil
+	}
+	if kept.Name == "" || len(kept.Name) > limits.Identifier || kept.Until.IsZero() {
+		return ledger.Change{}, errRetained
+	}
+	was, err := w.Records.Retained(ctx, r.Key, r.Incarnation)
+	if err != nil || was.Version > 0 { // it is on record, and may be given back or removed by now
+		return ledger.Change{}, err
+	}
+	next := r.Retain(kept.Name, kept.Until.UTC(), now)
+	w.Log.InfoContext(ctx, "what a platform has deleted is retained", "thing", next.Name, "provider", next.Provider, "until", next.Until)
+	return ledger.PutRetained(next), nil
+}
