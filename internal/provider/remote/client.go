@@ -81,6 +81,7 @@ type client struct {
 var (
 	_ provider.Provider    = (*client)(nil)
 	_ provider.Inventory   = (*client)(nil)
+	_ provider.Retainer    = (*client)(nil)
 	_ provider.Quarantiner = quarantiner{}
 	_ provider.Reconciler  = reconciler{}
 )
@@ -124,6 +125,12 @@ func (c *client) page(ctx context.Context, targets []provider.Target, r request)
 		return nil, "", err
 	}
 	return nil, "", errVersion
+}
+
+// RemoveRetained implements provider.Retainer. Where the provider inside is none, it
+// has retained nothing.
+func (c *client) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	return c.step(ctx, []provider.Target{h.Target}, request{Verb: verbRemove, Holding: &h})
 }
 
 type quarantiner struct{ *client }

@@ -107,6 +107,12 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no provider.Reconciler"))
 		}
 		st, out, err = reconcile(ctx, reconciler, r)
+	case verbRemove:
+		p, ok := w.Provider.(provider.Retainer)
+		if !ok {
+			return h.fault(ctx, r, "it cannot remove what is retained", errors.New("the provider is no provider.Retainer"))
+		}
+		st, err = p.RemoveRetained(ctx, *r.Holding)
 	case verbQuarantine, verbRelease:
 		q, ok := w.Inventory.(provider.Quarantiner)
 		if !ok {

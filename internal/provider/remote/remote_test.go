@@ -87,6 +87,10 @@ func (p *told) Release(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
+func (p *told) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	return p.step(ctx, "remove retained", h)
+}
+
 func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
 	_, err := p.step(ctx, "survey", target)
 	return provider.Target{Name: target, Identity: "s-1"}, p.status.Epoch, err
@@ -198,14 +202,19 @@ func TestEverythingTravels(t *testing.T) {
 		}},
 		"bind":   {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
 		"unbind": {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
+		"remove retained": {h, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+			return w.Provider.(provider.Retainer).RemoveRetained(ctx, h)
+		}},
 	} {
 		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
 			t.Run(verb+"/"+what, func(t *testing.T) {
 				call := newCall()
 				if call.status = status; what == "Empty" {
 					call.status = provider.Status{}
-					in, b = provider.Instance{}, provider.Binding{}
-					defer func() { in, b = filled[provider.Instance](t), filled[provider.Binding](t) }()
+					in, b, h = provider.Instance{}, provider.Binding{}, provider.Holding{}
+					defer func() {
+						in, b, h = filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
+					}()
 				}
 				got, err := c.step(call.Wired, t.Context())
 				if err != nil {
@@ -317,6 +326,12 @@ func TestReach(t *testing.T) {
 		},
 		"Quarantine": {
 			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
+		},
+		"Retained": {
+			func(w provider.Wired) error {
+				_, err := w.Provider.(provider.Retainer).RemoveRetained(t.Context(), held)
+				return err
+			}, []provider.Target{there},
 		},
 		"Release": {
 			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Release(t.Context(), held) }, []provider.Target{there},

@@ -26,6 +26,7 @@ const (
 	verbList        = "list"
 	verbQuarantine  = "quarantine"
 	verbRelease     = "release"
+	verbRemove      = "remove retained"
 	verbSurvey      = "survey"
 	verbHoldings    = "holdings"
 	verbAdvance     = "advance"
@@ -119,6 +120,7 @@ func (r request) check() error {
 	complete := map[string]bool{
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
 		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
+		verbRemove: r.Holding != nil,
 		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
 	}
 	if !complete[r.Verb] {
