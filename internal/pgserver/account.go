@@ -76,6 +76,14 @@ func (a Account) Give(path string) error {
 	return os.Lchown(path, int(a.UID), int(a.GID))
 }
 
+// giveGroup lets the account read a file that stays another one's.
+func (a Account) giveGroup(path string) error {
+	if !a.IsOther() {
+		return nil
+	}
+	return os.Lchown(path, -1, int(a.GID))
+}
+
 // Barred gives the first folder on the way to a path that the account may not
 // pass, and an empty one where it reaches the path.
 func (a Account) Barred(path string) (string, error) {

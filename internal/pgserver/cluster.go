@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -33,8 +34,8 @@ const (
 	// Loopback is where the server listens, and nowhere else.
 	Loopback = "127.0.0.1"
 
-	fileAccess = "longshore_hba.conf"
-	fileUsers  = "longshore_ident.conf"
+	fileAccess = "hba.conf"
+	fileUsers  = "ident.conf"
 	filePID    = "postmaster.pid"
 	// lookEvery is how long is waited before the server is looked at again.
 	lookEvery = 20 * time.Millisecond
@@ -54,8 +55,8 @@ type Cluster struct {
 	Settings []string
 }
 
-// Init makes the data folder, whose parent the account may write. No password can
-// ever be asked for the superuser, since there is none.
+// Init makes the data folder: the account may write it, or what it is in. The
+// superuser has no password.
 func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	args := append([]string{
 		"--pgdata=" + c.Data, "--username=" + Superuser, "--encoding=UTF8", "--auth-local=peer", "--auth-host=scram-sha-256",
@@ -64,10 +65,10 @@ func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, end(said))
 	}
-	return c.WriteAccess()
+	return nil
 }
 
-// WriteAccess writes who may connect, and how: the superuser through the socket, if
+// WriteAccess writes, beside the data folder, who may connect, and how: the superuser through the socket, if
 // the system says that this is the server's account or root; all others over the
 // network, by password.
 func (c Cluster) WriteAccess() error {
@@ -91,15 +92,22 @@ func (c Cluster) WriteAccess() error {
 	return errors.Join(c.write(fileAccess, rules), c.write(fileUsers, users))
 }
 
-// write replaces a file of the data folder. A reader sees the one or the other.
+// write replaces a file beside the data folder, which the account may read. A reader
+// sees the one or the other. Nothing is written into the account's own folders: it
+// could have made the file there a link to one of root's.
 func (c Cluster) write(name, text string) error {
 	const heading = "# Written at each start of the broker: changes are lost.\n"
-	path := filepath.Join(c.Data, name)
-	if err := os.WriteFile(path+".new", []byte(heading+text), 0o600); err != nil {
+	path := c.beside(name)
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(c.Account.Give(path+".new"), os.Rename(path+".new", path))
+	if err := os.WriteFile(path+".new", []byte(heading+text), 0o640); err != nil {
+		return err
+	}
+	return errors.Join(c.Account.giveGroup(path+".new"), os.Rename(path+".new", path))
 }
+
+func (c Cluster) beside(name string) string { return filepath.Join(filepath.Dir(c.Data), name) }
 
 // Serve is the command that is the server, once it is started.
 func (c Cluster) Serve() *exec.Cmd {
@@ -108,8 +116,8 @@ func (c Cluster) Serve() *exec.Cmd {
 		"port=" + strconv.Itoa(c.Port),
 		"unix_socket_directories=" + c.Sockets,
 		"unix_socket_permissions=0700",
-		"hba_file=" + filepath.Join(c.Data, fileAccess),
-		"ident_file=" + filepath.Join(c.Data, fileUsers),
+		"hba_file=" + c.beside(fileAccess),
+		"ident_file=" + c.beside(fileUsers),
 		"password_encryption=scram-sha-256",
 	}, c.Settings...)
 	args := []string{"-D", c.Data}

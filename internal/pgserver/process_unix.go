@@ -5,13 +5,14 @@ package pgserver
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
-// attributes put a process into a group of its own, which Ctrl-C does not reach,
-// under an account.
+// attributes put a process into a session and so into a group of its own, which
+// neither Ctrl-C nor the end of a terminal reaches, under an account.
 func attributes(a Account) *syscall.SysProcAttr {
-	s := &syscall.SysProcAttr{Setpgid: true}
+	s := &syscall.SysProcAttr{Setsid: true}
 	if a.IsOther() {
 		s.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
 	}
@@ -40,4 +41,19 @@ func (a Account) mayPass(info fs.FileInfo) bool {
 	default:
 		return mode&other != 0
 	}
+}
+
+// keeps reports whether a path is a folder of the account's that nobody else may
+// enter, and no link to one.
+func (a Account) keeps(path string) bool {
+	uid := uint32(os.Geteuid())
+	if a.IsOther() {
+		uid = a.UID
+	}
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == uid
 }

@@ -8,6 +8,7 @@ package pgtest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -157,7 +158,7 @@ func start(version string, o options) (*server, error) {
 }
 
 func (s *server) setUp(ctx context.Context, o options) error {
-	if err := s.cluster.Init(ctx, "--no-sync", "--locale=C"); err != nil {
+	if err := errors.Join(s.cluster.Init(ctx, "--no-sync", "--locale=C"), s.cluster.WriteAccess()); err != nil {
 		return err
 	}
 	if !o.tls {

@@ -8,12 +8,31 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"testing"
 
 	"github.com/longshore/longshore/internal/pgserver"
 )
 
 // installed is where `make postgres-all` puts a version, from the module's root.
 const installed = ".tools/postgres-%s.*"
+
+// Programs is the folder of a version's programs, which the server's user can run.
+// Where they are not installed, the test fails.
+func Programs(t testing.TB, version string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL, which -short leaves out")
+	}
+	account, err := pgserver.FindAccount("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := programs(version, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
 
 // programs is the folder of a version's programs, which the account can run.
 func programs(version string, account pgserver.Account) (string, error) {

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package pgserver
-
-func isZombie(int) bool { return false }
