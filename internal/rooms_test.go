@@ -56,6 +56,7 @@ var order = []string{
 	"internal/provider/remote",
 	"internal/provider/demo",
 	"internal/provider/valkey",
+	"internal/provider/postgres",
 	"internal/provider/hosted",
 	"internal/catalog/compile",
 	"internal/provider",

@@ -108,6 +108,10 @@ type Label struct {
 	Created time.Time `json:"created"`
 	// Locked says that it is in quarantine, or what else the provider locked it for.
 	Locked string `json:"locked,omitempty"`
+	// Facts are what else the provider keeps with the thing: what a deletion has to
+	// know, which is given neither settings nor a snapshot. No secrets: every user of
+	// a server may read its comments.
+	Facts json.RawMessage `json:"facts,omitempty"`
 }
 
 // labelMark begins each label, so that what others have written is never taken

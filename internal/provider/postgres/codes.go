@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A sense is what an error of the server is to the provider. All are passing: what
+// must not be done is decided by what stands, never by an error.
+type sense int
+
+// The senses.
+const (
+	meansOther     sense = iota
+	meansBusy            // another caller is at the same thing: look again at once
+	meansLocked          // somebody's lock is in the way
+	meansFull            // no connection is left, of the server or of a database
+	meansAway            // no server answers, or it is starting or stopping
+	meansReadOnly        // it takes no writes: a standby, or its disk is full
+	meansLogin           // it refuses the broker's login
+	meansDenied          // the broker's login lacks a right
+	meansHeld            // something still hangs on what was to be dropped
+	meansCancelled       // the step's time is over
+)
+
+// senses are PostgreSQL's codes by what they mean here; those of two letters are
+// whole classes.
+var senses = map[string]sense{
+	"23505": meansBusy,     // unique_violation, of a catalog
+	"42710": meansBusy,     // duplicate_object: it was just made
+	"42P04": meansBusy,     // duplicate_database
+	"42P06": meansBusy,     // duplicate_schema
+	"42P07": meansBusy,     // duplicate_table
+	"42704": meansBusy,     // undefined_object: it was just dropped
+	"3D000": meansBusy,     // invalid_catalog_name: a database that was just dropped
+	"40001": meansBusy,     // serialization_failure
+	"40P01": meansBusy,     // deadlock_detected
+	"55006": meansLocked,   // object_in_use
+	"55P03": meansLocked,   // lock_not_available
+	"57014": meansLocked,   // query_canceled, by statement_timeout
+	"53300": meansFull,     // too_many_connections
+	"53":    meansReadOnly, // insufficient resources: disk_full among them
+	"25006": meansReadOnly, // read_only_sql_transaction
+	"57P":   meansAway,     // shutdown, crash, cannot connect now
+	"08":    meansAway,     // connection exceptions
+	"28":    meansLogin,    // invalid authorization
+	"42501": meansDenied,   // insufficient_privilege
+	"2BP01": meansHeld,     // dependent_objects_still_exist
+}
+
+// meaningOf reads an error.
+func meaningOf(err error) sense {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		for _, length := range []int{5, 3, 2} {
+			if s, known := senses[e.Code[:min(length, len(e.Code))]]; known {
+				return s
+			}
+		}
+		// elog without a code of its own: "tuple concurrently updated", "role … was
+		// concurrently dropped".
+		if e.Code == "XX000" && strings.Contains(e.Message, "concurrently") {
+			return meansBusy
+		}
+		return meansOther
+	}
+	switch {
+	case errors.Is(err, errChanged):
+		return meansBusy
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return meansCancelled
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return meansAway
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return meansAway
+	}
+	return meansOther
+}
+
+// remedies tell the operator what to do.
+var remedies = map[sense]string{
+	meansFull:     "no connection is left: raise max_connections, or end sessions",
+	meansAway:     "the server does not answer: start it, or mend the way to it",
+	meansReadOnly: "the server takes no writes: look whether it is a standby and whether its disk is full",
+	meansLogin:    "the server refuses the broker's login: give its name and password anew in the settings",
+	meansDenied:   "the broker's login lacks a right: give it what docs/postgres.md says",
+	meansHeld:     "something in another database hangs on it: take CONNECT on all databases from PUBLIC, and drop it there",
+	meansLocked:   "somebody holds a lock on it, which is waited for",
+}
+
+// explain adds to an error what an operator can do.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text, ok := remedies[meaningOf(err)]; ok {
+		return fmt.Errorf("%s (%w)", text, err)
+	}
+	return err
+}

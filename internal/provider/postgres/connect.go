@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// Times of a session. A step has 20 s; what takes longer is ended by the server,
+// also when nobody waits for it any more.
+const (
+	connectTimeout   = 5 * time.Second
+	statementTimeout = "15s"
+	lockTimeout      = "1s"
+	idleTimeout      = "30s" // in a transaction
+)
+
+// workDatabase is where the broker's login works unless its access says otherwise.
+const workDatabase = "postgres"
+
+// modeOf is the sslmode of a server. One that says nothing is spoken to without TLS
+// on this machine alone.
+func modeOf(a hosted.Access) string {
+	if a.TLS != "" {
+		return a.TLS
+	}
+	if ip := net.ParseIP(a.Host); strings.HasPrefix(a.Host, "/") || a.Host == "localhost" || ip != nil && ip.IsLoopback() {
+		return hosted.TLSDisable
+	}
+	return hosted.TLSRequire
+}
+
+// config is how the broker's login connects. Nothing of the environment or of files
+// of the user's is part of it.
+//
+// Hazard: in a tenant's database, a name without a schema may be the tenant's: an
+// operator of theirs that a comparison picks up runs as the broker's login. So the
+// search path of every session is pg_catalog, from the first message on.
+func config(a hosted.Access) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig("host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=" + modeOf(a))
+	if err != nil {
+		return nil, fmt.Errorf("reading the access to the server: %w", err)
+	}
+	cfg.Host, cfg.Port, cfg.User, cfg.Password = a.Host, uint16(a.Port), a.User, a.Password
+	cfg.Database, cfg.Fallbacks, cfg.ConnectTimeout = cmp.Or(a.Database, workDatabase), nil, connectTimeout
+	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
+	if cfg.TLSConfig != nil {
+		cfg.TLSConfig.ServerName = a.Host
+		if a.CA != "" {
+			cfg.TLSConfig.RootCAs = x509.NewCertPool()
+			if !cfg.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
+				return nil, fmt.Errorf("the CA of the server is no certificate in PEM: give it anew in the settings")
+			}
+		}
+	}
+	cfg.RuntimeParams = map[string]string{
+		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
+		"idle_in_transaction_session_timeout": idleTimeout, "client_encoding": "UTF8", "standard_conforming_strings": "on",
+		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none",
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return cfg, nil
+}
+
+// A dialer gives connections to the broker's own database, and new ones to others.
+type dialer struct {
+	cfg  *pgx.ConnConfig
+	pool *pgxpool.Pool // nil if one connection is kept for a step
+	one  *pgx.Conn
+}
+
+func newDialer(a hosted.Access, pool int) (*dialer, error) {
+	cfg, err := config(a)
+	if err != nil || pool == 0 {
+		return &dialer{cfg: cfg}, err
+	}
+	settings, err := pgxpool.ParseConfig("host=localhost port=5432 user=x password=x dbname=x sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	settings.ConnConfig, settings.MaxConns, settings.MaxConnIdleTime = cfg.Copy(), int32(pool), time.Minute
+	d := &dialer{cfg: cfg}
+	d.pool, err = pgxpool.NewWithConfig(context.Background(), settings) // connects to nothing yet
+	return d, err
+}
+
+// with has work use a connection to the broker's own database. One that met an
+// error is closed: it may hold a lock, or another role.
+func (d *dialer) with(ctx context.Context, work func(*pgx.Conn) error) error {
+	if d.pool != nil {
+		held, err := d.pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer held.Release()
+		if err = work(held.Conn()); err != nil {
+			end(held.Conn())
+		}
+		return err
+	}
+	if d.one == nil || d.one.IsClosed() {
+		c, err := pgx.ConnectConfig(ctx, d.cfg)
+		if err != nil {
+			return err
+		}
+		d.one = c
+	}
+	err := work(d.one)
+	if err != nil {
+		end(d.one)
+	}
+	return err
+}
+
+// inside has work use a connection to another database, which is closed after it.
+func (d *dialer) inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
+	cfg := d.cfg.Copy()
+	cfg.Database = database
+	c, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer end(c)
+	return work(c)
+}
+
+func (d *dialer) close() {
+	if d.pool != nil {
+		d.pool.Close()
+	}
+	if d.one != nil {
+		end(d.one)
+	}
+}
+
+// end closes a connection, and waits for no answer.
+func end(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/scram"
+)
+
+// A wantedBinding is what a binding is to be.
+type wantedBinding struct {
+	tags     provider.Tags
+	of       provider.Tags // those of its instance
+	plan     string
+	now      time.Time
+	readOnly bool
+	password string
+	verifier string // what the server is told: no log of one ever has the password
+	until    string
+	expires  time.Time
+	renew    time.Time
+}
+
+// wantedBinding reads what is asked for.
+func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
+	m, err := meaningFrom(b.Instance.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	a, err := parameters(b.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if a.Role != "" && a.Role != roleReadOnly {
+		return nil, provider.Failf("A binding has no such role. Ask for %s, or for none.", roleReadOnly)
+	}
+	w := &wantedBinding{
+		tags: provider.BindingTagsOf(b), of: provider.TagsOf(b.Instance), plan: b.Instance.PlanID, now: p.now(), readOnly: a.Role == roleReadOnly,
+	}
+	name := namesOf(w.tags).login
+	if w.password, err = hosted.Password(b.Secret, name); err != nil {
+		return nil, err
+	}
+	if w.verifier, err = scram.Verifier(w.password); err != nil {
+		return nil, err
+	}
+	if m.ValidDays > 0 {
+		valid, began := time.Duration(m.ValidDays)*24*time.Hour, b.Instance.Operation.Started.UTC()
+		w.expires, w.renew = began.Add(valid).Truncate(time.Second), began.Add(valid*3/4).Truncate(time.Second)
+		w.until = w.expires.Format(time.RFC3339)
+	}
+	return w, nil
+}
+
+func (w *wantedBinding) label() hosted.Label {
+	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: created(w.now)}
+}
+
+// grant is what an application is given.
+func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
+	host, port := a.Public()
+	mode := modeOf(a)
+	query := url.Values{"sslmode": {mode}}
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	uri := url.URL{Scheme: "postgresql", User: url.UserPassword(n.login, w.password), Host: address, Path: "/" + n.database}
+	if strings.HasPrefix(host, "/") { // the folder of a Unix socket
+		uri.Host = ""
+		query.Set("host", host)
+		query.Set("port", strconv.Itoa(port))
+	}
+	uri.RawQuery = query.Encode()
+	jdbc := url.Values{"user": {n.login}, "password": {w.password}, "sslmode": {mode}}
+	credentials := map[string]any{
+		"uri": uri.String(), "jdbcUrl": "jdbc:postgresql://" + address + "/" + n.database + "?" + jdbc.Encode(),
+		"host": host, "port": port, "name": n.database, "username": n.login, "password": w.password, "sslmode": mode,
+	}
+	if a.CA != "" {
+		credentials["ca"] = a.CA
+	}
+	return &provider.Grant{Credentials: credentials, ExpiresAt: w.expires, RenewBefore: w.renew}
+}
+
+// warn tells the user, and the operator, that a database has become large:
+// PostgreSQL bounds no database's size.
+func (p *Provider) warn(ctx context.Context, s server, n names, now standing) string {
+	label, _ := now.owner.label()
+	most := factsOf(label).Warn
+	if most == 0 {
+		return ""
+	}
+	size, err := s.size(ctx, n.database)
+	if err != nil || size < most {
+		return "" // it will be looked at again with the next binding
+	}
+	p.log.WarnContext(ctx, "a database is larger than its plan foresees", "database", n.database, "megabytes", size>>20, "warns_at", most>>20)
+	return fmt.Sprintf("The database has %d MB, and its plan is meant for %d MB. Delete what is not needed, or move to a larger plan.",
+		size>>20, most>>20)
+}

@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// List implements provider.Inventory: target by target, in the order of names. A
+// cursor is a target's name, a slash and the last name that was read there.
+func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	targets := p.accesses.Names()
+	target, after, _ := strings.Cut(cursor, "/")
+	at := 0
+	if cursor != "" {
+		if at = slices.Index(targets, target); at < 0 {
+			return nil, "", nil // it has left the settings while they were read
+		}
+	}
+	if at >= len(targets) {
+		return nil, "", nil
+	}
+	beyond := "" // the cursor of the next target
+	if at+1 < len(targets) {
+		beyond = targets[at+1] + "/"
+	}
+	page, next, err := p.listAt(ctx, targets[at], after)
+	if err != nil || next == "" {
+		return page, beyond, explain(err)
+	}
+	return page, targets[at] + "/" + next, nil
+}
+
+// listAt is a page of one target; next is the name that it ends with.
+func (p *Provider) listAt(ctx context.Context, target, after string) (page []provider.Holding, next string, err error) {
+	s, _, _, done, err := p.reach(provider.Target{Name: target})
+	if err != nil {
+		return nil, "", err
+	}
+	defer done()
+	identity, err := s.identify(ctx, p.broker, false)
+	if err != nil {
+		return nil, "", err
+	}
+	things, err := s.list(ctx, after, p.page)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, t := range things {
+		label, ok := (thing{comment: t.comment}).label()
+		if !ok || label.Broker != p.broker {
+			continue
+		}
+		page = append(page, provider.Holding{
+			Name: t.name, Tags: label.Tags, Created: label.Created.UTC(), PlanID: label.PlanID,
+			Target: provider.Target{Name: target, Identity: identity},
+		})
+	}
+	if len(things) == p.page {
+		next = things[len(things)-1].name
+	}
+	return page, next, nil
+}
+
+// Quarantine implements provider.Quarantiner.
+func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
+	return p.put(ctx, h, func(now standing) (decision, error) { return quarantine(h.Tags, now) })
+}
+
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	return p.put(ctx, h, func(now standing) (decision, error) { return release(h.Tags, now) })
+}
+
+// put has a thing be in quarantine, or out of it.
+func (p *Provider) put(ctx context.Context, h provider.Holding, next func(standing) (decision, error)) error {
+	in := provider.Instance{Broker: h.Tags.Broker, Platform: h.Tags.Platform, ID: h.Tags.Instance, Target: h.Target}
+	s, learnt, err := p.at(ctx, in)
+	if err != nil || learnt != nil {
+		return err // a server that does not know the broker holds nothing of it
+	}
+	defer s.leave()
+	_, unfinished, err := s.run(ctx, namesOf(h.Tags), next)
+	if err == nil && unfinished != nil {
+		err = errChanged
+	}
+	return err
+}
+
+// quarantine is what comes next until the thing opens to nobody.
+func quarantine(tags provider.Tags, now standing) (decision, error) {
+	if tags.Binding == "" {
+		label, ours := now.owner.label()
+		if !ours || label.Tags != tags || label.Locked != "" {
+			return decision{}, nil
+		}
+		label.Locked = lockedQuarantine
+		return decision{act: closeInstance{label.Text()}}, nil
+	}
+	label, ours := now.login.label()
+	switch {
+	case !ours || label.Tags != tags || label.Locked == lockedUnbind:
+		return decision{}, nil
+	case label.Locked == "":
+		label.Locked = lockedQuarantine
+		return decision{act: lockLogin{label: label.Text(), keep: true}}, nil
+	case now.login.sessions > 0:
+		return decision{act: endSessions{}}, nil
+	}
+	return decision{}, nil
+}
+
+// release is what comes next until the thing is as it was before.
+func release(tags provider.Tags, now standing) (decision, error) {
+	of := now.owner.thing
+	if tags.Binding != "" {
+		of = now.login.thing
+	}
+	label, ours := of.label()
+	if !ours || label.Tags != tags || label.Locked != lockedQuarantine {
+		return decision{}, nil
+	}
+	label.Locked = ""
+	if tags.Binding != "" {
+		return decision{act: unlockLogin{label: label.Text(), login: factsOf(label).Ready}}, nil
+	}
+	return decision{act: openInstance{label.Text()}}, nil
+}

@@ -1,0 +1,252 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A meaning is what instances record of their plan. Zero is no limit.
+type meaning struct {
+	ConnectionLimit  int      `json:"connection_limit,omitempty"`
+	StatementTimeout int      `json:"statement_timeout,omitempty"` // seconds
+	SizeWarning      int      `json:"size_warning,omitempty"`      // megabytes
+	ValidDays        int      `json:"valid_days,omitempty"`
+	Extensions       []string `json:"extensions,omitempty"`
+	Target           string   `json:"target,omitempty"`
+}
+
+func meaningFrom(snapshot json.RawMessage) (m meaning, err error) {
+	if len(snapshot) == 0 {
+		return m, nil
+	}
+	if err := json.Unmarshal(snapshot, &m); err != nil {
+		return m, fmt.Errorf("reading what the plan means: %w", err)
+	}
+	return m, nil
+}
+
+// limitSettings are the settings that are whole numbers, with their bounds.
+var limitSettings = []struct {
+	name     string
+	min, max int
+	into     func(*meaning) *int
+	remedy   string
+}{
+	{"connection_limit", 1, 10000, func(m *meaning) *int { return &m.ConnectionLimit },
+		"write how many connections a database takes, 1 to 10000, or leave it out for any number"},
+	{"statement_timeout", 1, 86400, func(m *meaning) *int { return &m.StatementTimeout },
+		"write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
+	{"size_warning", 1, math.MaxInt32, func(m *meaning) *int { return &m.SizeWarning },
+		"write the megabytes from which on users are warned, or leave it out for no warning"},
+	{"valid_days", 1, 3650, func(m *meaning) *int { return &m.ValidDays },
+		"write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
+}
+
+// Check finds what is wrong with the settings of a plan. What instances record of
+// it are its limits and the extensions that users may ask for.
+func Check(plan provider.Checked) (json.RawMessage, error) {
+	var m meaning
+	unknown := maps.Clone(plan.Settings)
+	var names []string
+	for _, setting := range limitSettings {
+		names = append(names, setting.name)
+		v, ok := plan.Settings[setting.name]
+		delete(unknown, setting.name)
+		if !ok {
+			continue
+		}
+		n, whole := integer(v)
+		if !whole || n < setting.min || n > setting.max {
+			return nil, remedy.For(setting.name, "is not a number that databases can have", setting.remedy)
+		}
+		*setting.into(&m) = n
+	}
+	var err error
+	if m.Extensions, err = extensions(plan.Settings["extensions"]); err != nil {
+		return nil, err
+	}
+	if v, ok := plan.Settings["target"]; ok {
+		if m.Target, ok = v.(string); !ok || m.Target == "" {
+			return nil, remedy.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
+		}
+	}
+	names = append(names, "extensions", "target")
+	delete(unknown, "extensions")
+	delete(unknown, "target")
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		return nil, remedy.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
+	}
+	return json.Marshal(m)
+}
+
+// maxExtensions and maxExtensionName bound what a snapshot holds.
+const (
+	maxExtensions    = 100
+	maxExtensionName = 63
+)
+
+// extensions reads the list of those that users may ask for.
+func extensions(v any) ([]string, error) {
+	const how = "list names of extensions in letters, digits, - and _, each once, such as [pgcrypto, citext], or leave it out for none"
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.([]any)
+	var all []string
+	for _, item := range list {
+		name, isText := item.(string)
+		if !isText || name == "" || len(name) > maxExtensionName || slices.Contains(all, name) ||
+			strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			ok = false
+			break
+		}
+		all = append(all, name)
+	}
+	if !ok || len(all) > maxExtensions {
+		return nil, remedy.For("extensions", "is not a list of extensions", how)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// integer reads a number of any decoder.
+func integer(v any) (int, bool) {
+	switch n := v.(type) {
+	case int:
+		return n, true
+	case int64:
+		return int(n), true
+	case uint64:
+		return int(n), n <= math.MaxInt32
+	case float64:
+		return int(n), n == math.Trunc(n) && math.Abs(n) <= math.MaxInt32
+	case json.Number:
+		i, err := n.Int64()
+		return int(i), err == nil && i <= math.MaxInt32
+	}
+	return 0, false
+}
+
+// asked are the parameters of a provision or an update, and of a bind. Their schemas
+// have refused all else.
+type asked struct {
+	Extensions []string `json:"extensions"`
+	Locale     string   `json:"locale"`
+	Role       string   `json:"role"`
+}
+
+// roleReadOnly is the binding that only reads.
+const roleReadOnly = "read_only"
+
+func parameters(raw json.RawMessage) (a asked, err error) {
+	if len(raw) == 0 {
+		return a, nil
+	}
+	if json.Unmarshal(raw, &a) != nil {
+		return a, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")
+	}
+	return a, nil
+}
+
+// A wantedInstance is what an instance is to be.
+type wantedInstance struct {
+	tags    provider.Tags
+	plan    string
+	now     time.Time
+	meaning meaning
+	facts   facts
+	asked   asked
+	locale  *locale
+}
+
+// wanted reads what is asked for, and checks with the server what it may not have.
+// Nothing is touched before that.
+func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*wantedInstance, error) {
+	m, err := meaningFrom(in.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.now(), meaning: m}
+	w.facts = facts{Limit: m.ConnectionLimit, Warn: int64(m.SizeWarning) << 20, Operation: in.Operation.ID}
+	if w.asked, err = parameters(in.Parameters); err != nil {
+		return nil, err
+	}
+	for _, name := range w.asked.Extensions {
+		if !slices.Contains(m.Extensions, name) {
+			return nil, provider.Failf("The plan does not allow an extension that was asked for. It allows: %s.", list(m.Extensions))
+		}
+	}
+	if w.asked.Locale == "" && len(w.asked.Extensions) == 0 {
+		return w, nil
+	}
+	has, err := s.offers(ctx, w.asked.Locale, w.asked.Extensions)
+	switch {
+	case err != nil:
+		return nil, explain(err)
+	case w.asked.Locale != "" && has.locale == nil:
+		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or for none.")
+	}
+	for _, name := range w.asked.Extensions {
+		if !slices.Contains(has.extensions, name) {
+			return nil, provider.Failf("The database server has no extension %s that users may create. "+
+				"Leave it out, or ask the operator of the service.", name)
+		}
+	}
+	w.locale = has.locale
+	return w, nil
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// movable refuses an update that is more than other limits.
+func (w *wantedInstance) movable(former json.RawMessage) error {
+	was, err := meaningFrom(former)
+	if err != nil {
+		return err
+	}
+	if was.Target != w.meaning.Target {
+		return provider.Failf("The new plan's databases are on another server, and a database cannot be moved. " +
+			"Order a new instance of that plan, and copy the data.")
+	}
+	return nil
+}
+
+func (w *wantedInstance) label() hosted.Label {
+	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: created(w.now)}
+}
+
+// connections is the limit as the server has it.
+func (w *wantedInstance) connections() int { return limitOf(w.facts) }
+
+func limitOf(f facts) int {
+	if f.Limit == 0 {
+		return -1
+	}
+	return f.Limit
+}
+
+// configure is the act that makes the database as it is to be.
+func (w *wantedInstance) configure(label hosted.Label) act {
+	f := w.facts
+	f.Ready, label.PlanID = true, w.plan
+	c := configure{label: f.text(label), limit: w.connections(), extensions: w.asked.Extensions}
+	if w.meaning.StatementTimeout > 0 {
+		c.timeout = fmt.Sprintf("%ds", w.meaning.StatementTimeout)
+	}
+	return c
+}

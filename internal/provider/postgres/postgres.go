@@ -1,0 +1,277 @@
+// Package postgres makes databases on a PostgreSQL server that many share: for an
+// instance a database and a role that owns what is in it, for a binding a login
+// that works as that role. It decides what comes next (next.go) from what stands on
+// the server (server.go), and leaves the statements to one file (statements.go).
+// How the server is reached, and by whom it was started, is its caller's.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// Options are what a Provider is made with.
+type Options struct {
+	// Broker is the broker's identity.
+	Broker string
+	// Accesses are today's targets.
+	Accesses hosted.Accesses
+	Now      func() time.Time
+	// Log is told what an operator has to know; nil for nothing.
+	Log *slog.Logger
+	// Pool is how many connections are kept for the steps to come; 0 to close each
+	// with its step, as a function does that may be frozen after it.
+	Pool int
+}
+
+// pageSize is how much a page of the inventory holds.
+const pageSize = 200
+
+// A Provider is the adapter.
+type Provider struct {
+	broker   string
+	accesses hosted.Accesses
+	now      func() time.Time
+	log      *slog.Logger
+	pool     int
+	page     int
+	// open is the way to a server; a test has another one.
+	open func(access hosted.Access, pool int) (server, error)
+
+	mu   sync.Mutex
+	kept map[string]server // by the target's name, where there is a pool
+}
+
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Inventory   = (*Provider)(nil)
+	_ provider.Quarantiner = (*Provider)(nil)
+)
+
+// New makes a provider. It reaches no server yet. Close it in the end.
+func New(o Options) *Provider {
+	return &Provider{
+		broker: o.Broker, accesses: o.Accesses, now: o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pool: o.Pool,
+		page: pageSize, open: openSQL, kept: map[string]server{},
+	}
+}
+
+// Close ends the connections that are kept.
+func (p *Provider) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.kept {
+		s.close()
+	}
+	clear(p.kept)
+}
+
+// reach is the way to a target, and what ends it with the step.
+func (p *Provider) reach(t provider.Target) (s server, name string, access hosted.Access, done func(), err error) {
+	name, access, err = p.accesses.Reach(t)
+	if err != nil {
+		return nil, name, access, nil, err
+	}
+	if p.pool == 0 {
+		s, err = p.open(access, 0)
+		return s, name, access, func() { s.close() }, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.kept[name]
+	if !ok {
+		if s, err = p.open(access, p.pool); err != nil {
+			return nil, name, access, nil, err
+		}
+		p.kept[name] = s
+	}
+	return s, name, access, func() {}, nil
+}
+
+// A site is a server whose identity is proven, in one step.
+type site struct {
+	server
+	access hosted.Access
+	leave  func()
+}
+
+// at reaches the server that an instance is on. The first step of an instance
+// learns its identity and makes nothing: what it makes is looked for there.
+func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Status, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	s, name, access, done, err := p.reach(in.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	identity, err := s.identify(ctx, p.broker, true)
+	if err != nil {
+		done()
+		return nil, nil, explain(err)
+	}
+	learnt, err := hosted.Learn(in.Target, name, identity)
+	if err != nil || learnt != nil {
+		done()
+		return nil, learnt, err
+	}
+	return &site{server: s, access: access, leave: done}, nil, nil
+}
+
+// maxActs is how many changes one step makes at most.
+const maxActs = 12
+
+// A decision is what follows from what stands: an act, a pause with why, or
+// neither when all is done.
+type decision struct {
+	act   act
+	pause time.Duration
+	why   string
+}
+
+// run looks and acts until there is nothing to do. Whoever else works at the same
+// thing is met with another look.
+func (s *site) run(ctx context.Context, n names, next func(standing) (decision, error)) (standing, *provider.Status, error) {
+	var busy error
+	var last any
+	for range maxActs {
+		now, err := s.look(ctx, n)
+		if err != nil {
+			return now, nil, explain(err)
+		}
+		d, err := next(now)
+		switch {
+		case err != nil:
+			return now, nil, err
+		case d.pause > 0:
+			return now, &provider.Status{Percent: 50, Description: d.why, After: d.pause}, nil
+		case d.act == nil:
+			return now, nil, nil
+		}
+		this := struct {
+			act
+			standing
+		}{d.act, now}
+		if busy == nil && reflect.DeepEqual(last, this) {
+			return now, &provider.Status{Percent: 50, Description: "Waiting for others to let go of it", After: time.Second}, nil
+		}
+		last, busy = this, nil
+		switch err := s.do(ctx, n, now, d.act); {
+		case err == nil:
+		case errors.Is(err, errChanged) || meaningOf(err) == meansBusy:
+			busy = err
+		default:
+			return now, nil, explain(err)
+		}
+	}
+	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, explain(busy)
+}
+
+// settle is the rest of a step: unfinished is its answer, else done is.
+func settle(unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
+	switch {
+	case err != nil:
+		return provider.Status{}, err
+	case unfinished != nil:
+		return *unfinished, nil
+	}
+	done.Done, done.Percent = true, 100
+	return done, nil
+}
+
+// instance is a step of an instance.
+func (p *Provider) instance(
+	ctx context.Context, in provider.Instance, work func(*site, names) (*provider.Status, error),
+) (provider.Status, error) {
+	s, learnt, err := p.at(ctx, in)
+	if err != nil || learnt != nil {
+		return settle(learnt, err, provider.Status{})
+	}
+	defer s.leave()
+	unfinished, err := work(s, namesOf(provider.TagsOf(in)))
+	return settle(unfinished, err, provider.Status{})
+}
+
+// Provision implements provider.Provider.
+func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
+		w, err := p.wanted(ctx, s, in)
+		if err != nil {
+			return nil, err
+		}
+		_, unfinished, err := s.run(ctx, n, w.provision)
+		return unfinished, err
+	})
+}
+
+// Update implements provider.Provider.
+func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
+		w, err := p.wanted(ctx, s, in)
+		if err != nil {
+			return nil, unchanged(err)
+		}
+		if err := w.movable(in.Former); err != nil {
+			return nil, unchanged(err)
+		}
+		_, unfinished, err := s.run(ctx, n, w.update)
+		return unfinished, unchanged(err)
+	})
+}
+
+// unchanged says of a failed update that the instance is as it was, and that
+// another update may be tried.
+func unchanged(err error) error {
+	if f, ok := errors.AsType[*provider.Failure](err); ok {
+		yes := true
+		f.InstanceUsable, f.UpdateRepeatable = &yes, &yes
+	}
+	return err
+}
+
+// Deprovision implements provider.Provider.
+func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
+		_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) { return remove(provider.TagsOf(in), now) })
+		return unfinished, err
+	})
+}
+
+// Bind implements provider.Provider.
+func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	s, learnt, err := p.at(ctx, b.Instance)
+	if err != nil || learnt != nil {
+		return settle(learnt, err, provider.Status{})
+	}
+	defer s.leave()
+	w, err := p.wantedBinding(b)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	n := namesOf(provider.BindingTagsOf(b))
+	now, unfinished, err := s.run(ctx, n, w.bind)
+	if err != nil || unfinished != nil {
+		return settle(unfinished, err, provider.Status{})
+	}
+	return settle(nil, nil, provider.Status{Grant: w.grant(s.access, n), Description: p.warn(ctx, s, n, now)})
+}
+
+// Unbind implements provider.Provider.
+func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	s, learnt, err := p.at(ctx, b.Instance)
+	if err != nil || learnt != nil {
+		return settle(learnt, err, provider.Status{})
+	}
+	defer s.leave()
+	tags := provider.BindingTagsOf(b)
+	_, unfinished, err := s.run(ctx, namesOf(tags), func(now standing) (decision, error) { return unbind(tags, now) })
+	return settle(unfinished, err, provider.Status{})
+}

@@ -1,0 +1,191 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// sqlServer is a real server.
+type sqlServer struct{ *dialer }
+
+func openSQL(a hosted.Access, pool int) (server, error) {
+	d, err := newDialer(a, pool)
+	return sqlServer{d}, err
+}
+
+// identitySchema is the broker's own schema in its own database: two brokers on one
+// server, each with a login of its own, do not meet.
+func identitySchema(broker string) string {
+	return hosted.Name("lsi", provider.Tags{Broker: broker})
+}
+
+func (s sqlServer) identify(ctx context.Context, broker string, write bool) (identity string, err error) {
+	schema := identitySchema(broker)
+	read := func(c *pgx.Conn) error {
+		table := pgx.Identifier{schema, "identity"}.Sanitize()
+		err := c.QueryRow(ctx, "SELECT identity FROM "+table+" WHERE broker = $1", broker).Scan(&identity)
+		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
+			return nil
+		}
+		return err
+	}
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		if err := read(c); err != nil || identity != "" || !write {
+			return err
+		}
+		if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
+CREATE TABLE IF NOT EXISTS %1$I.identity (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint, timeline bigint);
+INSERT INTO %1$I.identity (broker, identity) VALUES (%2$L, %3$L) ON CONFLICT DO NOTHING`, schema, broker, rand.Text()); err != nil {
+			return err
+		}
+		return read(c)
+	})
+	return identity, err
+}
+
+// script runs statements in one transaction, or one that needs none. The server
+// itself quotes what is put into them: %I is an identifier, %L a text.
+func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error {
+	var ready string
+	if err := c.QueryRow(ctx, "SELECT pg_catalog.format($1, VARIADIC $2::text[])", text, args).Scan(&ready); err != nil {
+		return err
+	}
+	_, err := c.PgConn().Exec(ctx, ready).ReadAll()
+	return err
+}
+
+// looking tells all that a decision needs, in one statement. A session that is just
+// logging in is not yet listed as its role's, but has locked its database: as long
+// as there is one, a login that is locked counts one session more.
+const looking = `
+SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
+  coalesce(d.oid, 0), coalesce(shobj_description(d.oid, 'pg_database'), ''),
+  coalesce(pg_get_userbyid(d.datdba) = current_user, false), coalesce(d.datallowconn, false), coalesce(d.datconnlimit, -1),
+  (SELECT count(*) FROM pg_prepared_xacts x WHERE x.database = d.datname),
+  coalesce(l.oid, 0), coalesce(shobj_description(l.oid, 'pg_authid'), ''), coalesce(l.rolcanlogin, false),
+  CASE WHEN NOT l.rolcanlogin THEN (SELECT count(*) FROM pg_stat_activity a WHERE a.usesysid = l.oid) ELSE 0 END,
+  CASE WHEN NOT l.rolcanlogin THEN (SELECT count(*) FROM pg_prepared_xacts x WHERE x.owner = l.rolname) ELSE 0 END,
+  ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
+    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = l.oid AND NOT l.rolcanlogin ORDER BY 1),
+  ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
+    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = o.oid AND d.oid IS NULL ORDER BY 1)
+FROM (SELECT) one
+LEFT JOIN pg_roles o ON o.rolname = $1
+LEFT JOIN pg_database d ON d.datname = $2
+LEFT JOIN pg_roles l ON l.rolname = $3`
+
+func (s sqlServer) look(ctx context.Context, n names) (now standing, err error) {
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		now, err = lookOn(ctx, c, n)
+		return err
+	})
+	return now, err
+}
+
+func lookOn(ctx context.Context, c *pgx.Conn, n names) (now standing, err error) {
+	o, d, l := &now.owner, &now.database, &now.login
+	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login).Scan(&o.id, &o.comment,
+		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared,
+		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
+	return now, err
+}
+
+// lockKey is the advisory lock of a name, in the broker's own database.
+func lockKey(n names) int64 {
+	name := n.owner
+	if n.login != "" {
+		name = n.login
+	}
+	sum := sha256.Sum256([]byte("longshore " + name))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// do takes the lock of the name, looks, and acts. The lock is the session's: a
+// server that goes on with what a dead caller has asked for keeps it until the end.
+func (s sqlServer) do(ctx context.Context, n names, seen standing, a act) error {
+	return s.with(ctx, func(c *pgx.Conn) error {
+		key, locked := lockKey(n), false
+		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
+			return err
+		}
+		if !locked {
+			return errChanged
+		}
+		now, err := lookOn(ctx, c, n)
+		if err != nil {
+			return err
+		}
+		if !now.same(seen) {
+			return errChanged
+		}
+		w := work{sqlServer: s, ctx: ctx, c: c, names: n, seen: now}
+		if err := w.do(a); err != nil {
+			return err
+		}
+		_, err = c.Exec(ctx, "SELECT pg_advisory_unlock($1)", key)
+		return err
+	})
+}
+
+func (s sqlServer) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		var l locale
+		// to_jsonb reads the column of ICU's locales, whose name differs between versions.
+		err := c.QueryRow(ctx, `SELECT collprovider::text, coalesce(collcollate, ''), coalesce(collctype, ''),
+  coalesce(to_jsonb(c)->>'colllocale', to_jsonb(c)->>'colliculocale', '')
+FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
+  AND collprovider IN ('c', 'i', 'b') ORDER BY collencoding LIMIT 1`, name).Scan(&l.provider, &l.collate, &l.ctype, &l.icu)
+		switch {
+		case err == nil:
+			has.locale = &l
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		return c.QueryRow(ctx, `SELECT ARRAY(SELECT a.name::text FROM pg_available_extensions a
+JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
+WHERE v.trusted AND a.name = ANY($1) ORDER BY 1)`, extensions).Scan(&has.extensions)
+	})
+	return has, err
+}
+
+func (s sqlServer) list(ctx context.Context, after string, limit int) (all []listed, err error) {
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, `SELECT name, comment FROM (
+  SELECT r.rolname::text AS name, shobj_description(r.oid, 'pg_authid') AS comment FROM pg_roles r WHERE r.rolname ~ '^ls[ob]'
+  UNION ALL
+  SELECT d.datname::text, shobj_description(d.oid, 'pg_database') FROM pg_database d WHERE d.datname ~ '^lsd'
+    AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = overlay(d.datname::text placing 'lso' from 1 for 3))
+) things WHERE comment LIKE 'longshore:%' AND name COLLATE "C" > $1 ORDER BY name COLLATE "C" LIMIT $2`, after, limit)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l listed, err error) { return l, row.Scan(&l.name, &l.comment) })
+		return err
+	})
+	return all, err
+}
+
+func (s sqlServer) size(ctx context.Context, name string) (bytes int64, err error) {
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		return c.QueryRow(ctx, "SELECT coalesce((SELECT pg_database_size(oid) FROM pg_database WHERE datname = $1), 0)", name).Scan(&bytes)
+	})
+	return bytes, err
+}
+
+// major is the server's version.
+func major(c *pgx.Conn) int {
+	digits, _, _ := strings.Cut(c.PgConn().ParameterStatus("server_version"), ".")
+	n, _ := strconv.Atoi(digits) // of a beta 0
+	return n
+}
