@@ -1,6 +1,8 @@
 package hosted_test
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A label survives whatever ids hold, in letters that every engine keeps.
@@ -72,5 +75,35 @@ func TestPasswords(t *testing.T) {
 	b, _ := hosted.Password(secret, "b")
 	if err != nil || len(a) != 32 || a != again || a == b {
 		t.Errorf("passwords of %d letters, the same again %v, for another name %v, error %v", len(a), a == again, a == b, err)
+	}
+}
+
+// Numbers come from decoders of several kinds; what is none, or unknown, is told.
+func TestNumbers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings map[string]any
+		want     int
+		wrong    string
+	}{
+		"None":     {nil, 0, ""},
+		"Integer":  {map[string]any{"n": 3, "other": "x"}, 3, ""},
+		"JSON":     {map[string]any{"n": json.Number("4")}, 4, ""},
+		"Float":    {map[string]any{"n": 5.0}, 5, ""},
+		"Unsigned": {map[string]any{"n": uint64(6)}, 6, ""},
+		"Half":     {map[string]any{"n": 5.5}, 0, "n"},
+		"Text":     {map[string]any{"n": "5"}, 0, "n"},
+		"Small":    {map[string]any{"n": 0}, 0, "n"},
+		"Large":    {map[string]any{"n": int64(1 << 40)}, 0, "n"},
+		"Unknown":  {map[string]any{"m": 5}, 0, "m"},
+	} {
+		var got int
+		err := hosted.ReadNumbers(tc.settings, []hosted.Number{{Name: "n", Min: 1, Max: 10, Into: &got, Remedy: "write one"}}, "other")
+		wrong := ""
+		if e, ok := errors.AsType[*remedy.Error](err); ok {
+			wrong = e.Name
+		}
+		if got != tc.want || wrong != tc.wrong {
+			t.Errorf("%s: %d, wrong is %q, want %d and %q", name, got, wrong, tc.want, tc.wrong)
+		}
 	}
 }

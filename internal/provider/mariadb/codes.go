@@ -1,0 +1,146 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// A meaning is what an error of the server asks for.
+type meaning int
+
+const (
+	meansUnknown meaning = iota
+	// meansBusy: others work on the same; look again.
+	meansBusy
+	// meansLocked: somebody else holds a lock.
+	meansLocked
+	// meansGone: the server cannot be reached, or ended the connection.
+	meansGone
+	meansRefused
+	meansNoRight
+	meansNoDatabase
+	meansReadOnly
+	meansFull
+	meansCrowded
+	meansBlocked
+)
+
+// meanings are the server's numbers.
+var meanings = map[uint16]meaning{
+	1007: meansBusy, // the database exists
+	1008: meansBusy, // it does not
+	1062: meansBusy, // there is such a row
+	1094: meansBusy, // no such connection
+	1141: meansBusy, // no such grant
+	1396: meansBusy, // the account is there, or is not
+	1539: meansBusy, // no such event
+	4162: meansBusy, // the operation was aborted
+
+	1205: meansLocked,
+	1213: meansLocked, // a deadlock
+	1969: meansLocked, // it took too long
+
+	1053: meansGone, // the server shuts down
+	1077: meansGone,
+	1152: meansGone,
+	1158: meansGone, // to 1161: the network
+	1159: meansGone,
+	1160: meansGone,
+	1161: meansGone,
+	1317: meansGone, // interrupted
+	1927: meansGone, // killed
+	2002: meansGone,
+	2006: meansGone,
+	2013: meansGone,
+
+	1045: meansRefused,
+	1698: meansRefused,
+	1820: meansRefused, // the password has expired
+	1862: meansRefused,
+	4151: meansRefused, // the account is locked
+	3159: meansRefused, // TLS is asked for
+
+	1044: meansNoRight,
+	1095: meansNoRight,
+	1142: meansNoRight,
+	1143: meansNoRight,
+	1227: meansNoRight,
+	1370: meansNoRight,
+	1410: meansNoRight,
+
+	1049: meansNoDatabase,
+
+	1036: meansReadOnly,
+	1290: meansReadOnly,
+	1792: meansReadOnly,
+	1836: meansReadOnly,
+
+	1021: meansFull,
+	1030: meansFull, // the storage engine
+	1041: meansFull, // memory
+	1114: meansFull,
+
+	1040: meansCrowded,
+	1135: meansCrowded,
+	1203: meansCrowded,
+	1226: meansCrowded,
+
+	1129: meansBlocked,
+	1130: meansBlocked,
+}
+
+// meaningOf finds what an error asks for.
+func meaningOf(err error) meaning {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return meanings[e.Number]
+	}
+	switch {
+	case errors.Is(err, errBusy), errors.Is(err, errChanged):
+		return meansBusy
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
+		return meansGone
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return meansGone
+	}
+	return meansUnknown
+}
+
+// advice is what an operator is told.
+var advice = map[meaning]string{
+	meansBusy:       "somebody else works on the same: it is tried again",
+	meansLocked:     "somebody holds a lock: it is tried again",
+	meansGone:       "the server does not answer, or has ended the connection: see that it runs and can be reached",
+	meansRefused:    "the server refuses the broker's login: see that the settings have its password of today",
+	meansNoRight:    "the broker's login lacks a right: give it those that the guide lists (docs/mariadb.md)",
+	meansNoDatabase: "the broker's own database is missing: make it as the guide says (docs/mariadb.md)",
+	meansReadOnly:   "the server takes no changes: name the one that does, or make it writable",
+	meansFull:       "the server has no room left: give it disk or memory",
+	meansCrowded:    "the server takes no more connections: raise its max_connections, or that of the broker's login",
+	meansBlocked:    "the server takes no connections from the broker's host: allow it, or run FLUSH HOSTS",
+}
+
+// syntaxError repeats a part of the statement, which may hold a password's hash.
+const syntaxError = 1064
+
+// explain says of an error what an operator does about it. It repeats no statement.
+func explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == syntaxError {
+		return fmt.Errorf("the server does not understand a statement (error %d): see that it is a MariaDB of a version that the guide lists",
+			e.Number)
+	}
+	if text := advice[meaningOf(err)]; text != "" {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return err
+}

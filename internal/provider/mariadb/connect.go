@@ -1,0 +1,129 @@
+package mariadb
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// What bounds a connection of the broker's.
+const (
+	dialTimeout = 5 * time.Second
+	keptIdle    = time.Minute
+)
+
+// session is what every session of the broker's is told, whatever the server's
+// defaults are: text is taken as it stands, and no lock is waited for.
+var session = map[string]string{
+	"sql_mode":                 "'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'",
+	"lock_wait_timeout":        "2",
+	"innodb_lock_wait_timeout": "2",
+	"max_statement_time":       "15",
+	"time_zone":                "'+00:00'",
+}
+
+// A sqlServer is the server, by its statements.
+type sqlServer struct {
+	db *sql.DB
+	// identity was read last. It is known to no tenant: locks are named by it, so
+	// that nobody else can take them.
+	identity atomic.Pointer[string]
+}
+
+// openSQL prepares the way to a server; nothing is reached yet.
+func openSQL(access hosted.Access, pool int) (server, error) {
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.DBName = access.User, access.Password, access.Database
+	config.Net, config.Addr = "tcp", net.JoinHostPort(access.Host, strconv.Itoa(access.Port))
+	if path.IsAbs(access.Host) {
+		config.Net, config.Addr = "unix", access.Host
+	}
+	config.Timeout, config.ClientFoundRows, config.Collation = dialTimeout, true, "utf8mb4_bin"
+	config.Params = session
+	config.Logger = &mysql.NopLogger{}
+	switch access.TLS {
+	case hosted.TLSPrefer, "":
+		config.AllowFallbackToPlaintext = true
+		config.TLS = &tls.Config{InsecureSkipVerify: true} // it asks for no more than TLS where there is some
+	case hosted.TLSRequire:
+		config.TLS = &tls.Config{InsecureSkipVerify: true} // whoever answers, as the mode says
+	case hosted.TLSVerify:
+		config.TLS = &tls.Config{ServerName: access.Host}
+		if access.CA != "" {
+			config.TLS.RootCAs = x509.NewCertPool()
+			config.TLS.RootCAs.AppendCertsFromPEM([]byte(access.CA))
+		}
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the way to the server: %w", err)
+	}
+	s := &sqlServer{db: sql.OpenDB(connector)}
+	s.db.SetMaxOpenConns(max(pool, 2))
+	s.db.SetMaxIdleConns(max(pool, 1))
+	s.db.SetConnMaxIdleTime(keptIdle)
+	return s, nil
+}
+
+func (s *sqlServer) close() { _ = s.db.Close() }
+
+// schema is the broker's own database. Brokers may share it.
+var schema = []string{
+	`CREATE TABLE IF NOT EXISTS brokers (
+		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+	) ENGINE=InnoDB COMMENT 'Longshore: who this server is to each broker'`,
+	`CREATE TABLE IF NOT EXISTS things (
+		serial BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
+		name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL UNIQUE,
+		instance VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+		broker VARBINARY(255) NOT NULL,
+		version BIGINT UNSIGNED NOT NULL,
+		label MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+		facts TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+		KEY (instance), KEY (broker, name)
+	) ENGINE=InnoDB COMMENT 'Longshore: whose each database and account is'`,
+}
+
+const noTable = 1146
+
+func (s *sqlServer) identify(ctx context.Context, broker string, write bool) (identity, error) {
+	who, err := s.identityOf(ctx, broker)
+	switch e, is := errors.AsType[*mysql.MySQLError](err); {
+	case is && e.Number == noTable && !write:
+		return identity{}, nil
+	case is && e.Number == noTable:
+		for _, statement := range schema {
+			if _, err := s.db.ExecContext(ctx, statement); err != nil {
+				return identity{}, err
+			}
+		}
+	case err != nil || who.id != "" || !write:
+		return who, err
+	}
+	// Of two who write at once, the first is right.
+	if _, err := s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?)", broker, rand.Text()); err != nil {
+		return identity{}, err
+	}
+	return s.identityOf(ctx, broker)
+}
+
+func (s *sqlServer) identityOf(ctx context.Context, broker string) (who identity, err error) {
+	var id, cipher sql.NullString
+	err = s.db.QueryRowContext(ctx, `SELECT (SELECT identity FROM brokers WHERE broker = ?),
+		(SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'SSL_CIPHER')`, broker).Scan(&id, &cipher)
+	s.identity.Store(&id.String)
+	return identity{id: id.String, tls: cipher.String != ""}, err
+}

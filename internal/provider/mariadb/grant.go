@@ -1,0 +1,43 @@
+package mariadb
+
+import (
+	"net"
+	"net/url"
+	"strconv"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// How drivers are told to use TLS: the word of MySQL's clients, and of MariaDB's
+// for Java.
+var (
+	uriModes  = map[string]string{hosted.TLSRequire: "REQUIRED", hosted.TLSVerify: "VERIFY_IDENTITY"}
+	jdbcModes = map[string]string{hosted.TLSDisable: "disable", hosted.TLSRequire: "trust", hosted.TLSVerify: "verify-full"}
+)
+
+// grantOf is what a binding gives.
+func grantOf(access hosted.Access, tls bool, n names, password string) *provider.Grant {
+	host, port := access.Public()
+	mode := access.TLS
+	switch {
+	case !tls:
+		mode = hosted.TLSDisable
+	case mode != hosted.TLSVerify:
+		mode = hosted.TLSRequire
+	}
+	at := net.JoinHostPort(host, strconv.Itoa(port))
+	uri := url.URL{Scheme: "mysql", User: url.UserPassword(n.login, password), Host: at, Path: "/" + n.database}
+	if word := uriModes[mode]; word != "" {
+		uri.RawQuery = url.Values{"ssl-mode": {word}}.Encode()
+	}
+	jdbc := url.Values{"user": {n.login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
+	credentials := map[string]any{
+		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + n.database + "?" + jdbc.Encode(),
+		"host": host, "port": port, "name": n.database, "username": n.login, "password": password, "sslmode": mode,
+	}
+	if access.CA != "" && mode == hosted.TLSVerify {
+		credentials["ca"] = access.CA
+	}
+	return &provider.Grant{Credentials: credentials}
+}

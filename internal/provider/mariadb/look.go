@@ -1,0 +1,226 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// A querier is a pool or one connection of it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// query reads all rows of a query, each with read.
+func query(ctx context.Context, q querier, read func(scan func(...any) error) error, text string, args ...any) error {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // what went wrong is told by Err
+	for rows.Next() {
+		if err := read(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+const recordColumns = "SELECT name, instance, serial, version, label, facts FROM things "
+
+// records reads those that a query gives.
+func records(ctx context.Context, q querier, where string, args ...any) (all []record, err error) {
+	err = query(ctx, q, func(scan func(...any) error) error {
+		var r record
+		var label, facts string
+		if err := scan(&r.name, &r.instance, &r.serial, &r.version, &label, &facts); err != nil {
+			return err
+		}
+		var ok bool
+		if r.label, ok = hosted.ParseLabel(label); !ok || json.Unmarshal([]byte(facts), &r.facts) != nil {
+			return fmt.Errorf("the record of %q cannot be read: somebody has changed it, or a later version wrote it", r.name)
+		}
+		all = append(all, r)
+		return nil
+	}, recordColumns+where, args...)
+	return all, err
+}
+
+func (s *sqlServer) list(ctx context.Context, broker, after string, limit int) ([]record, error) {
+	return records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
+}
+
+func (s *sqlServer) collation(ctx context.Context, name string) (has bool, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM information_schema.collation_character_set_applicability
+		WHERE character_set_name = 'utf8mb4' AND ? IN (collation_name, full_collation_name)`, name).Scan(&has)
+	return has, err
+}
+
+// recorded is the part of a standing that records tell.
+func recorded(ctx context.Context, q querier, n names) (now standing, err error) {
+	where, args := "WHERE instance = ? ORDER BY name", []any{n.database}
+	if n.login != "" {
+		where, args = "WHERE name IN (?, ?) ORDER BY name", []any{n.database, n.login}
+		now.logins = []login{{name: n.login}}
+	}
+	all, err := records(ctx, q, where, args...)
+	for _, r := range all {
+		switch {
+		case r.name == n.database:
+			now.instance = r
+		case n.login != "":
+			now.binding, now.logins[0].record = r, r
+		default:
+			now.logins = append(now.logins, login{name: r.name, record: r})
+		}
+	}
+	return now, err
+}
+
+func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return standing{}, err
+	}
+	defer func() { _ = c.Close() }()
+	now, err := recorded(ctx, c, n)
+	if err != nil {
+		return now, err
+	}
+	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions, lookAtGrants}
+	if n.leaving {
+		looks = append(looks, lookAtEvents, lookAtDefiners)
+	}
+	for _, look := range looks {
+		if err := look(ctx, c, n.database, &now); err != nil {
+			return now, err
+		}
+	}
+	return now, nil
+}
+
+// of gives the login of a name, nil if there is none.
+func (now *standing) of(name string) *login {
+	i, found := slices.BinarySearchFunc(now.logins, name, func(l login, name string) int { return strings.Compare(l.name, name) })
+	if !found {
+		return nil
+	}
+	return &now.logins[i]
+}
+
+// in is a list of the logins' names for a query.
+func (now *standing) in() (list string, args []any) {
+	for _, l := range now.logins {
+		args = append(args, l.name)
+	}
+	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")", args
+}
+
+func lookAtDatabase(ctx context.Context, q querier, database string, now *standing) error {
+	return query(ctx, q, func(scan func(...any) error) error {
+		now.database = true
+		return scan(new(string))
+	}, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", database)
+}
+
+// lookAtLogins reads the accounts as the server keeps them.
+func lookAtLogins(ctx context.Context, q querier, _ string, now *standing) error {
+	if len(now.logins) == 0 {
+		return nil
+	}
+	list, args := now.in()
+	return query(ctx, q, func(scan func(...any) error) error {
+		var name, verifier, locked, tls, connections, seconds string
+		if err := scan(&name, &verifier, &locked, &tls, &connections, &seconds); err != nil {
+			return err
+		}
+		l := now.of(name)
+		l.exists, l.verifier, l.locked, l.tls = true, verifier, locked == "1", tls != "0"
+		l.limits.Connections, _ = strconv.Atoi(connections) // the server's own numbers
+		timeout, _ := strconv.ParseFloat(seconds, 64)
+		l.limits.StatementTimeout = int(timeout)
+		return nil
+	}, `SELECT user, IFNULL(JSON_VALUE(priv, '$.authentication_string'), ''), IFNULL(JSON_VALUE(priv, '$.account_locked'), '0'),
+		IFNULL(JSON_VALUE(priv, '$.ssl_type'), '0'), IFNULL(JSON_VALUE(priv, '$.max_user_connections'), '0'),
+		IFNULL(JSON_VALUE(priv, '$.max_statement_time'), '0')
+		FROM mysql.global_priv WHERE host = '%' AND user IN `+list, args...)
+}
+
+func lookAtSessions(ctx context.Context, q querier, _ string, now *standing) error {
+	if len(now.logins) == 0 {
+		return nil
+	}
+	list, args := now.in()
+	return query(ctx, q, func(scan func(...any) error) error {
+		var name string
+		var n int
+		if err := scan(&name, &n); err != nil {
+			return err
+		}
+		now.of(name).sessions = n
+		return nil
+	}, "SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+" GROUP BY user", args...)
+}
+
+// lookAtGrants reads who has rights on the database by its name: those of a pattern
+// are the operator's own affair.
+func lookAtGrants(ctx context.Context, q querier, database string, now *standing) error {
+	return query(ctx, q, func(scan func(...any) error) error {
+		var g grantee
+		var reads, writes string
+		if err := scan(&g.user, &g.host, &reads, &writes); err != nil {
+			return err
+		}
+		switch l := now.of(g.user); {
+		case l != nil && g.host == "%" && writes == "Y":
+			l.granted = roleAll
+		case l != nil && g.host == "%" && reads == "Y":
+			l.granted = roleReadOnly
+		case l == nil || g.host != "%":
+			now.strangers = append(now.strangers, g)
+		}
+		return nil
+	}, `SELECT user, host, MAX(reads), MAX(writes) FROM (
+		SELECT user, host, select_priv AS reads, insert_priv AS writes FROM mysql.db WHERE db = ? UNION ALL
+		SELECT user, host, '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
+		SELECT user, host, '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
+		SELECT user, host, '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
+		database, database, database, database)
+}
+
+// definer is how the server writes an account that something runs as.
+func definer(name string) string { return name + "@%" }
+
+func lookAtEvents(ctx context.Context, q querier, database string, now *standing) error {
+	return query(ctx, q, func(scan func(...any) error) error {
+		var by, event string
+		if err := scan(&by, &event); err != nil {
+			return err
+		}
+		if l := now.of(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
+			l.events = append(l.events, event)
+		}
+		return nil
+	}, "SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", database)
+}
+
+func lookAtDefiners(ctx context.Context, q querier, database string, now *standing) error {
+	return query(ctx, q, func(scan func(...any) error) error {
+		var by string
+		if err := scan(&by); err != nil {
+			return err
+		}
+		if l := now.of(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
+			l.defines = true
+		}
+		return nil
+	}, `SELECT definer FROM information_schema.views WHERE table_schema = ? UNION
+		SELECT definer FROM information_schema.routines WHERE routine_schema = ? UNION
+		SELECT definer FROM information_schema.triggers WHERE trigger_schema = ?`, database, database, database)
+}

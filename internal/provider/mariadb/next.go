@@ -1,0 +1,156 @@
+package mariadb
+
+import (
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// What users are told.
+func notOurs(noun string) *provider.Failure {
+	return provider.Failf("On the server something that is not this %s's stands in its place. Ask the operator of the service.", noun)
+}
+
+func noInstance() *provider.Failure {
+	return provider.Failf("The database does not exist, or is another one by now. Create the instance again.")
+}
+
+// provision is the next act towards the instance; nil when it stands.
+func (w wanted) provision(now standing) (act, error) {
+	r := now.instance
+	switch {
+	case !r.exists() && now.database:
+		return nil, notOurs("instance")
+	case !r.exists():
+		return put{w.record(making)}, nil
+	case !r.label.SameIDs(w.tags):
+		return nil, notOurs("instance")
+	case r.label.Incarnation != w.tags.Incarnation:
+		return remove(w.tags, now)
+	case !now.database:
+		return createDatabase{r.facts.Collation}, nil
+	case r.facts.Phase != ready:
+		return put{r.in(ready)}, nil
+	}
+	return nil, nil
+}
+
+// in is the record in another phase.
+func (r record) in(phase string) record {
+	r.facts.Phase = phase
+	return r
+}
+
+// update is the next act towards the limits that are wanted.
+func (w wanted) update(now standing) (act, error) {
+	r := now.instance
+	switch {
+	case r.exists() && !r.label.SameIDs(w.tags), !r.exists() && now.database:
+		return nil, notOurs("instance")
+	case !r.exists() || r.label.Incarnation != w.tags.Incarnation || r.facts.Phase != ready:
+		return nil, noInstance()
+	case !now.database:
+		return createDatabase{r.facts.Collation}, nil
+	}
+	for _, l := range now.logins {
+		if l.exists && l.record.facts.Phase == ready && l.limits != w.limits {
+			return limitLogin{l.name, w.limits}, nil
+		}
+	}
+	if r.facts.Changed != w.operation || r.label.PlanID != w.planID {
+		r.facts.Changed, r.label.PlanID = w.operation, w.planID
+		return put{r}, nil
+	}
+	return nil, nil
+}
+
+// remove is the next act towards nothing of the instance, whatever its incarnation.
+func remove(tags provider.Tags, now standing) (act, error) {
+	r := now.instance
+	switch {
+	case !r.exists() && now.database:
+		return nil, notOurs("instance")
+	case r.exists() && !r.label.SameIDs(tags):
+		return nil, notOurs("instance")
+	}
+	for _, l := range now.logins {
+		if a := l.end(false); a != nil {
+			return a, nil
+		}
+	}
+	switch {
+	case now.database && len(now.strangers) > 0:
+		return revoke{now.strangers}, nil
+	case now.database:
+		return dropDatabase{}, nil
+	case r.exists():
+		return forget{r}, nil
+	}
+	return nil, nil
+}
+
+// end is the next act towards the end of an account; nil when there is neither an
+// account nor a record. With keep, one that something runs as stays, and its record
+// says so.
+func (l login) end(keep bool) act {
+	switch {
+	case !l.record.exists():
+		return nil
+	case l.exists && (!l.locked || (l.record.facts.Phase != ended && l.record.facts.Phase != left)):
+		return lockLogin{l.record, false}
+	case l.sessions > 0:
+		return endSessions{l.name}
+	case len(l.events) > 0:
+		return disableEvents{l.events}
+	case !l.exists:
+		return forget{l.record}
+	case keep && l.defines && l.record.facts.Phase == left:
+		return nil
+	case keep && l.defines:
+		return put{l.record.in(left)}
+	}
+	return dropLogin{l.name}
+}
+
+// bind is the next act towards the binding.
+func (w wantedBinding) bind(now standing) (act, error) {
+	in, r, l := now.instance, now.binding, now.logins[0]
+	switch {
+	case in.exists() && !in.label.SameIDs(w.instance), !in.exists() && now.database:
+		return nil, notOurs("instance")
+	case !in.exists() || in.label.Incarnation != w.instance.Incarnation || in.facts.Phase != ready:
+		return nil, noInstance()
+	case !now.database: // somebody has dropped it, as every binding may
+		return createDatabase{in.facts.Collation}, nil
+	case !r.exists() && l.exists, r.exists() && !r.label.SameIDs(w.tags):
+		return nil, notOurs("binding")
+	case !r.exists():
+		return put{w.record()}, nil
+	case r.label.Incarnation != w.tags.Incarnation:
+		if a := l.end(true); a != nil {
+			return a, nil
+		}
+		return put{w.over(r)}, nil // what runs as the account goes on to
+	case r.facts.Phase == ended || r.facts.Phase == left:
+		return put{w.over(r)}, nil
+	case !l.exists || l.granted != w.role():
+		return createLogin{l.name, w.role()}, nil
+	case r.label.Locked != "" || in.label.Locked != "": // in quarantine
+		return nil, nil
+	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:
+		return openLogin{l.name, w.verifier, w.tls, w.limits}, nil
+	case r.facts.Phase != ready:
+		return put{r.in(ready)}, nil
+	}
+	return nil, nil
+}
+
+// unbind is the next act towards no binding.
+func unbind(tags provider.Tags, now standing) (act, error) {
+	l := now.logins[0]
+	switch {
+	case !l.record.exists() && l.exists:
+		return nil, notOurs("binding")
+	case l.record.exists() && !l.record.label.SameIDs(tags):
+		return nil, notOurs("binding")
+	}
+	return l.end(true), nil
+}

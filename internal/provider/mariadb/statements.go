@@ -1,0 +1,278 @@
+package mariadb
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/pause"
+)
+
+// What bindings may do in their database: all but drop the history of tables, which
+// the broker's login cannot give.
+const (
+	privileges = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
+		"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
+	readPrivileges = "SELECT, SHOW VIEW"
+)
+
+// quoted is a name in a statement. Those of databases and accounts are derived;
+// those of events, and of strangers, may hold anything.
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+func account(name string) string { return quoted(name) + "@'%'" }
+
+// A job is one connection that holds the lock of an instance. The lock ends with
+// the connection: what a caller who has died still has under way is over before
+// anybody else begins.
+type job struct {
+	*sql.Conn
+	names names
+}
+
+func (j job) run(ctx context.Context, statement string, args ...any) error {
+	_, err := j.ExecContext(ctx, statement, args...)
+	return err
+}
+
+// lockWait is how many seconds somebody else's job is waited for.
+const lockWait = 1
+
+func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	sum := sha256.Sum256([]byte(*s.identity.Load() + " " + n.database))
+	lock := hex.EncodeToString(sum[:16])
+	var got sql.NullInt64
+	if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lock, lockWait).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return errBusy
+	}
+	err = job{c, n}.act(ctx, seen, a)
+	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the lock goes with it
+	}
+	return err
+}
+
+// act makes the change, if the records are as they were seen.
+func (j job) act(ctx context.Context, seen standing, a act) error {
+	now, err := recorded(ctx, j, j.names)
+	if err != nil {
+		return err
+	}
+	if !now.instance.same(seen.instance) || len(now.logins) != len(seen.logins) {
+		return errChanged
+	}
+	for i, l := range now.logins {
+		if !l.record.same(seen.logins[i].record) {
+			return errChanged
+		}
+	}
+	switch a := a.(type) {
+	case put:
+		return j.put(ctx, a.record)
+	case forget:
+		return j.changed(ctx, "DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
+	case createDatabase:
+		return j.run(ctx, "CREATE DATABASE IF NOT EXISTS "+quoted(j.names.database)+" CHARACTER SET utf8mb4 COLLATE "+a.collation+
+			" COMMENT 'Longshore keeps whose this is in its own database'")
+	case dropDatabase:
+		return j.dropDatabase(ctx)
+	case revoke:
+		return j.revoke(ctx, a.from)
+	case disableEvents:
+		for _, event := range a.events {
+			if err := j.run(ctx, "ALTER EVENT "+quoted(j.names.database)+"."+quoted(event)+" DISABLE"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return j.actOnLogin(ctx, a)
+}
+
+func (j job) actOnLogin(ctx context.Context, a act) error {
+	switch a := a.(type) {
+	case createLogin:
+		return j.createLogin(ctx, a)
+	case openLogin:
+		return j.run(ctx, "ALTER USER "+account(a.name)+identified(a.verifier)+requires(a.tls)+a.limits.with()+" ACCOUNT UNLOCK")
+	case limitLogin:
+		return j.run(ctx, "ALTER USER "+account(a.name)+a.limits.with())
+	case lockLogin:
+		return j.lockLogin(ctx, a)
+	case unlockLogin:
+		return j.run(ctx, "ALTER USER "+account(a.name)+" ACCOUNT UNLOCK")
+	case endSessions:
+		return j.endSessions(ctx, a.name)
+	case dropLogin:
+		return j.run(ctx, "DROP USER IF EXISTS "+account(a.name))
+	}
+	return fmt.Errorf("there is no act %T", a)
+}
+
+// changed makes a change of a record, which is errChanged if it is another one now.
+func (j job) changed(ctx context.Context, statement string, args ...any) error {
+	result, err := j.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(errChanged, err)
+	}
+	return nil
+}
+
+func (j job) put(ctx context.Context, r record) error {
+	facts, err := json.Marshal(r.facts)
+	if err != nil {
+		return err
+	}
+	if !r.exists() {
+		return j.run(ctx, "INSERT INTO things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
+			r.name, r.instance, r.label.Broker, r.label.Text(), string(facts))
+	}
+	return j.changed(ctx, "UPDATE things SET version = version + 1, label = ?, facts = ? WHERE serial = ? AND version = ?",
+		r.label.Text(), string(facts), r.serial, r.version)
+}
+
+// dropDatabase ends the connections to the database first, whoever has them: an
+// operator's session would hold the drop up.
+func (j job) dropDatabase(ctx context.Context) error {
+	var ids []int64
+	err := query(ctx, j, func(scan func(...any) error) error {
+		var id int64
+		err := scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT id FROM information_schema.processlist WHERE db = ?", j.names.database)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := j.run(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil && meaningOf(err) != meansBusy {
+			return err
+		}
+	}
+	return j.run(ctx, "DROP DATABASE IF EXISTS "+quoted(j.names.database))
+}
+
+// revoke takes the rights away in one statement for each table and routine, and one
+// for the database.
+func (j job) revoke(ctx context.Context, from []grantee) error {
+	for _, g := range from {
+		who := quoted(g.user)
+		if g.host != "" { // a role has none
+			who += "@" + quoted(g.host)
+		}
+		var things []string
+		err := query(ctx, j, func(scan func(...any) error) error {
+			var kind, name string
+			err := scan(&kind, &name)
+			things = append(things, kind+quoted(j.names.database)+"."+quoted(name))
+			return err
+		}, `SELECT '', table_name FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
+			SELECT CONCAT(routine_type, ' '), routine_name FROM mysql.procs_priv WHERE user = ? AND host = ? AND db = ?`,
+			g.user, g.host, j.names.database, g.user, g.host, j.names.database)
+		if err != nil {
+			return err
+		}
+		for _, thing := range append(things, quoted(j.names.database)+".*") {
+			err := j.run(ctx, "REVOKE ALL PRIVILEGES, GRANT OPTION ON "+thing+" FROM "+who)
+			if err != nil && meaningOf(err) != meansBusy { // it has none of that kind
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// createLogin is repeated over whatever part of it stands: rights are the role's in
+// the end, and never those of another one.
+func (j job) createLogin(ctx context.Context, a createLogin) error {
+	on := " ON " + quoted(j.names.database) + ".* "
+	given := privileges
+	if a.role == roleReadOnly {
+		given = readPrivileges
+	}
+	if err := j.run(ctx, "CREATE USER IF NOT EXISTS "+account(a.name)+identified(nobodys())+" ACCOUNT LOCK"); err != nil {
+		return err
+	}
+	if err := j.run(ctx, "REVOKE "+privileges+on+"FROM "+account(a.name)); err != nil && meaningOf(err) != meansBusy {
+		return err
+	}
+	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
+}
+
+func (j job) lockLogin(ctx context.Context, a lockLogin) error {
+	password := ""
+	if !a.keep {
+		password = identified(nobodys())
+	}
+	if err := j.run(ctx, "ALTER USER "+account(a.record.name)+password+" ACCOUNT LOCK"); err != nil {
+		return err
+	}
+	if err := j.endSessions(ctx, a.record.name); err != nil && !errors.Is(err, errSessions) {
+		return err // else another look finds them
+	}
+	if a.keep {
+		return nil
+	}
+	return j.put(ctx, a.record.in(ended))
+}
+
+// endSessions kills what an account has open, and sees that it is gone: what a
+// session does is rolled back first.
+func (j job) endSessions(ctx context.Context, name string) error {
+	for range 20 {
+		if err := j.run(ctx, "KILL CONNECTION USER "+quoted(name)); err != nil {
+			return err
+		}
+		var n int
+		err := j.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", name).Scan(&n)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := pause.For(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return errSessions
+}
+
+// identified is a password in a statement, by its hash alone.
+func identified(verifier string) string {
+	return " IDENTIFIED VIA mysql_native_password USING '" + verifier + "'"
+}
+
+// nobodys is a hash of which nobody has the password.
+func nobodys() string {
+	var random [20]byte
+	_, _ = rand.Read(random[:]) // it cannot fail
+	return "*" + strings.ToUpper(hex.EncodeToString(random[:]))
+}
+
+func requires(tls bool) string {
+	if tls {
+		return " REQUIRE SSL"
+	}
+	return " REQUIRE NONE"
+}
+
+func (l limits) with() string {
+	return fmt.Sprintf(" WITH MAX_USER_CONNECTIONS %d MAX_STATEMENT_TIME %d", l.Connections, l.StatementTimeout)
+}
