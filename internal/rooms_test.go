@@ -57,6 +57,7 @@ var order = []string{
 	"internal/provider/demo",
 	"internal/provider/valkey",
 	"internal/provider/postgres",
+	"internal/provider/mariadb",
 	"internal/provider/hosted",
 	"internal/catalog/compile",
 	"internal/provider",
@@ -177,7 +178,7 @@ func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.T
 // rooms' tests; it may import what it tests.
 func isSuite(path string) bool {
 	base := filepath.Base(path)
-	return strings.HasSuffix(base, "test") || base == "emulator" || base == "testkit"
+	return strings.HasSuffix(base, "test") || base == "emulator" || base == "testkit" || base == "testserver"
 }
 
 func TestRoomsImportOnlyRoomsBelow(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/longshore/longshore/internal/testserver"
 )
 
 const (
@@ -108,23 +109,12 @@ var endpoint = sync.OnceValues(func() (string, error) {
 	return "", err
 })
 
-// find looks for the program from here up to the module's root.
+// find looks for the program that make has installed.
 func find() (string, error) {
-	dir, err := os.Getwd()
+	path, err := testserver.Installed(program)
 	if err != nil {
 		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("the module's root is not above the tests")
-		}
-		dir = parent
-	}
-	path := filepath.Join(dir, filepath.FromSlash(program))
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is not installed: run `make emulator`, or set %s to one that runs", program, endpointVariable)
 	}
@@ -133,7 +123,7 @@ func find() (string, error) {
 
 // start runs the program until this process ends.
 func start(path string) (url string, err error) {
-	port, err := freePort()
+	port, err := testserver.FreePort()
 	if err != nil {
 		return "", err
 	}
@@ -143,7 +133,7 @@ func start(path string) (url string, err error) {
 	}
 	logPath := filepath.Join(dir, "log")
 	url = "http://127.0.0.1:" + port
-	exited, err := launch(path, dir, logPath, []string{
+	exited, err := testserver.Launch(path, dir, logPath, []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",
 		"HOME=" + dir,
 		"TMPDIR=" + dir,
@@ -169,23 +159,12 @@ func start(path string) (url string, err error) {
 		}
 		select {
 		case <-exited:
-			return "", fmt.Errorf("%q ended at its start: %s", path, tail(logPath))
+			return "", fmt.Errorf("%q ended at its start: %s", path, testserver.Tail(logPath))
 		case <-deadline:
-			return "", fmt.Errorf("%q did not answer within %v: %w: %s", path, startWait, err, tail(logPath))
+			return "", fmt.Errorf("%q did not answer within %v: %w: %s", path, startWait, err, testserver.Tail(logPath))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-// freePort is one that is free at this moment: who starts on it may find it
-// taken after all, and then tries another.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
 }
 
 // answers reports whether there is an HTTP server; what it says does not
@@ -198,14 +177,4 @@ func answers(url string, within time.Duration) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return errors.Join(err, answer.Body.Close())
-}
-
-// tail is the end of what the program has said.
-func tail(path string) string {
-	said, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	const most = 2000
-	return string(said[max(0, len(said)-most):])
 }

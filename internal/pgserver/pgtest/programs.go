@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/pgserver"
+	"github.com/longshore/longshore/internal/testserver"
 )
 
 // installed is where `make postgres-all` puts a version, from the module's root.
@@ -36,11 +37,11 @@ func Programs(t testing.TB, version string) string {
 
 // programs is the folder of a version's programs, which the account can run.
 func programs(version string, account pgserver.Account) (string, error) {
-	root, err := moduleRoot()
+	pattern, err := testserver.Installed(fmt.Sprintf(installed, version) + "/installed")
 	if err != nil {
 		return "", err
 	}
-	found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(fmt.Sprintf(installed, version)), "installed"))
+	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
 		return "", errors.Join(err, fmt.Errorf("PostgreSQL %s is not installed: run `make postgres-all`", version))
 	}
@@ -55,24 +56,6 @@ func programs(version string, account pgserver.Account) (string, error) {
 		}
 	}
 	return filepath.Join(whole, "bin"), nil
-}
-
-// moduleRoot is looked for from here up.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("the module's root is not above the tests")
-		}
-		dir = parent
-	}
 }
 
 // copied is a copy of the programs where any user can run them, which is made once

@@ -186,8 +186,8 @@ func lookAtGrants(ctx context.Context, q querier, database string, now *standing
 			now.strangers = append(now.strangers, g)
 		}
 		return nil
-	}, `SELECT user, host, MAX(reads), MAX(writes) FROM (
-		SELECT user, host, select_priv AS reads, insert_priv AS writes FROM mysql.db WHERE db = ? UNION ALL
+	}, `SELECT user, host, MAX(may_read), MAX(may_write) FROM (
+		SELECT user, host, select_priv AS may_read, insert_priv AS may_write FROM mysql.db WHERE db = ? UNION ALL
 		SELECT user, host, '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,

@@ -72,7 +72,9 @@ func remove(tags provider.Tags, now standing) (act, error) {
 		return nil, notOurs("instance")
 	}
 	for _, l := range now.logins {
-		if a := l.end(false); a != nil {
+		of := l.record.label.Tags
+		of.Binding = ""
+		if a := l.end(false); a != nil && of.SameIDs(tags) {
 			return a, nil
 		}
 	}

@@ -160,7 +160,7 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 // verifierOf is what the server keeps of a password: what it is told in place of it.
 func verifierOf(password string) string {
 	once := sha1.Sum([]byte(password))
-	twice := sha1.Sum(once[:])        
+	twice := sha1.Sum(once[:])
 	return "*" + strings.ToUpper(hex.EncodeToString(twice[:]))
 }
 

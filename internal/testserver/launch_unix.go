@@ -1,6 +1,6 @@
 //go:build unix
 
-package emulator
+package testserver
 
 import (
 	"os"
@@ -15,14 +15,15 @@ import (
 const guarded = `
 (cat <&3; kill -KILL $$; rm -rf "$TMPDIR"; kill -KILL 0) >/dev/null 2>&1 &
 exec 3<&-
-exec "$0"`
+exec "$0" "$@"`
 
 // lifeline is never closed but by the end of this process.
 var lifeline []*os.File
 
-// launch starts the program with this environment and no other. The channel
-// is closed when it has ended.
-func launch(path, dir, logPath string, env []string) (exited <-chan struct{}, err error) {
+// Launch starts the program in the folder that TMPDIR of its environment names, with
+// no other environment, and with its output in a file. The channel is closed when it
+// has ended.
+func Launch(path, dir, logPath string, env []string, args ...string) (exited <-chan struct{}, err error) {
 	log, err := os.Create(logPath)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func launch(path, dir, logPath string, env []string) (exited <-chan struct{}, er
 		return nil, err
 	}
 	lifeline = append(lifeline, kept)
-	c := exec.Command("/bin/sh", "-c", guarded, path)
+	c := exec.Command("/bin/sh", append([]string{"-c", guarded, path}, args...)...)
 	c.Dir, c.Env, c.Stdout, c.Stderr = dir, env, log, log
 	c.ExtraFiles = []*os.File{held} // the first is number 3
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

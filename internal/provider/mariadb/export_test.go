@@ -1,0 +1,75 @@
+package mariadb
+
+import (
+	"context"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// What tests of the package need to see.
+var (
+	MeaningOf  = meaningOf
+	Explain    = explain
+	VerifierOf = verifierOf
+	Syntax     = uint16(syntaxError)
+)
+
+// Names are those of the database and the account.
+func Names(t provider.Tags) (database, login string) {
+	n := namesOf(t)
+	return n.database, n.login
+}
+
+// Adjust gives a provider small pages, and has its calls to servers made by calls.
+func Adjust(p *Provider, page int, calls *providertest.Calls) {
+	p.page = page
+	p.open = func(access hosted.Access, pool int) (server, error) {
+		s, err := openSQL(access, pool)
+		if err != nil {
+			return nil, err
+		}
+		return faulty{s, calls, func() (server, error) { return openSQL(access, pool) }}, nil
+	}
+}
+
+// A faulty server is a real one, whose calls may go wrong on the way.
+type faulty struct {
+	server
+	calls *providertest.Calls
+	again func() (server, error)
+}
+
+func (f faulty) identify(ctx context.Context, broker string, write bool) (who identity, err error) {
+	err = f.calls.Call(ctx, func() (err error) { who, err = f.server.identify(ctx, broker, write); return err })
+	return who, err
+}
+
+func (f faulty) look(ctx context.Context, n names) (now standing, err error) {
+	err = f.calls.Call(ctx, func() (err error) { now, err = f.server.look(ctx, n); return err })
+	return now, err
+}
+
+// do may land late: on a connection of its own, since the step's is closed by then.
+func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
+	return f.calls.Call(ctx, func() error {
+		s := f.server
+		if fresh, err := f.again(); err == nil {
+			defer fresh.close()
+			if _, err := fresh.identify(context.WithoutCancel(ctx), "", false); err == nil {
+				s = fresh
+			}
+		}
+		return s.do(context.WithoutCancel(ctx), n, seen, a)
+	})
+}
+
+// Prepare has the broker known to the server of the default target.
+func Prepare(ctx context.Context, p *Provider) error {
+	s, learnt, err := p.at(ctx, provider.Target{})
+	if learnt == nil && err == nil {
+		s.close()
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package mariadb_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// The suite runs over the real server, without the cases in which every call goes
+// wrong: TestFaults has them, once.
+func TestSound(t *testing.T) {
+	providertest.RunExcept(t, factory, "Faults", "LateCalls")
+}
+
+const smallPage = 3
+
+// A world is a server with a broker's login on it, and the provider's harness.
+type world struct {
+	t      testing.TB
+	server *mariadbtest.Server
+	access hosted.Access
+	clock  *providertest.Clock
+	calls  *providertest.Calls
+	broker string
+}
+
+// Brokers tell worlds apart: all of a process share two logins, one for Elsewhere.
+var logins [2]struct {
+	sync.Once
+	hosted.Access
+}
+
+func loginOf(t testing.TB, n int) hosted.Access {
+	t.Helper()
+	logins[n].Do(func() { logins[n].Access = mariadbtest.Start(t).Access(t) })
+	return logins[n].Access
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{
+		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
+		calls: &providertest.Calls{}, broker: "broker-" + rand.Text(),
+	}
+	if err := mariadb.Prepare(t.Context(), w.open(w.broker, w.access)); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// open makes a provider of a broker.
+func (w *world) open(broker string, access hosted.Access) *mariadb.Provider {
+	p := mariadb.New(mariadb.Options{
+		Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: w.clock.Now, Pool: 2,
+	})
+	mariadb.Adjust(p, smallPage, w.calls)
+	w.t.Cleanup(p.Close)
+	return p
+}
+
+// text reads one text as the administrator.
+func (w *world) text(query string, args ...any) string {
+	w.t.Helper()
+	var text sql.NullString
+	if err := w.server.Administrator().QueryRow(query, args...).Scan(&text); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+	return text.String
+}
+
+// look tells what stands at the names of tags: records, database and account.
+func (w *world) look(at provider.Tags) string {
+	database, login := mariadb.Names(at)
+	name := database
+	if login != "" {
+		name = login
+	}
+	return w.text(`SELECT CONCAT_WS(' ', (SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things WHERE name = ?),
+		(SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?),
+		(SELECT user FROM mysql.global_priv WHERE user = ?))`, name, name, name)
+}
+
+// plant makes a database or an account, and a record if it has an owner.
+func (w *world) plant(at, owner provider.Tags) {
+	w.t.Helper()
+	database, login := mariadb.Names(at)
+	name := login
+	if login == "" {
+		name = database
+		w.server.Root(w.t, "CREATE DATABASE "+database)
+		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+database) })
+	} else {
+		w.server.Root(w.t, "CREATE USER "+login+"@'%'")
+		w.t.Cleanup(func() { w.server.Root(w.t, "DROP USER IF EXISTS "+login+"@'%'") })
+	}
+	if owner == (provider.Tags{}) {
+		return
+	}
+	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
+	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
+		name, database, owner.Broker, label.Text(), `{"phase":"ready"}`)
+}
+
+// dial opens the database that credentials are for, by their URI.
+func dial(t testing.TB, credentials map[string]any, change func(*mysql.Config)) *sql.DB {
+	t.Helper()
+	config := mysql.NewConfig()
+	config.User, config.Passwd = credentials["username"].(string), credentials["password"].(string)
+	config.Net, config.Addr = "tcp", fmt.Sprintf("%v:%v", credentials["host"], credentials["port"])
+	config.DBName, config.Logger = credentials["name"].(string), &mysql.NopLogger{}
+	if change != nil {
+		change(config)
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func opens(t testing.TB, g *provider.Grant) bool {
+	t.Helper()
+	var kept provider.Grant
+	raw, err := json.Marshal(g)
+	if err == nil {
+		err = json.Unmarshal(raw, &kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := dial(t, kept.Credentials, nil)
+	defer func() { _ = db.Close() }()
+	return db.PingContext(t.Context()) == nil
+}
+
+// failing is a provider whose operations fail for good where their settings say so:
+// a real server refuses none of its own accord.
+type failing struct{ provider.Provider }
+
+func fails(in provider.Instance) error {
+	if in.Settings["fail"] == string(in.Operation.Kind) {
+		return provider.Failf("The plan has this operation fail.")
+	}
+	return nil
+}
+
+func (f failing) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if err := fails(in); err != nil {
+		return provider.Status{}, err
+	}
+	return f.Provider.Provision(ctx, in)
+}
+
+func (f failing) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if err := fails(in); err != nil {
+		return provider.Status{}, err
+	}
+	return f.Provider.Update(ctx, in)
+}
+
+func (f failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if err := fails(in); err != nil {
+		return provider.Status{}, err
+	}
+	return f.Provider.Deprovision(ctx, in)
+}
+
+func (f failing) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	if err := fails(b.Instance); err != nil {
+		return provider.Status{}, err
+	}
+	return f.Provider.Bind(ctx, b)
+}
+
+func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	if err := fails(b.Instance); err != nil {
+		return provider.Status{}, err
+	}
+	return f.Provider.Unbind(ctx, b)
+}
+
+// factory makes harnesses over the real server.
+func factory(t *testing.T) *providertest.Harness {
+	w := newWorld(t)
+	p := w.open(w.broker, w.access)
+	return &providertest.Harness{
+		Provider: failing{p}, Inventory: p, Broker: w.broker, Clock: w.clock,
+		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) {
+			p := w.open(w.broker, loginOf(t, 1))
+			return failing{p}, p
+		},
+		Target:    provider.Target{Name: hosted.DefaultTarget},
+		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
+		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
+		Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+		Plant:      func(_ testing.TB, at, owner provider.Tags) { w.plant(at, owner) },
+		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
+		Opens:      opens,
+		Secrets: func(_ testing.TB, at provider.Tags) int {
+			_, login := mariadb.Names(at)
+			if w.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ? AND NOT JSON_VALUE(priv, '$.account_locked')", login) == "0" {
+				return 0
+			}
+			return 1
+		},
+		Falter: w.calls.Arm,
+		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+			p := w.open(broker, w.access)
+			return failing{p}, p
+		},
+		PageSize: smallPage,
+	}
+}
