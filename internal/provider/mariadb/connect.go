@@ -55,9 +55,6 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	config.Params = session
 	config.Logger = &mysql.NopLogger{}
 	switch access.TLS {
-	case hosted.TLSPrefer, "":
-		config.AllowFallbackToPlaintext = true
-		config.TLS = &tls.Config{InsecureSkipVerify: true} // it asks for no more than TLS where there is some
 	case hosted.TLSRequire:
 		config.TLS = &tls.Config{InsecureSkipVerify: true} // whoever answers, as the mode says
 	case hosted.TLSVerify:
