@@ -89,7 +89,8 @@ func (w *world) look(at provider.Tags) string {
 	if login != "" {
 		name = login
 	}
-	return w.text(`SELECT CONCAT_WS(' ', (SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things WHERE name = ?),
+	return w.text(`SELECT CONCAT_WS(' ',
+		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things WHERE name = ?),
 		(SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT user FROM mysql.global_priv WHERE user = ?))`, name, name, name)
 }
