@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,15 +51,17 @@ type Console interface {
 	Release(ctx context.Context, name string) (lifecycle.Quarantine, error)
 	Discard(ctx context.Context, name string) (operator.Row, error)
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
+	Reconcile(ctx context.Context, provider, target string, meant bool) ([]operator.Reconciled, error)
 }
 
 func newConsole(
-	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, whose ledger.Identity, holds map[string]provider.Inventory,
+	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, whose ledger.Identity, wired map[string]provider.Wired,
 	now func() time.Time, start func(context.Context, workflow.Ref) error,
 ) *operator.Console {
 	return operator.New(operator.Options{
 		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID,
-		Whose: whose, OperationTimeout: operationTimeout, Vault: v, Inventories: holds,
+		Whose: whose, OperationTimeout: operationTimeout, Vault: v, Inventories: inventories(records, wired),
+		Servers: servers(wired),
 	})
 }
 
@@ -92,7 +95,7 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, inventories(wired), now,
+	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, wired, now,
 		engine.Start), nil
 }
 
@@ -130,14 +133,13 @@ func FolderConsole(
 		f.close()
 		return nil, nil, err
 	}
-	holds := inventories(wired)
+	records := ledger.New(f.records, newID)
+	console := newConsole(records, offered, f.vault, f.whose(), wired, f.clock.Now, nil)
 	for name, why := range left {
 		if slices.Contains(f.mark.Providers, name) {
-			holds[name] = absent{why} // nobody is to take what it holds for gone
+			console.Inventories[name] = absent{why} // nobody is to take what it holds for gone
 		}
 	}
-	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, f.whose(), holds, f.clock.Now, nil)
 	return folderConsole{console, f}, func() {
 		closeAll(wired)
 		f.close()
@@ -169,6 +171,8 @@ type ask struct {
 	Message string         `json:"message,omitempty"`
 	Name    string         `json:"name,omitempty"`
 	After   string         `json:"after,omitempty"`
+	Target  string         `json:"target,omitempty"`
+	Meant   bool           `json:"meant,omitempty"`
 }
 
 type tell struct {
@@ -176,6 +180,7 @@ type tell struct {
 	Reports     []ledger.Report        `json:"reports,omitempty"`
 	Inventory   ledger.Inventory       `json:"inventory,omitzero"`
 	Rebuilt     operator.Rebuilt       `json:"rebuilt,omitzero"`
+	Reconciled  []operator.Reconciled  `json:"reconciled,omitempty"`
 	Quarantined []lifecycle.Quarantine `json:"quarantined,omitempty"`
 	Retained    []lifecycle.Retained   `json:"retained,omitempty"`
 	Next        string                 `json:"next,omitempty"`
@@ -295,6 +300,10 @@ func verbs(c Console) map[string]verb {
 			t.Rebuilt, err = c.Rebuild(ctx)
 			return t, err
 		},
+		"reconcile": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Reconciled, err = c.Reconcile(ctx, a.Name, a.Target, a.Meant)
+			return t, err
+		},
 		"resume": func(ctx context.Context, _ ask) (tell, error) { return tell{}, c.Resume(ctx) },
 	}
 }
@@ -309,7 +318,7 @@ func (s *control) close() {
 type remote struct{ client *http.Client }
 
 func newRemote(path string) remote {
-	return remote{&http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return remote{&http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -323,11 +332,16 @@ func (r remote) answers(ctx context.Context) bool {
 	return err == nil
 }
 
+// longVerbs are those that may take long, and how long.
+var longVerbs = map[string]time.Duration{"reconcile": time.Hour}
+
 func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
 	body, err := json.Marshal(a)
 	if err != nil {
 		return t, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(longVerbs[verb], time.Minute))
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/"+verb, bytes.NewReader(body))
 	if err != nil {
 		return t, err
@@ -419,6 +433,12 @@ func (r remote) Discard(ctx context.Context, name string) (operator.Row, error) 
 func (r remote) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
 	t, err := r.ask(ctx, "rebuild", ask{})
 	return t.Rebuilt, err
+}
+
+// Reconcile implements Console.
+func (r remote) Reconcile(ctx context.Context, provider, target string, meant bool) ([]operator.Reconciled, error) {
+	t, err := r.ask(ctx, "reconcile", ask{Name: provider, Target: target, Meant: meant})
+	return t.Reconciled, err
 }
 
 func (t tell) row() operator.Row {

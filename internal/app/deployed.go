@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"time"
@@ -149,13 +150,23 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	}), d.Log), nil
 }
 
-// inventories are what the providers hold.
-func inventories(wired map[string]provider.Wired) map[string]provider.Inventory {
+// inventories are what the providers hold, but for targets that were restored.
+func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
 	for name, w := range wired {
-		holds[name] = w.Inventory
+		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Epoch, error) {
+			known, err := records.Epoch(ctx, name, identity)
+			return provider.Epoch{Line: known.Line, Count: known.Count}, err
+		})
 	}
 	return holds
+}
+
+// servers are the providers whose targets can be restored.
+func servers(wired map[string]provider.Wired) map[string]provider.Wired {
+	wired = maps.Clone(wired)
+	maps.DeleteFunc(wired, func(_ string, w provider.Wired) bool { return !w.Epochs })
+	return wired
 }
 
 // A Provisioner does the steps that Step Functions, or the API, asks for.

@@ -114,7 +114,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.records, e.console = records, newConsole(records, offered, e.folder.vault, e.folder.whose(), inventories(wired), now, e.engine.Start)
+	e.records, e.console = records, newConsole(records, offered, e.folder.vault, e.folder.whose(), wired, now, e.engine.Start)
 	e.control = openControl(s.Data, e.console, e.backup, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())

@@ -33,6 +33,9 @@ type Records interface {
 	ScanPage(ctx context.Context, cursor string) (page ledger.Everything, next string, err error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycle.TargetUse, error)
+	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
+	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	reaper.Resumed
 	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
 	AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
@@ -51,8 +54,10 @@ type Options struct {
 	Vault vault.Vault
 	// Inventories are what exists, by the providers' names.
 	Inventories map[string]provider.Inventory
-	Now         func() time.Time
-	NewID       func() string
+	// Servers are the providers whose targets have epochs, by their names.
+	Servers map[string]provider.Wired
+	Now     func() time.Time
+	NewID   func() string
 	// Whose says whose table it is; see reaper.Resume.
 	Whose ledger.Identity
 	// OperationTimeout is the deadline of deletions that are begun again.

@@ -224,7 +224,11 @@ func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) 
 // unreached notes what could not be listed.
 func (p *part) unreached(name string, why error) {
 	counted := p.state.Pass.Report.Counted
-	counted.Unreached = some(counted.Unreached, limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description))
+	said := limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description)
+	if slices.Contains(counted.Unreached, said) { // a target on several pages
+		return
+	}
+	counted.Unreached = some(counted.Unreached, said)
 	p.faults = append(p.faults, fmt.Errorf("listing what provider %q holds: %w", name, why))
 }
 
@@ -259,7 +263,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case kept.Version > 0 && kept.Name == t.Name:
 		counted.Retained++
 		return nil
-	case c.State == lifecycle.Ready:
+	case c.State == lifecycle.Ready || kept.Version > 0: // its server was restored, and it stands as before its deletion
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	case now.Sub(t.Created) < youngFor:

@@ -98,7 +98,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 		if a.changes != made || a.told[len(a.told)-1] != was {
 			t.Errorf("%s: %d changes were made, and the last step was told %v", name, a.changes-made, a.told)
 		}
-		if !strings.Contains(op.Trouble, "Reconcile it") || strings.Contains(op.Description, "restored") || op.Description == "" {
+		if !strings.Contains(op.Trouble, "longshore reconcile") || strings.Contains(op.Description, "restored") || op.Description == "" {
 			t.Errorf("%s: the operator reads %q, and the user %q", name, op.Trouble, op.Description)
 		}
 		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "trouble=restored") {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/operator"
+)
+
+func newReconcile(getenv func(string) string) *cobra.Command {
+	var (
+		p   = place{getenv: getenv}
+		f   format
+		yes bool
+	)
+	c := &cobra.Command{
+		Use: "reconcile [PROVIDER] [TARGET]", Short: "Have a database server be used again that was restored", Args: takes(0, 2, ""),
+		Long: `Have a database server be used again that was restored from a backup, or that
+another one has taken the place of. The broker leaves such a server alone, since
+logins that were removed may be valid on it again.
+
+Without --yes, nothing is changed: it is said of each server whether it is as it
+was, and what would be done. With --yes, every login that no binding owns is
+locked; what it has is kept, and the reaper removes it later. Then the operations
+that waited go on. What is on record and not on the server is listed: bind those
+bindings again. The command may be stopped and run again.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			machine, err := f.machine()
+			if err != nil {
+				return err
+			}
+			args = append(args, "", "")
+			return p.with(c.Context(), func(console app.Console) error {
+				all, err := console.Reconcile(c.Context(), args[0], args[1], yes)
+				if err != nil {
+					return err
+				}
+				if machine {
+					return printJSON(c.OutOrStdout(), each(all))
+				}
+				return printReconciled(c.OutOrStdout(), all, yes)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	f.flag(c)
+	c.Flags().BoolVar(&yes, "yes", false, "lock what no binding owns, and go on")
+	return c
+}
+
+// printReconciled says what became of each server. It fails if one could not be
+// reached.
+func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "No provider here is on servers that can be restored.")
+		return err
+	}
+	unreached := false
+	for _, r := range all {
+		name := r.Provider + "/" + r.Target
+		switch {
+		case r.Unreached != "":
+			unreached = true
+			_, _ = fmt.Fprintf(out, "%s: not reached, or not to the end: %s\n", name, r.Unreached)
+		case r.Trouble == "":
+			_, _ = fmt.Fprintf(out, "%s: is as it was: nothing is to be done.\n", name)
+		case r.Done:
+			_, _ = fmt.Fprintf(out, "%s: goes on. It was restored.\n", name)
+		default:
+			_, _ = fmt.Fprintf(out, "%s: was restored: %s\n", name, r.Trouble)
+		}
+		locked := "Logins that no binding owns, and that are locked now:"
+		if !meant {
+			locked = "Logins that no binding owns, and that would be locked:"
+		}
+		for _, list := range []struct {
+			what string
+			of   []string
+		}{
+			{locked, r.Locked},
+			{"Bindings without a login on the server: bind them again:", r.Unbound},
+			{"Instances that are not on the server: delete them, and make them again:", r.Gone},
+			{"Databases that were retained, and stand as before their deletion: the reaper leaves them to you:", r.Returned},
+		} {
+			if len(list.of) > 0 {
+				_, _ = fmt.Fprintf(out, "  %s\n    %s\n", list.what, strings.Join(list.of, "\n    "))
+			}
+		}
+		if r.Trouble != "" && !meant {
+			_, _ = fmt.Fprintf(out, "  %d logins are owned by a binding and stay. Nothing was changed: say --yes.\n", r.Logins)
+		}
+	}
+	if unreached {
+		return errors.New("not all servers were reached: mend that, and run the command again")
+	}
+	return nil
+}

@@ -1,0 +1,318 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/store/memory"
+	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/worker"
+)
+
+// A host is a provider with one server, which can be restored. What it makes is done
+// at once.
+type host struct {
+	server
+	// dieAt counts down the effects on the server and in the records: at zero, the one
+	// that is made meets an error, before it or after it.
+	dieAt int
+	after bool
+}
+
+// A server is what a snapshot holds.
+type server struct {
+	epoch  provider.Epoch
+	things map[string]provider.Holding
+	locked map[string]bool
+}
+
+func newHost() *host {
+	return &host{dieAt: -1, server: server{
+		epoch: provider.Epoch{Line: "one", Count: 1}, things: map[string]provider.Holding{}, locked: map[string]bool{},
+	}}
+}
+
+func (s server) snapshot() server {
+	s.things, s.locked = maps.Clone(s.things), maps.Clone(s.locked)
+	return s
+}
+
+var errCut = errors.New("died")
+
+func (h *host) effect(do func() error) error {
+	h.dieAt--
+	if h.dieAt == 0 && !h.after {
+		return errCut
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if h.dieAt == 0 {
+		return errCut
+	}
+	return nil
+}
+
+// hostRecords are records whose writes are effects.
+type hostRecords struct {
+	*memory.Store
+	h *host
+}
+
+func (r hostRecords) Commit(ctx context.Context, changes ...store.Change) error {
+	return r.h.effect(func() error { return r.Store.Commit(ctx, changes...) })
+}
+
+func (h *host) step(in provider.Instance, tags provider.Tags, removes bool) (provider.Status, error) {
+	at := provider.Target{Name: "east", Identity: "s-1"}
+	if in.Target.Identity == "" {
+		return provider.Status{Target: &at, Epoch: h.epoch, After: time.Millisecond}, nil
+	}
+	if err := h.epoch.Check("east", in.Epoch); err != nil {
+		return provider.Status{}, err
+	}
+	name := tags.Instance + "-" + tags.Binding
+	h.epoch.Count++
+	h.things[name] = provider.Holding{Name: name, Tags: tags, Target: at}
+	if removes {
+		delete(h.things, name)
+		delete(h.locked, name)
+	}
+	return provider.Status{Done: true, Epoch: h.epoch}, nil
+}
+
+func (h *host) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return h.step(in, provider.TagsOf(in), false)
+}
+
+func (h *host) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return h.step(in, provider.TagsOf(in), false)
+}
+
+func (h *host) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return h.step(in, provider.TagsOf(in), true)
+}
+
+func (h *host) Bind(_ context.Context, b provider.Binding) (provider.Status, error) {
+	return h.step(b.Instance, provider.BindingTagsOf(b), false)
+}
+
+func (h *host) Unbind(_ context.Context, b provider.Binding) (provider.Status, error) {
+	return h.step(b.Instance, provider.BindingTagsOf(b), true)
+}
+
+// List gives a thing a page.
+func (h *host) List(_ context.Context, cursor string) ([]provider.Holding, string, error) {
+	names := slices.Sorted(maps.Keys(h.things))
+	at := slices.IndexFunc(names, func(name string) bool { return name > cursor })
+	if at < 0 {
+		return nil, "", nil
+	}
+	thing := h.things[names[at]]
+	thing.Epoch = h.epoch
+	return []provider.Holding{thing}, names[at], nil
+}
+
+func (h *host) Holdings(ctx context.Context, _, cursor string) ([]provider.Holding, string, error) {
+	return h.List(ctx, cursor)
+}
+
+func (h *host) Quarantine(_ context.Context, t provider.Holding) error {
+	if err := h.epoch.Check("east", t.Epoch); err != nil {
+		return err
+	}
+	return h.effect(func() error { h.locked[t.Name] = true; return nil })
+}
+
+func (h *host) Release(context.Context, provider.Holding) error {
+	return errors.New("nobody asks for it")
+}
+
+func (h *host) Survey(context.Context, string) (provider.Target, provider.Epoch, error) {
+	return provider.Target{Name: "east", Identity: "s-1"}, h.epoch, nil
+}
+
+func (h *host) Advance(_ context.Context, _ provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+	if h.epoch != now {
+		return h.epoch, errors.New("it was restored again")
+	}
+	err := h.effect(func() error { h.epoch.Count = max(now.Count, was.Count) + 1; return nil })
+	return h.epoch, err
+}
+
+// newHosted is a site on a host.
+func newHosted(t *testing.T, h *host) *site {
+	t.Helper()
+	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), offered: testkit.Demo(), store: hostRecords{memory.New(), h}}
+	kit := testkit.New(testkit.Options{Store: s.store, Engine: s, Now: func() time.Time { return s.clock }, NewID: s.id,
+		Providers: map[string]provider.Provider{"demo": h}})
+	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
+	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
+	s.console.Servers = map[string]provider.Wired{"demo": {Provider: h, Inventory: h, Epochs: true,
+		Targets: func(context.Context) ([]string, error) { return []string{"east"}, nil }}}
+	return s
+}
+
+func (s *site) unbind(instance, id string) {
+	s.Helper()
+	service, plan := s.plan("sync")
+	if _, err := s.broker.Unbind(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: id,
+		ServiceID: service, PlanID: plan}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// restored is a site whose server is as it was at an earlier time: the login of one
+// binding is back, and that of another is not there.
+func restored(t *testing.T, line string) (*site, *host) {
+	t.Helper()
+	h := newHost()
+	s := newHosted(t, h)
+	s.provision("i", "sync")
+	for _, id := range []string{"kept", "removed"} {
+		if err := s.bind("i", id, "sync", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot := h.snapshot()
+	s.unbind("i", "removed")
+	if err := s.bind("i", "made", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	s.provision("late", "sync")
+	h.server = snapshot
+	h.epoch.Line = line
+	return s, h
+}
+
+// Of a server that was restored, the logins that no binding owns are locked, and what
+// is missing is told; then operations go on. To look changes nothing.
+func TestReconcile(t *testing.T) {
+	for _, line := range []string{"one", "two"} {
+		t.Run(line, func(t *testing.T) {
+			s, h := restored(t, line)
+			before := h.snapshot()
+			want := operator.Reconciled{Provider: "demo", Target: "east", Identity: "s-1", Logins: 1,
+				Locked: []string{"i-removed (i/removed)"}, Unbound: []string{"i/made"}, Gone: []string{"late"}}
+			for _, meant := range []bool{false, true, true} {
+				all, err := s.console.Reconcile(t.Context(), "demo", "", meant)
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%+v %v", all, err)
+				}
+				if (all[0].Trouble == "") != (want.Identity == "") && want.Locked != nil {
+					t.Errorf("meant %v: %+v", meant, all[0])
+				}
+				all[0].Trouble = ""
+				want.Done = meant && want.Locked != nil
+				if d := cmp.Diff(want, all[0]); d != "" {
+					t.Errorf("meant %v: -want +got:\n%s", meant, d)
+				}
+				switch {
+				case !meant && fmt.Sprint(h.server) != fmt.Sprint(before):
+					t.Errorf("a look has changed the server to %+v", h.server)
+				case meant && (!h.locked["i-removed"] || len(h.locked) != 1):
+					t.Errorf("locked: %v", h.locked)
+				case meant: // the next one finds it as it was
+					want = operator.Reconciled{Provider: "demo", Target: "east", Identity: "s-1"}
+				}
+			}
+			if err := s.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
+				t.Errorf("the next bind: %v, %v", err, h.things)
+			}
+		})
+	}
+	s, _ := restored(t, "one")
+	_, err := s.console.Reconcile(t.Context(), "demo", "west", true)
+	if refusal := (*operator.Refusal)(nil); !errors.As(err, &refusal) {
+		t.Errorf("of a target that is none: %v", err)
+	}
+}
+
+// Wherever a run ends, no operation goes on before each login that no binding owns is
+// locked, and the next run comes to the end.
+func TestReconcileDies(t *testing.T) {
+	for _, line := range []string{"one", "two"} {
+		for at := 1; ; at++ {
+			ended := false
+			for _, after := range []bool{false, true} {
+				s, h := restored(t, line)
+				h.dieAt, h.after = at, after
+				all, err := s.console.Reconcile(t.Context(), "", "", true)
+				ended = h.dieAt > 0
+				h.dieAt = -1
+				if err != nil || !ended && !after && all[0].Unreached == "" {
+					t.Fatalf("line %s, effect %d: %+v %v", line, at, all, err)
+				}
+				known, err := s.ledger.Epoch(t.Context(), "demo", "s-1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				goesOn := h.epoch.Follows(provider.Epoch{Line: known.Line, Count: known.Count})
+				if goesOn && !h.locked["i-removed"] {
+					t.Errorf("line %s, effect %d: operations go on, and a login that was removed is valid", line, at)
+				}
+				if all, err = s.console.Reconcile(t.Context(), "", "", true); err != nil || all[0].Done == goesOn || all[0].Unreached != "" {
+					t.Errorf("line %s, effect %d, went on %v: again: %+v %v", line, at, goesOn, all, err)
+				}
+				if err := s.bind("i", "next", "sync", ""); err != nil || !h.locked["i-removed"] {
+					t.Errorf("line %s, effect %d: the next bind: %v, locked %v", line, at, err, h.locked)
+				}
+			}
+			if ended {
+				break
+			}
+		}
+	}
+}
+
+// What a server that was restored holds is no orphan, and what it lacks is not gone.
+func TestRestoredServersAreNotListed(t *testing.T) {
+	s, h := restored(t, "one")
+	guarded := provider.Guard(h, func(ctx context.Context, identity string) (provider.Epoch, error) {
+		known, err := s.ledger.Epoch(ctx, "demo", identity)
+		return provider.Epoch{Line: known.Line, Count: known.Count}, err
+	})
+	page, _, err := guarded.List(t.Context(), "")
+	if trouble := (*provider.Trouble)(nil); len(page) > 0 || !errors.As(err, &trouble) || trouble.Kind != provider.TroubleRestored {
+		t.Errorf("listed %v: %v", page, err)
+	}
+	s.console.Inventories["demo"] = guarded
+	if _, err := s.console.Rebuild(t.Context()); err == nil {
+		t.Error("a rebuild goes by what a restored server lacks")
+	}
+	if _, err := s.console.Reconcile(t.Context(), "", "", true); err != nil {
+		t.Fatal(err)
+	}
+	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
+		t.Errorf("afterwards: %v %v", page, err)
+	}
+}
+
+// A released thing is in use by an operator's word.
+func TestReconcileLeavesWhatWasReleased(t *testing.T) {
+	s, h := restored(t, "one")
+	tags := provider.Tags{Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
+	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
+	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, Incarnation: "n",
+		Provider: "demo"}, "stray", s.id(), s.clock)
+	q.Phase = lifecycle.Released
+	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.console.Reconcile(t.Context(), "", "", true); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
+		t.Errorf("%+v %v, locked %v", all, err, h.locked)
+	}
+}
