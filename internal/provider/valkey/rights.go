@@ -22,14 +22,15 @@ import (
 // Not here on purpose: scripts and functions, which stop the server for
 // everybody and share one library; CLIENT TRACKING, which tells every key that
 // anybody changes; PUBSUB, which tells everybody's channels; COPY and MOVE, which
-// reach databases that no deletion looks at; WAIT; INFO.
+// reach databases that no deletion looks at; WAIT; INFO; and PFMERGE, which writes to
+// anybody's key where it is given no source, since the server then checks none (9.1.2).
 var allowed = strings.Fields(`-@all
 	+@string +@hash +@list +@set +@sortedset +@stream +@bitmap +@hyperloglog +@geo +@transaction
 	+del +unlink +exists +type +touch +dump +rename +renamenx +object|encoding +object|freq +object|idletime +object|refcount +memory|usage
 	+expire +expireat +expiretime +pexpire +pexpireat +pexpiretime +persist +ttl +pttl
 	+subscribe +unsubscribe +psubscribe +punsubscribe +publish +ssubscribe +sunsubscribe +spublish
 	+ping +echo +select|0 +command +client|id +client|getname +client|setname +client|setinfo +client|info +client|no-touch
-	-@dangerous -@admin`)
+	-@dangerous -@admin -pfmerge`)
 
 // readsOnly takes from them what changes anything. Keys are opened for reading
 // alone, too.

@@ -59,7 +59,10 @@ func (p *Provider) step(ctx context.Context, t provider.Target) (s *server, lear
 	}
 	identity, err := s.identity(ctx)
 	if err == nil && identity == "" && t.Identity == "" {
-		if identity, err = s.name(ctx, rand.Text()); err == nil {
+		if err = s.sound(ctx); err == nil {
+			identity, err = s.name(ctx, rand.Text())
+		}
+		if err == nil {
 			p.o.Log.Info("named a Valkey server that had no identity", "target", name, "identity", identity)
 		}
 	}
