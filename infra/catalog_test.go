@@ -41,7 +41,7 @@ func TestWriteCatalog(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := Settings{Code: t.TempDir(), Offerings: tc.own, Providers: map[string]string{app.ProviderDemo: tc.demo}}
+			s := Settings{Code: t.TempDir(), Offerings: tc.own, Providers: providersWith(tc.demo)}
 			for _, function := range functionNames {
 				if err := os.Mkdir(filepath.Join(s.Code, function), 0o755); err != nil {
 					t.Fatal(err)

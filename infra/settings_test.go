@@ -16,11 +16,21 @@ func settingsOf(context map[string]any) (Settings, error) {
 	return ReadSettings(func(name string) any { return context[name] })
 }
 
+// providersWith are all providers, off but for the demo.
+func providersWith(demo string) map[string]string {
+	all := map[string]string{}
+	for _, name := range app.Providers() {
+		all[name] = Off
+	}
+	all[app.ProviderDemo] = demo
+	return all
+}
+
 func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
 			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25, KeyRotation: 365,
-			Concurrency: map[string]int{}, Code: "../dist", Providers: map[string]string{"demo": Off}, ProviderSettings: map[string]string{},
+			Concurrency: map[string]int{}, Code: "../dist", Providers: providersWith(Off), ProviderSettings: map[string]string{},
 		}
 	}
 	with := func(change func(s *Settings)) Settings {
@@ -42,7 +52,7 @@ func TestReadSettings(t *testing.T) {
 			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1,
 			KeyRotation:    365,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
-			Providers: map[string]string{"demo": Withdrawn}, ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"}, Offerings: "mine",
+			Providers: providersWith(Withdrawn), ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"}, Offerings: "mine",
 		}},
 		"Typed": {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true},
 			with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},

@@ -63,8 +63,11 @@ func TestTheFunctionInsideTheVPC(t *testing.T) {
 
 // It writes its log, Lambda manages its network interfaces, and the program may
 // do nothing at all: what it is allowed for Lambda, it is denied.
-func TestTheFunctionInsideTheVPCHasNoRights(t *testing.T) {
-	role := must(t, called).one(t, "AWS::IAM::Role", "CallsFunctionRole")
+func TestTheFunctionInsideTheVPCHasNoRights(t *testing.T) { noRights(t, must(t, called)) }
+
+func noRights(t *testing.T, made template) {
+	t.Helper()
+	role := made.one(t, "AWS::IAM::Role", "CallsFunctionRole")
 	if role["ManagedPolicyArns"] != nil {
 		t.Errorf("managed policies: %s", plain(role["ManagedPolicyArns"]))
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/metrics"
+	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/reaper"
 	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
@@ -116,12 +117,12 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 	}
 	deployed := app.Deployed{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here,
 		Invoker: f.here,
-		Offered: demoOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
+		Offered: allOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
 	if set[app.EnvInVPC] != "" {
 		// It is told nothing of records, keys or secrets.
 		told := app.Deployed{Log: quiet(), Getenv: func(name string) string {
 			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test",
-				app.EnvDemoDelay: "200ms"}[name]
+				app.EnvBroker: set[app.EnvBroker], app.EnvDemoDelay: "200ms"}[name]
 		}}
 		handler, err := told.ProvisionerOrCalls(ctx)
 		if err != nil {
@@ -295,17 +296,22 @@ func text(v any) string {
 
 func planOf(t *testing.T, catalog map[string]any, name string) (service, plan string) {
 	t.Helper()
+	return planIn(t, catalog, "demo", name)
+}
+
+func planIn(t *testing.T, catalog map[string]any, offering, name string) (service, plan string) {
+	t.Helper()
 	services, _ := catalog["services"].([]any)
 	for _, s := range services {
 		s, _ := s.(map[string]any)
 		plans, _ := s["plans"].([]any)
 		for _, p := range plans {
-			if p, _ := p.(map[string]any); s["name"] == "demo" && p["name"] == name {
+			if p, _ := p.(map[string]any); s["name"] == offering && p["name"] == name {
 				return s["id"].(string), p["id"].(string)
 			}
 		}
 	}
-	t.Fatalf("the demo has no plan %s", name)
+	t.Fatalf("%s has no plan %s", offering, name)
 	return "", ""
 }
 
@@ -371,3 +377,6 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 
 // demoOffered is in the place of what is deployed beside a function.
 func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }
+
+// allOffered is the same with all that ships.
+func allOffered() (*catalog.Catalog, error) { return offered.Load("") }

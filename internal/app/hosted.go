@@ -37,7 +37,13 @@ type hostedOptions struct {
 	Accesses hosted.Accesses
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Pool is how many connections it may keep for the steps to come; 0 for none, as
+	// in a function, which may be frozen after each.
+	Pool int
 }
+
+// pool is how many connections the embedded broker keeps to a server.
+const pool = 8
 
 // A hostedProvider is one that keeps connections, which Close ends.
 type hostedProvider interface {
@@ -50,7 +56,7 @@ type hostedProvider interface {
 const URLEmbedded = "embedded"
 
 // hostedRows are all of them, by their names.
-var hostedRows = byName()
+var hostedRows = byName(postgresRow)
 
 func byName(all ...hostedRow) map[string]hostedRow {
 	of := map[string]hostedRow{}
@@ -151,9 +157,10 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 			return provider.Wired{}, unavailable{err}
 		}
 	}
-	made := h.open(hostedOptions{Broker: e.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: e.now, Log: e.log})
+	accesses := hosted.Accesses{hosted.DefaultTarget: access}
+	made := h.open(hostedOptions{Broker: e.broker, Accesses: accesses, Now: e.now, Log: e.log, Pool: pool})
 	w := wiredOf(made)
-	w.Targets = hosted.Accesses{hosted.DefaultTarget: access}.Targets
+	w.Targets = accesses.Targets
 	w.Close = func() {
 		made.Close()
 		stop()

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/app"
+)
+
+const (
+	serverSecret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:pg/main-AbC123"
+	otherSecret  = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:pg/big-DeF456"
+	serverKey    = "arn:aws:kms:eu-central-1:111122223333:key/0a1b2c3d"
+)
+
+// hostedInside are choices with a provider on shared servers: two of them, whose
+// secrets are under a key of the operator's.
+var hostedInside = map[string]any{
+	"demo": "false", "postgres": "true", "postgres-secrets": "default=" + serverSecret + ", big=" + otherSecret,
+	"postgres-secret-key": serverKey,
+	ContextSubnets:        "subnet-0123456789abcdef0", ContextSecurityGroups: "sg-0123456789abcdef0",
+	ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
+}
+
+var hostedStack = sync.OnceValues(func() (template, error) { return synthesized(hostedInside) })
+
+// Who has the calls made may read the servers' secrets, those alone, and their key by
+// way of Secrets Manager; the function that makes them is told of none.
+func TestServersOfAStack(t *testing.T) {
+	made := must(t, hostedStack)
+	through := "kms:EncryptionContext:SecretARN StringEquals " + otherSecret + " " + serverSecret +
+		" and kms:ViaService StringEquals secretsmanager.<AWS::Region>.<AWS::URLSuffix>"
+	reads := []string{
+		"kms:Decrypt on " + serverKey + " if " + through,
+		"secretsmanager:GetSecretValue on " + otherSecret, "secretsmanager:GetSecretValue on " + serverSecret,
+	}
+	want := map[string][]string{"ProvisionerFunctionRole": reads, "ReaperFunctionRole": reads}
+	got := map[string][]string{}
+	for _, id := range made.of("AWS::IAM::Role") {
+		role := unhashed(id)
+		if role == "CallsFunctionRole" {
+			continue // it may do nothing: another test says so of each that there is
+		}
+		for _, g := range grantsOf(t, made, role) {
+			if strings.Contains(g.String(), "111122223333") {
+				got[role] = append(got[role], g.String())
+			}
+		}
+		slices.Sort(got[role])
+	}
+	maps.DeleteFunc(got, func(_ string, may []string) bool { return len(may) == 0 })
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("who may read them (-want +got):\n%s", d)
+	}
+	secrets := "big=" + otherSecret + ",default=" + serverSecret
+	for function, told := range map[string]any{"Provisioner": secrets, "Reaper": secrets, "Calls": nil, "Api": nil} {
+		variables := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables")
+		if at(variables, app.EnvSecrets("postgres")) != told {
+			t.Errorf("function %s is told %s", function, plain(variables))
+		}
+	}
+	if made.Outputs[outputs.Secrets("postgres")].Value != secrets || made.Outputs[outputs.InVPC].Value != "postgres" {
+		t.Error("the outputs do not tell operators' commands where the secrets are")
+	}
+	noRights(t, made)
+}
+
+// Without such a provider there is nothing of it.
+func TestNoServersUnlessAsked(t *testing.T) {
+	for name, variant := range variants {
+		for function, p := range functions(t, must(t, variant)) {
+			if told := at(p, "Environment", "Variables", app.EnvSecrets("postgres")); told != nil {
+				t.Errorf("%s: function %q is told %v", name, function, told)
+			}
+		}
+	}
+}
+
+func TestServerSettings(t *testing.T) {
+	whole := func(change map[string]any) map[string]any {
+		context := map[string]any{"postgres": "true", ContextSubnets: "subnet-0123456789abcdef0", ContextSecurityGroups: "sg-0123456789abcdef0"}
+		maps.Copy(context, change)
+		return context
+	}
+	one, err := settingsOf(whole(map[string]any{"postgres-secret": serverSecret}))
+	if err != nil || one.Servers["postgres"].Secrets.String() != "default="+serverSecret {
+		t.Errorf("one server: %v %v", one.Servers, err)
+	}
+	for name, test := range map[string]struct {
+		context map[string]any
+		want    string // in the error
+	}{
+		"None":     {whole(nil), "context postgres-secret: give the ARN"},
+		"Both":     {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secrets": "a=" + serverSecret}), "give one of them"},
+		"NotWhole": {whole(map[string]any{"postgres-secret": "pg/main"}), "context postgres-secret"},
+		"Names":    {whole(map[string]any{"postgres-secrets": "A=" + serverSecret}), "names of lower-case letters"},
+		"Twice":    {whole(map[string]any{"postgres-secrets": "a=" + serverSecret + ",a=" + otherSecret}), `names "a" twice`},
+		"Key":      {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secret-key": "alias/x"}), "ARNs of keys"},
+		"Off":      {map[string]any{"postgres-secret": serverSecret}, "give postgres=true too"},
+		"NoVPC":    {map[string]any{"postgres": "true", "postgres-secret": serverSecret}, "the provider postgres is called inside a VPC"},
+	} {
+		if _, err := settingsOf(test.context); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
