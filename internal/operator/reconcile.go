@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -92,6 +93,11 @@ func (c *Console) reconcile(ctx context.Context, name, target string, meant bool
 	stands, err := r.survey(ctx, name, target)
 	if stands || err != nil {
 		return r.out, r.passing(ctx, err)
+	}
+	if meant {
+		if err := r.begin(ctx); err != nil {
+			return r.out, r.passing(ctx, err)
+		}
 	}
 	if err := r.logins(ctx, meant); err != nil {
 		return r.out, r.passing(ctx, err)
@@ -241,25 +247,54 @@ func (r *reconciliation) missing(ctx context.Context) error {
 	}
 }
 
-// goOn makes the target's epoch the latest one. A target that was restored again
-// meanwhile is not at what it said, and stays as it is. If the run dies between the two
-// writes, the target is either as it is to be, or still restored to what is known.
-func (r *reconciliation) goOn(ctx context.Context) error {
+// underWay is put behind the history that a target is known to have been on while a run
+// works on it. No target is on such a history: whatever the run changes there, and
+// wherever it dies, the target counts as restored until the end of a run.
+const underWay = " (being reconciled)"
+
+// begin has the target be later than what it was restored to, and still count as
+// restored: one that is restored again meanwhile is seen in the end.
+func (r *reconciliation) begin(ctx context.Context) error {
 	was := provider.Epoch{Line: r.known.Line, Count: r.known.Count}
+	if !strings.HasSuffix(r.known.Line, underWay) {
+		r.known.Line += underWay
+		if err := r.keep(ctx); err != nil {
+			return err
+		}
+	}
 	next, err := called(ctx, r.wired, func(ctx context.Context) (provider.Epoch, error) {
 		return r.Advance(ctx, r.target, r.said, was)
 	})
+	if err == nil {
+		r.said = next
+	}
+	return err
+}
+
+// goOn has operations go on.
+func (r *reconciliation) goOn(ctx context.Context) error {
+	now, err := called(ctx, r.wired, func(ctx context.Context) (at provider.Epoch, err error) {
+		_, at, err = r.Survey(ctx, r.target.Name)
+		return at, err
+	})
+	if err == nil {
+		err = now.Check(r.target.Name, r.said)
+	}
 	if err != nil {
 		return err
 	}
-	r.known.Line, r.known.Count = next.Line, next.Count
-	if err = r.Records.Commit(ctx, ledger.PutEpoch(r.known)); errors.Is(err, ledger.ErrConflict) {
-		// A step that has seen the new epoch already may have recorded it.
-		now, failed := r.Records.Epoch(ctx, r.out.Provider, r.target.Identity)
-		if err = failed; err == nil {
-			err = provider.Epoch{Line: now.Line, Count: now.Count}.Check(r.target.Name, next)
-		}
-	}
+	r.known.Line, r.known.Count = now.Line, now.Count
+	err = r.keep(ctx)
 	r.out.Done = err == nil
+	return err
+}
+
+// keep writes what is known. Only another run writes it meanwhile.
+func (r *reconciliation) keep(ctx context.Context) error {
+	err := r.Records.Commit(ctx, ledger.PutEpoch(r.known))
+	if errors.Is(err, ledger.ErrConflict) {
+		return errors.New("somebody else reconciles it: wait, and run the command again")
+	}
+	r.known.Version++
 	return err
 }

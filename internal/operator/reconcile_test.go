@@ -134,7 +134,7 @@ func (h *host) Quarantine(_ context.Context, t provider.Holding) error {
 	if err := h.epoch.Check("east", t.Epoch); err != nil {
 		return err
 	}
-	return h.effect(func() error { h.locked[t.Name] = true; return nil })
+	return h.effect(func() error { h.locked[t.Name] = true; h.epoch.Count += 5; return nil }) // as any change may
 }
 
 func (h *host) Release(context.Context, provider.Holding) error {

@@ -65,6 +65,7 @@ const (
 	TroubleReadOnly    = "read-only"   // it takes no changes
 	TroubleConnections = "connections" // it has no connection left for the broker
 	TroubleLogin       = "login"       // it refuses the broker's login
+	TroubleHeld        = "held"        // something of others hangs on what is to be removed
 	TroubleRights      = "rights"      // the broker's login may not do what it has to
 	TroubleCertificate = "certificate" // its certificate is not the one to be trusted
 )

@@ -2,12 +2,14 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/provider"
 )
 
 // A sense is what an error of the server is to the provider. All are passing: what
@@ -20,8 +22,11 @@ const (
 	meansBusy            // another caller is at the same thing: look again at once
 	meansLocked          // somebody's lock is in the way
 	meansFull            // no connection is left, of the server or of a database
-	meansAway            // no server answers, or it is starting or stopping
-	meansReadOnly        // it takes no writes: a standby, or its disk is full
+	meansAway            // no server answers
+	meansUntrusted       // its certificate is not one to be trusted
+	meansStarting        // it is starting or stopping
+	meansReadOnly        // it takes no writes: it is a standby
+	meansNoRoom          // its disk, or its memory, is full
 	meansLogin           // it refuses the broker's login
 	meansDenied          // the broker's login lacks a right
 	meansHeld            // something still hangs on what was to be dropped
@@ -44,9 +49,9 @@ var senses = map[string]sense{
 	"55P03": meansLocked,   // lock_not_available
 	"57014": meansLocked,   // query_canceled, by statement_timeout
 	"53300": meansFull,     // too_many_connections
-	"53":    meansReadOnly, // insufficient resources: disk_full among them
+	"53":    meansNoRoom,   // insufficient resources: disk_full among them
 	"25006": meansReadOnly, // read_only_sql_transaction
-	"57P":   meansAway,     // shutdown, crash, cannot connect now
+	"57P":   meansStarting, // shutdown, crash, cannot connect now
 	"08":    meansAway,     // connection exceptions
 	"28":    meansLogin,    // invalid authorization
 	"42501": meansDenied,   // insufficient_privilege
@@ -74,6 +79,12 @@ func meaningOf(err error) sense {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return meansCancelled
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return meansUntrusted
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return meansCancelled
+	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return meansAway
 	}
@@ -83,24 +94,26 @@ func meaningOf(err error) sense {
 	return meansOther
 }
 
-// remedies tell the operator what to do.
-var remedies = map[sense]string{
-	meansFull:     "no connection is left: raise max_connections, or end sessions",
-	meansAway:     "the server does not answer: start it, or mend the way to it",
-	meansReadOnly: "the server takes no writes: look whether it is a standby and whether its disk is full",
-	meansLogin:    "the server refuses the broker's login: give its name and password anew in the settings",
-	meansDenied:   "the broker's login lacks a right: give it what docs/postgres.md says",
-	meansHeld:     "something in another database hangs on it: take CONNECT on all databases from PUBLIC, and drop it there",
-	meansLocked:   "somebody holds a lock on it, which is waited for",
+// troubles are what a person has to end, and what to do.
+var troubles = map[sense]struct{ kind, remedy string }{
+	meansFull:     {provider.TroubleConnections, "it has no connection left for the broker: raise max_connections, or end sessions"},
+	meansAway:     {provider.TroubleUnreachable, "nobody answers at its address: start it, or mend the way to it"},
+	meansStarting: {provider.TroubleStarting, "it starts or stops: look at its log if that lasts"},
+	meansReadOnly: {provider.TroubleReadOnly, "it takes no changes: it is a standby, or was made read-only. Have the settings lead " +
+		"to the primary"},
+	meansNoRoom:    {provider.TroubleFull, "its disk or its memory is full: give it more, and look at what fills it"},
+	meansLogin:     {provider.TroubleLogin, "it refuses the broker's login: give its name and password anew in the settings"},
+	meansDenied:    {provider.TroubleRights, "the broker's login lacks a right: give it what docs/postgres.md says"},
+	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
+	meansHeld: {provider.TroubleHeld, "something in another database hangs on what is to be removed: take CONNECT on all databases from " +
+		"PUBLIC, and drop it there"},
+	meansCancelled: {provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"},
 }
 
-// explain adds to an error what an operator can do.
-func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	if text, ok := remedies[meaningOf(err)]; ok {
-		return fmt.Errorf("%s (%w)", text, err)
+// explain tells of an error what an operator can do.
+func explain(target string, err error) error {
+	if t, ok := troubles[meaningOf(err)]; ok && err != nil {
+		return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: err}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // List implements provider.Inventory: target by target, in the order of names. A
@@ -31,7 +32,7 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	}
 	page, next, err := p.listAt(ctx, targets[at], after)
 	if err != nil || next == "" {
-		return page, beyond, explain(err)
+		return page, beyond, explain(targets[at], err)
 	}
 	return page, targets[at] + "/" + next, nil
 }
@@ -43,7 +44,7 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 		return nil, "", err
 	}
 	defer done()
-	identity, err := s.identify(ctx, p.broker, false)
+	at, err := s.identify(ctx, p.broker, false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,13 +59,49 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 		}
 		page = append(page, provider.Holding{
 			Name: t.name, Tags: label.Tags, Created: label.Created.UTC(), PlanID: label.PlanID,
-			Target: provider.Target{Name: target, Identity: identity},
+			Target: provider.Target{Name: target, Identity: at.identity}, Epoch: at.epoch,
 		})
 	}
 	if len(things) == p.page {
 		next = things[len(things)-1].name
 	}
 	return page, next, nil
+}
+
+// Survey implements provider.Reconciler.
+func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+	t := provider.Target{Name: target}
+	s, name, _, done, err := p.reach(t)
+	if err != nil {
+		return t, provider.Epoch{}, err
+	}
+	defer done()
+	now, err := s.identify(ctx, p.broker, false)
+	return provider.Target{Name: name, Identity: now.identity}, now.epoch, explain(name, err)
+}
+
+// Holdings implements provider.Reconciler.
+func (p *Provider) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
+	page, next, err := p.listAt(ctx, target, cursor)
+	return page, next, explain(target, err)
+}
+
+// Advance implements provider.Reconciler.
+func (p *Provider) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+	s, name, _, done, err := p.reach(t)
+	if err != nil {
+		return now, err
+	}
+	defer done()
+	said, err := s.identify(ctx, p.broker, false)
+	if err == nil {
+		_, err = hosted.Learn(t, name, said.identity)
+	}
+	next := provider.Epoch{Line: now.Line, Count: max(now.Count, was.Count) + 1}
+	if err == nil {
+		err = s.advance(ctx, p.broker, now, next.Count)
+	}
+	return next, explain(name, err)
 }
 
 // Quarantine implements provider.Quarantiner.
@@ -79,7 +116,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 
 // put has a thing be in quarantine, or out of it.
 func (p *Provider) put(ctx context.Context, h provider.Holding, next func(standing) (decision, error)) error {
-	in := provider.Instance{Broker: h.Tags.Broker, Platform: h.Tags.Platform, ID: h.Tags.Instance, Target: h.Target}
+	in := provider.Instance{Broker: h.Tags.Broker, Platform: h.Tags.Platform, ID: h.Tags.Instance, Target: h.Target, Epoch: h.Epoch}
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
 		return err // a server that does not know the broker holds nothing of it

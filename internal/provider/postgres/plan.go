@@ -192,7 +192,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*
 	has, err := s.offers(ctx, w.asked.Locale, w.asked.Extensions)
 	switch {
 	case err != nil:
-		return nil, explain(err)
+		return nil, s.explain(err)
 	case w.asked.Locale != "" && has.locale == nil:
 		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or for none.")
 	}

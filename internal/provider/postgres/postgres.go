@@ -54,6 +54,7 @@ var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Reconciler  = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close it in the end.
@@ -99,9 +100,17 @@ func (p *Provider) reach(t provider.Target) (s server, name string, access hoste
 // A site is a server whose identity is proven, in one step.
 type site struct {
 	server
+	name   string // of the target
+	broker string
 	access hosted.Access
 	leave  func()
+	// epoch is the one that it is at, and raised says that this step has seen to it.
+	epoch  provider.Epoch
+	raised bool
 }
+
+// explain adds to an error what an operator can do.
+func (s *site) explain(err error) error { return explain(s.name, err) }
 
 // at reaches the server that an instance is on. The first step of an instance
 // learns its identity and makes nothing: what it makes is looked for there.
@@ -113,17 +122,32 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	if err != nil {
 		return nil, nil, err
 	}
-	identity, err := s.identify(ctx, p.broker, true)
+	now, err := s.identify(ctx, p.broker, true)
 	if err != nil {
 		done()
-		return nil, nil, explain(err)
+		return nil, nil, explain(name, err)
 	}
-	learnt, err := hosted.Learn(in.Target, name, identity)
+	learnt, err := hosted.Learn(in.Target, name, now.identity)
+	if err == nil && learnt == nil {
+		err = now.epoch.Check(name, in.Epoch)
+	}
 	if err != nil || learnt != nil {
 		done()
 		return nil, learnt, err
 	}
-	return &site{server: s, access: access, leave: done}, nil, nil
+	return &site{server: s, name: name, broker: p.broker, access: access, leave: done, epoch: now.epoch}, nil, nil
+}
+
+// change makes an act. Before the first one of a step, the server's epoch is raised.
+func (s *site) change(ctx context.Context, n names, seen standing, a act) error {
+	if !s.raised {
+		epoch, err := s.raise(ctx, s.broker)
+		if err != nil {
+			return err
+		}
+		s.epoch, s.raised = epoch, true
+	}
+	return s.do(ctx, n, seen, a)
 }
 
 // maxActs is how many changes one step makes at most.
@@ -145,7 +169,7 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 	for range maxActs {
 		now, err := s.look(ctx, n)
 		if err != nil {
-			return now, nil, explain(err)
+			return now, nil, s.explain(err)
 		}
 		d, err := next(now)
 		switch {
@@ -164,26 +188,30 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 			return now, &provider.Status{Percent: 50, Description: "Waiting for others to let go of it", After: time.Second}, nil
 		}
 		last, busy = this, nil
-		switch err := s.do(ctx, n, now, d.act); {
+		switch err := s.change(ctx, n, now, d.act); {
 		case err == nil:
 		case errors.Is(err, errChanged) || meaningOf(err) == meansBusy:
 			busy = err
 		default:
-			return now, nil, explain(err)
+			return now, nil, s.explain(err)
 		}
 	}
-	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, explain(busy)
+	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, s.explain(busy)
 }
 
-// settle is the rest of a step: unfinished is its answer, else done is.
-func settle(unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
-	switch {
-	case err != nil:
+// settle is the rest of a step: unfinished is its answer, else done is. The site is
+// nil if the server has not been reached.
+func settle(s *site, unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
+	if err != nil {
 		return provider.Status{}, err
-	case unfinished != nil:
-		return *unfinished, nil
 	}
 	done.Done, done.Percent = true, 100
+	if unfinished != nil {
+		done = *unfinished
+	}
+	if s != nil {
+		done.Epoch = s.epoch
+	}
 	return done, nil
 }
 
@@ -193,11 +221,11 @@ func (p *Provider) instance(
 ) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
-		return settle(learnt, err, provider.Status{})
+		return settle(s, learnt, err, provider.Status{})
 	}
 	defer s.leave()
 	unfinished, err := work(s, namesOf(provider.TagsOf(in)))
-	return settle(unfinished, err, provider.Status{})
+	return settle(s, unfinished, err, provider.Status{})
 }
 
 // Provision implements provider.Provider.
@@ -249,7 +277,7 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, b.Instance)
 	if err != nil || learnt != nil {
-		return settle(learnt, err, provider.Status{})
+		return settle(s, learnt, err, provider.Status{})
 	}
 	defer s.leave()
 	w, err := p.wantedBinding(b)
@@ -259,19 +287,19 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	n := namesOf(provider.BindingTagsOf(b))
 	now, unfinished, err := s.run(ctx, n, w.bind)
 	if err != nil || unfinished != nil {
-		return settle(unfinished, err, provider.Status{})
+		return settle(s, unfinished, err, provider.Status{})
 	}
-	return settle(nil, nil, provider.Status{Grant: w.grant(s.access, n), Description: p.warn(ctx, s, n, now)})
+	return settle(s, nil, nil, provider.Status{Grant: w.grant(s.access, n), Description: p.warn(ctx, s, n, now)})
 }
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, b.Instance)
 	if err != nil || learnt != nil {
-		return settle(learnt, err, provider.Status{})
+		return settle(s, learnt, err, provider.Status{})
 	}
 	defer s.leave()
 	tags := provider.BindingTagsOf(b)
 	_, unfinished, err := s.run(ctx, namesOf(tags), func(now standing) (decision, error) { return unbind(tags, now) })
-	return settle(unfinished, err, provider.Status{})
+	return settle(s, unfinished, err, provider.Status{})
 }

@@ -36,7 +36,15 @@ func namesOf(t provider.Tags) names {
 type server interface {
 	// identify is who this server is to the broker: a random text, which the first
 	// call writes, unless it may not write: then it is empty.
-	identify(ctx context.Context, broker string, write bool) (string, error)
+	identify(ctx context.Context, broker string, write bool) (said, error)
+
+	// raise makes the count of the server's epoch greater, unless that was done a
+	// moment ago, and gives the epoch that it is at.
+	raise(ctx context.Context, broker string) (provider.Epoch, error)
+
+	// advance makes the count that many if the epoch is still the one that was seen,
+	// and answers errChanged if it is not.
+	advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error
 
 	// look tells what stands at the names, whoever owns it. It changes nothing.
 	look(ctx context.Context, n names) (standing, error)
@@ -59,6 +67,12 @@ type server interface {
 
 	// close ends its connections.
 	close()
+}
+
+// said is what a server says of itself to a broker.
+type said struct {
+	identity string
+	epoch    provider.Epoch
 }
 
 // errChanged says that what stands is no more what was seen: look again.

@@ -30,28 +30,99 @@ func identitySchema(broker string) string {
 	return hosted.Name("lsi", provider.Tags{Broker: broker})
 }
 
-func (s sqlServer) identify(ctx context.Context, broker string, write bool) (identity string, err error) {
-	schema := identitySchema(broker)
+// identityTable is where it says who it is.
+func identityTable(broker string) string {
+	return pgx.Identifier{identitySchema(broker), "identity"}.Sanitize()
+}
+
+func (s sqlServer) identify(ctx context.Context, broker string, write bool) (now said, err error) {
 	read := func(c *pgx.Conn) error {
-		table := pgx.Identifier{schema, "identity"}.Sanitize()
-		err := c.QueryRow(ctx, "SELECT identity FROM "+table+" WHERE broker = $1", broker).Scan(&identity)
+		now = said{}
+		err := c.QueryRow(ctx, "SELECT identity, epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).
+			Scan(&now.identity, &now.epoch.Count)
 		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
 			return nil
 		}
 		return err
 	}
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		if err := read(c); err != nil || identity != "" || !write {
+		if err := read(c); err != nil {
 			return err
 		}
-		if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
-CREATE TABLE IF NOT EXISTS %1$I.identity (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint, timeline bigint);
-INSERT INTO %1$I.identity (broker, identity) VALUES (%2$L, %3$L) ON CONFLICT DO NOTHING`, schema, broker, rand.Text()); err != nil {
+		line, err := timeline(ctx, c)
+		if err != nil {
 			return err
 		}
-		return read(c)
+		if now.identity == "" && write {
+			if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
+CREATE TABLE IF NOT EXISTS %1$I.identity
+  (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, raised timestamptz NOT NULL);
+INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, now()) ON CONFLICT DO NOTHING`, identitySchema(broker), broker, rand.Text()); err != nil {
+				return err
+			}
+			if err := read(c); err != nil {
+				return err
+			}
+		}
+		now.epoch.Line = line
+		return nil
 	})
-	return identity, err
+	return now, err
+}
+
+// errStandby is why nothing is asked of a server that only follows another one.
+var errStandby = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "it is a standby"}
+
+// timeline is the history that the server is on: it changes when a standby is
+// promoted, or when a backup is restored by the log. A service that hides it has none.
+func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
+	standby := false
+	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(),
+  CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END`).Scan(&standby, &line)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42501" || e.Code == "0A000" || e.Code == "42883") {
+		return "", nil
+	}
+	if err == nil && standby {
+		err = errStandby
+	}
+	return line, err
+}
+
+// raiseEvery is how often the count is raised at most: steps at once do not wait for
+// one row, nor write the broker's record of it all the time.
+const raiseEvery = "10 seconds"
+
+func (s sqlServer) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+	err = s.with(ctx, func(c *pgx.Conn) error {
+		if at.Line, err = timeline(ctx, c); err != nil {
+			return err
+		}
+		err := c.QueryRow(ctx, "UPDATE "+identityTable(broker)+` SET epoch = epoch + 1, raised = clock_timestamp()
+WHERE broker = $1 AND NOT raised BETWEEN clock_timestamp() - $2::interval AND clock_timestamp() RETURNING epoch`,
+			broker, raiseEvery).Scan(&at.Count)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = c.QueryRow(ctx, "SELECT epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).Scan(&at.Count)
+		}
+		return err
+	})
+	return at, err
+}
+
+func (s sqlServer) advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
+	return s.with(ctx, func(c *pgx.Conn) error {
+		switch line, err := timeline(ctx, c); {
+		case err != nil:
+			return err
+		case line != seen.Line:
+			return errChanged
+		}
+		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $3, raised = clock_timestamp() WHERE broker = $1 AND epoch = $2",
+			broker, seen.Count, count)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = errChanged
+		}
+		return err
+	})
 }
 
 // script runs statements in one transaction, or one that needs none. The server
