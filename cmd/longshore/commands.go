@@ -200,7 +200,7 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 // only if it was generated here: one that was set is known already.
 func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settings) {
 	url, p := "http://"+address, embedded.Default
-	service, plan := embedded.Trial()
+	trial := embedded.Trial()
 	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
 	switch {
 	case !p.Removed.IsZero():
@@ -225,7 +225,18 @@ Try it:
     -d '{"service_id":"%[6]s","plan_id":"%[7]s","organization_guid":"o","space_guid":"s"}'
 
   curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[1]s/v2/service_instances/my-first/last_operation
-
+%[8]s
 Stop it with Ctrl-C; what is running goes on at the next start.
-`, url, username, password, s.Data, login, service, plan)
+`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, session(url, login, trial))
+}
+
+// session says how to connect to the database that was made, where it is one.
+func session(url, login string, t app.Trial) string {
+	if t.Psql == "" {
+		return ""
+	}
+	return fmt.Sprintf(`
+  %[5]s "$(curl -s -u %[1]s -H 'X-Broker-API-Version: 2.17' -X PUT %[2]s/v2/service_instances/my-first/service_bindings/my-app \
+    -d '{"service_id":"%[3]s","plan_id":"%[4]s"}' | sed 's/.*"uri":"\([^"]*\)".*/\1/')"
+`, login, url, t.ServiceID, t.PlanID, t.Psql)
 }

@@ -50,6 +50,7 @@ type Embedded struct {
 	quiet   quiet
 	server  *backup.Server // the one that runs in the folder; nil for none
 	folder  *folder
+	getenv  func(string) string
 	wired   map[string]provider.Wired
 	control *control
 	engine  *inprocess.Engine
@@ -129,7 +130,7 @@ func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	if err != nil {
 		return err
 	}
-	e.wired, e.offered = wired, without(context.Background(), e.folder, wired, left, offered, e.log)
+	e.getenv, e.wired, e.offered = s.Getenv, wired, without(context.Background(), e.folder, wired, left, offered, e.log)
 	return nil
 }
 
@@ -155,19 +156,6 @@ func newBroker(
 		SynchronousWait: provider.DefaultWait, Waits: providerWaits(), OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})
-}
-
-// Trial gives the ids of a plan to try the broker with: the first that answers
-// later where that is allowed.
-func (e *Embedded) Trial() (serviceID, planID string) {
-	for _, o := range e.offered.Offerings() {
-		for _, p := range o.Plans {
-			if p.Asynchronous == catalog.Allowed {
-				return o.ID, p.ID
-			}
-		}
-	}
-	return "SERVICE_ID", "PLAN_ID" // never: what ships has one
 }
 
 func (e *Embedded) resume() error {

@@ -29,6 +29,8 @@ type hostedRow struct {
 	// start starts a server of the broker's own, in the provider's folder: URLEmbedded
 	// asks for it. Stop is called last of all; nil where there is none to start.
 	start func(e embedding) (access hosted.Access, stop func(), err error)
+	// help explains the settings of that server; empty for none.
+	help string
 }
 
 // hostedOptions are what such a provider is opened with.
@@ -89,7 +91,7 @@ func (h hostedRow) row() row {
 		},
 		help: h.envURL() + ", " + h.envPasswordFile() + "\n" +
 			"      what " + h.flag() + " says, where other users of the machine do not see it, and the\n" +
-			"      file that holds the password, if the URL has none",
+			"      file that holds the password, if the URL has none" + h.help,
 		embedded: h.embedded,
 		deployed: h.deployed,
 		outside: func(_ string, said map[string]string) map[string]string {

@@ -16,4 +16,5 @@ var postgresRow = hostedRow{
 	},
 	check: postgres.Check,
 	open:  func(o hostedOptions) hostedProvider { return postgres.New(postgres.Options(o)) },
+	start: startPostgres, help: postgresSettings,
 }

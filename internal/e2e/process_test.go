@@ -116,8 +116,12 @@ func start(t testing.TB, data string, env ...string) *process {
 
 func startWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), out: &output{}, log: &output{},
-		ended: make(chan struct{})}
+	return startCommand(t, command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func startCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, out: &output{}, log: &output{}, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("starting the broker: %v", err)

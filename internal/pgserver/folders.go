@@ -21,10 +21,11 @@ const (
 	logSize = "10MB"
 )
 
-// logTo has the server keep its log in a folder. Statements are not in it, also of
-// those that fail: a tenant may have written a password into one.
-func logTo(dir string) []string {
+// ownSettings have the server keep its log in a folder. Statements are not in it,
+// also of those that fail: a tenant may have written a password into one.
+func ownSettings(dir string) []string {
 	return []string{
+		"max_connections=200",
 		"logging_collector=on", "log_directory=" + dir, "log_filename=postgresql-%Y%m%d-%H%M%S.log", "log_file_mode=0600",
 		"log_rotation_size=" + logSize, "log_rotation_age=1d", "log_min_error_statement=panic",
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -113,7 +115,9 @@ func locate(ctx context.Context, o Options) (c Cluster, r record, err error) {
 	if err := r.write(dir); err != nil {
 		return c, r, err
 	}
-	c = Cluster{Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account, Settings: logTo(filepath.Join(dir, dirLog))}
+	c = Cluster{
+		Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account, Settings: ownSettings(filepath.Join(dir, dirLog)),
+	}
 	if major == 0 {
 		o.Log.Info("setting up PostgreSQL", "version", programs.Major, "programs", programs.Dir, "folder", dir)
 		return c, r, c.initWhole(ctx, programs.Major)
@@ -386,6 +390,9 @@ func Attach(ctx context.Context, o Options) (Cluster, error) {
 	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
 	return Cluster{
 		Bin: programs.Dir, Data: data, Sockets: cmp.Or(r.Sockets, filepath.Join(dir, dirSockets)), Port: r.Port, Account: account,
-		Settings: logTo(filepath.Join(dir, dirLog)),
+		Settings: ownSettings(filepath.Join(dir, dirLog)),
 	}, err
 }
+
+// Address is where the server listens.
+func (s *Server) Address() string { return net.JoinHostPort(Loopback, strconv.Itoa(s.record.Port)) }
