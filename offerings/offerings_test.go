@@ -2,6 +2,8 @@ package offerings_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,12 +12,22 @@ import (
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/offerings"
 )
 
-func shipped(t *testing.T) *catalog.Catalog {
+// shipped are the offerings of one provider; "" for all.
+func shipped(t *testing.T, of string) *catalog.Catalog {
 	t.Helper()
-	c, err := compile.Load(compile.Known("demo"), compile.Source{Name: "offerings", FS: offerings.FS})
+	o := compile.Options{Providers: map[string]provider.Check{"demo": demo.Check, "postgres": postgres.Check}, Off: map[string]string{}}
+	for name := range o.Providers {
+		if of != "" && name != of {
+			o.Off[name] = ""
+		}
+	}
+	c, err := compile.Load(o, compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +139,7 @@ func TestShippedOfferings(t *testing.T) {
 	}
 
 	got := map[string]offering{}
-	for _, o := range shipped(t).Offerings() {
+	for _, o := range shipped(t, "demo").Offerings() {
 		got[o.Name] = summary(o)
 		if o.Provider != "demo" {
 			t.Errorf("%s: want the provider demo, got %q", o.Name, o.Provider)
@@ -141,7 +153,7 @@ func TestShippedOfferings(t *testing.T) {
 // TestShippedOfferingsEverywhere asks for what the strictest platforms want,
 // beyond what catalogs may hold.
 func TestShippedOfferingsEverywhere(t *testing.T) {
-	for _, o := range shipped(t).Offerings() {
+	for _, o := range shipped(t, "").Offerings() {
 		for _, p := range o.Plans {
 			if p.Free == nil || !*p.Free {
 				t.Errorf("%s/%s: want free: true", o.Name, p.Name)
@@ -172,7 +184,7 @@ func TestShippedOfferingsEverywhere(t *testing.T) {
 }
 
 func TestShippedSchemas(t *testing.T) {
-	c := shipped(t)
+	c := shipped(t, "")
 	ids := map[string][2]string{}
 	for _, o := range c.Offerings() {
 		for _, p := range o.Plans {
@@ -214,5 +226,49 @@ func TestShippedSchemas(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a plan of databases lets users ask for is what its schemas take: neither more,
+// which would fail later, nor less.
+func TestPostgresSchemas(t *testing.T) {
+	c := shipped(t, "postgres")
+	o := c.Offerings()[0]
+	ids := map[string]string{}
+	for _, p := range o.Plans {
+		ids[p.Name] = p.ID
+		if p.BindingRotatable == nil || !*p.BindingRotatable || p.RestoreParameter != "restore_from" || p.Asynchronous != catalog.Allowed {
+			t.Errorf("%s: %+v", p.Name, p)
+		}
+		for _, name := range []string{"pgcrypto", "plpython3u", "postgres_fdw", "dblink", "file_fdw"} {
+			allowed := slices.Contains(p.Settings["extensions"].([]any), any(name))
+			asked := json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))
+			for kind, check := range map[string]func(string, string, json.RawMessage) error{"Create": c.CheckCreate, "Update": c.CheckUpdate} {
+				if err := check(o.ID, p.ID, asked); (err == nil) != allowed {
+					t.Errorf("%s: Check%s of the extension %s, which the plan allows (%t): %v", p.Name, kind, name, allowed, err)
+				}
+			}
+		}
+		for _, name := range p.Settings["extensions"].([]any) {
+			if err := c.CheckCreate(o.ID, p.ID, json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))); err != nil {
+				t.Errorf("%s allows %s, and its schema does not: %v", p.Name, name, err)
+			}
+		}
+	}
+	if len(ids) != 2 || ids["small"] != "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1" || ids["large"] != "5b9d3a57-7f53-4b43-8f0c-9e4f1c6b0f52" ||
+		o.ID != "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10" {
+		t.Errorf("ids never change: %s, %v", o.ID, ids)
+	}
+	for params, want := range map[string]bool{
+		``: true, `{"locale":"en-US-x-icu"}`: true, `{"restore_from":"id"}`: true, `{"locale":""}`: false, `{"role":"read_only"}`: false,
+	} {
+		if err := c.CheckCreate(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
+		}
+	}
+	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false, `{"locale":"C"}`: false} {
+		if err := c.CheckBind(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
+		}
 	}
 }

@@ -25,7 +25,9 @@ import (
 
 // New makes the handler.
 func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
-	offered, err := compile.Load(compile.Known("demo"), compile.Source{Name: "offerings", FS: offerings.FS})
+	demo := compile.Known("demo")
+	demo.Off = map[string]string{"postgres": "", "mariadb": "", "valkey": ""} // which need a server
+	offered, err := compile.Load(demo, compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
 	if err != nil {
 		return nil, fmt.Errorf("loading the catalog: %w", err)
 	}

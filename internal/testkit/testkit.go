@@ -211,11 +211,13 @@ func Key() vault.Vault {
 }
 
 // Demo is the catalog of the demo that ships.
-var Demo = sync.OnceValue(func() *catalog.Catalog { return load(compile.Source{Name: "offerings", FS: offerings.FS}) })
+var Demo = sync.OnceValue(func() *catalog.Catalog {
+	return load(compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
+})
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
 func DemoAnd(files map[string]string) *catalog.Catalog {
-	return load(compile.Source{Name: "offerings", FS: offerings.FS}, source(files))
+	return load(compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true}, source(files))
 }
 
 // Offering is a catalog of one offering file, whose provider is given.
@@ -236,7 +238,10 @@ func source(files map[string]string) compile.Source {
 }
 
 func load(sources ...compile.Source) *catalog.Catalog {
-	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}}, sources...)
+	c, err := compile.Load(compile.Options{
+		Providers: map[string]provider.Check{"demo": demo.Check},
+		Off:       map[string]string{"postgres": "", "mariadb": "", "valkey": ""}, // which need a server
+	}, sources...)
 	if err != nil {
 		panic(err)
 	}
