@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// SetPage sets how much a page of the inventory holds.
+func (p *Provider) SetPage(n int) { p.page = n }
+
+// A Caller makes a call, which do does, or has it go wrong.
+type Caller func(ctx context.Context, do func() error) error
+
+// Wrap has each call to a server go through a caller.
+func (p *Provider) Wrap(call Caller) {
+	open := p.open
+	p.open = func(access hosted.Access, pool int) (server, error) {
+		s, err := open(access, pool)
+		return wrapped{s, call}, err
+	}
+}
+
+// wrapped is a server whose calls go through a caller.
+type wrapped struct {
+	server
+	call Caller
+}
+
+func (w wrapped) identify(ctx context.Context, broker string, write bool) (identity string, err error) {
+	err = w.call(ctx, func() (err error) { identity, err = w.server.identify(ctx, broker, write); return err })
+	return identity, err
+}
+
+func (w wrapped) look(ctx context.Context, n names) (now standing, err error) {
+	err = w.call(ctx, func() (err error) { now, err = w.server.look(ctx, n); return err })
+	return now, err
+}
+
+// do of a call that is late is made after its step, whose connections are closed.
+func (w wrapped) do(ctx context.Context, n names, seen standing, a act) error {
+	return w.call(ctx, func() error { return w.server.do(context.WithoutCancel(ctx), n, seen, a) })
+}
+
+func (w wrapped) list(ctx context.Context, after string, limit int) (all []listed, err error) {
+	err = w.call(ctx, func() (err error) { all, err = w.server.list(ctx, after, limit); return err })
+	return all, err
+}
