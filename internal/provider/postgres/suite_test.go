@@ -170,7 +170,8 @@ func (w *world) look(t testing.TB, at provider.Tags) string {
 	var found string
 	err := c.QueryRow(t.Context(), `SELECT coalesce(string_agg(one, E'\n'), '') FROM (
 SELECT 'role ' || coalesce(shobj_description(oid, 'pg_authid'), '-') AS one FROM pg_roles WHERE rolname = $1
-UNION ALL SELECT 'database ' || datconnlimit || coalesce(shobj_description(oid, 'pg_database'), '-') FROM pg_database WHERE datname = $2) all_of`,
+UNION ALL SELECT 'database ' || datconnlimit || coalesce(shobj_description(oid, 'pg_database'), '-')
+  FROM pg_database WHERE datname = $2) all_of`,
 		owner, database).Scan(&found)
 	if err != nil {
 		t.Fatal(err)
