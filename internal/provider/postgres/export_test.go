@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -27,9 +28,14 @@ type wrapped struct {
 	call Caller
 }
 
-func (w wrapped) identify(ctx context.Context, broker string, write bool) (identity string, err error) {
-	err = w.call(ctx, func() (err error) { identity, err = w.server.identify(ctx, broker, write); return err })
-	return identity, err
+func (w wrapped) identify(ctx context.Context, broker string, write bool) (is said, err error) {
+	err = w.call(ctx, func() (err error) { is, err = w.server.identify(ctx, broker, write); return err })
+	return is, err
+}
+
+func (w wrapped) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+	err = w.call(ctx, func() (err error) { at, err = w.server.raise(ctx, broker); return err })
+	return at, err
 }
 
 func (w wrapped) look(ctx context.Context, n names) (now standing, err error) {
