@@ -21,7 +21,7 @@ func newRetained() *cobra.Command {
 		},
 		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
 		row: func(r lifecycle.Retained) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Key.Instance, r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Handle(), r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
 				stamp(r.Deleted), stamp(r.Until), retainedState(r), r.Provider, r.Name)
 		},
 		none: "Nothing is retained.",

@@ -58,7 +58,7 @@ that a stack on AWS is (--stack NAME).`,
 	}
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
-		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newFsck(),
+		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(), newFsck(),
 		newBackup())
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())

@@ -48,6 +48,7 @@ type Console interface {
 	Resume(ctx context.Context) error
 	Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
 	Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
+	Undelete(ctx context.Context, u operator.Undeletion) (operator.Undeleted, error)
 	Release(ctx context.Context, name string) (lifecycle.Quarantine, error)
 	Discard(ctx context.Context, name string) (operator.Row, error)
 	Rebuild(ctx context.Context) (operator.Rebuilt, error)
@@ -173,6 +174,8 @@ type ask struct {
 	After   string         `json:"after,omitempty"`
 	Target  string         `json:"target,omitempty"`
 	Meant   bool           `json:"meant,omitempty"`
+	// Undeletion is for undelete.
+	Undeletion operator.Undeletion `json:"undeletion,omitzero"`
 }
 
 type tell struct {
@@ -183,6 +186,7 @@ type tell struct {
 	Reconciled  []operator.Reconciled  `json:"reconciled,omitempty"`
 	Quarantined []lifecycle.Quarantine `json:"quarantined,omitempty"`
 	Retained    []lifecycle.Retained   `json:"retained,omitempty"`
+	Undeleted   operator.Undeleted     `json:"undeleted,omitzero"`
 	Next        string                 `json:"next,omitempty"`
 	// Refused and Failed are errors, of which the first says what to do.
 	Refused string `json:"refused,omitempty"`
@@ -286,6 +290,10 @@ func verbs(c Console) map[string]verb {
 		},
 		"retained": func(ctx context.Context, a ask) (t tell, err error) {
 			t.Retained, t.Next, err = c.Retained(ctx, a.After)
+			return t, err
+		},
+		"undelete": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Undeleted, err = c.Undelete(ctx, a.Undeletion)
 			return t, err
 		},
 		"release": func(ctx context.Context, a ask) (tell, error) {
@@ -412,6 +420,12 @@ func (r remote) Quarantined(ctx context.Context, after string) ([]lifecycle.Quar
 func (r remote) Retained(ctx context.Context, after string) ([]lifecycle.Retained, string, error) {
 	t, err := r.ask(ctx, "retained", ask{After: after})
 	return t.Retained, t.Next, err
+}
+
+// Undelete implements Console.
+func (r remote) Undelete(ctx context.Context, u operator.Undeletion) (operator.Undeleted, error) {
+	t, err := r.ask(ctx, "undelete", ask{Undeletion: u})
+	return t.Undeleted, err
 }
 
 // Release implements Console.

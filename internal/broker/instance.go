@@ -100,12 +100,12 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 		return i, err
 	}
 	a, made := q.attributes(), lifecycle.Made{Broker: b.Identity}
-	source, chosen, err := b.source(ctx, q, offering.Provider, plan)
+	chosen, err := b.origin(ctx, q, offering.Provider, plan)
 	if err != nil {
 		return i, err
 	}
-	if chosen != nil {
-		made.Target = source.Made.Target // it is restored where its source is
+	if chosen.source != nil {
+		made.Target = chosen.target() // it is restored where its source is
 	}
 	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
@@ -115,14 +115,14 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 		return i, err
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
-	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, chosen
+	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, chosen.source
 	i, past, err := i.BeginCreate(start, lifecycle.Record{
 		Provider: offering.Provider, Attributes: a, Made: made,
 	})
 	if err != nil {
 		return i, err
 	}
-	return i, b.begin(ctx, i, past, ledger.Check(source))
+	return i, b.begin(ctx, i, past, chosen.commit(i))
 }
 
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record, later bool, success Effect) (Result, error) {

@@ -6,34 +6,71 @@ import (
 	"encoding/json"
 
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/limits"
 )
 
-// source finds the instance that the request restores, for its commit to check; nil
-// if it restores none. Every name that does not lead to one is refused in the same
-// words, whether or not there is such an instance.
-func (b *Broker) source(
-	ctx context.Context, q ProvisionRequest, provider string, plan catalog.Plan,
-) (lifecycle.Record, *lifecycle.Source, error) {
+// An origin is what an instance is made of: another one, or what was retained of one
+// that is deleted. The zero origin is nothing.
+type origin struct {
+	source *lifecycle.Source
+	live   lifecycle.Record
+	kept   lifecycle.Retained
+}
+
+// target is where an instance is made of it.
+func (o origin) target() lifecycle.Target {
+	if o.source.Retained {
+		return o.kept.Made.Target
+	}
+	return o.live.Made.Target
+}
+
+// commit is what is written with the beginning of the operation: the one that is
+// copied stays as it is, and what was retained is nobody else's from then on.
+func (o origin) commit(r lifecycle.Record) ledger.Change {
+	if o.kept.Version > 0 {
+		return ledger.PutRetained(o.kept.Taken(r.Key, r.Operation.ID, r.Operation.Started))
+	}
+	return ledger.Check(o.live)
+}
+
+// mostHandle is the longest that a source may be named by.
+const mostHandle = 2 * limits.Identifier
+
+// origin finds what the request restores. Every name that does not lead to something
+// is refused in the same words, whether or not there is such a thing.
+func (b *Broker) origin(ctx context.Context, q ProvisionRequest, provider string, plan catalog.Plan) (o origin, err error) {
 	named := member(q.Parameters, plan.RestoreParameter)
 	if named == nil {
-		return lifecycle.Record{}, nil, nil
+		return o, nil
 	}
 	refused := lifecycle.RefuseSource(plan.RestoreParameter)
 	var id string
-	if json.Unmarshal(named, &id) != nil || id == "" || len(id) > limits.Identifier {
-		return lifecycle.Record{}, nil, refused
+	if json.Unmarshal(named, &id) != nil || id == "" || len(id) > mostHandle {
+		return o, refused
 	}
-	r, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: id})
-	if err != nil {
-		return lifecycle.Record{}, nil, err
+	if instance, incarnation, ok := lifecycle.ParseHandle(id); ok {
+		o.kept, err = b.Records.Retained(ctx, lifecycle.Key{Platform: q.Platform, Instance: instance}, incarnation)
+		if err != nil {
+			return o, err
+		}
+		if o.source = o.kept.AsSource(provider, q.attributes()); o.source != nil {
+			return o, nil
+		}
 	}
-	source := r.AsSource(provider, q.attributes())
-	if source == nil {
-		return lifecycle.Record{}, nil, refused
+	o.kept = lifecycle.Retained{}
+	if len(id) > limits.Identifier {
+		return o, refused
 	}
-	return r, source, nil
+	if o.live, err = b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: id}); err != nil {
+		return o, err
+	}
+	if o.source = o.live.AsSource(provider, q.attributes()); o.source == nil {
+		return origin{}, refused
+	}
+	return o, nil
 }
 
 // sourceStays refuses an update that names another source than the instance was

@@ -32,6 +32,9 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
 	r.Grant, r.Made = nil, fresh.Made
+	if s.Source != nil && s.Source.Retained {
+		r.Undeletes = s.Source
+	}
 	return r, past, nil
 }
 
@@ -88,6 +91,9 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperat
 	}
 	r = r.clone()
 	r.State = state
+	if r.Incarnation != orphan.Incarnation {
+		r.InstanceOnly = InstanceOnly{} // of another life
+	}
 	r.Incarnation, r.Provider, r.Created, r.Made = orphan.Incarnation, orphan.Provider, orphan.Created, orphan.made()
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
@@ -155,6 +161,8 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 	case Update:
 		r.Attributes, r.Operation.Target = *r.Operation.Target, nil
 		r.Unusable, r.Updated = false, r.Operation.Settled
+	case Provision:
+		r.Undeletes = nil
 	case Bind:
 		r.Grant = grant
 	case Deprovision, Unbind:

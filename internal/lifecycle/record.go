@@ -89,8 +89,11 @@ type InstanceOnly struct {
 	Unusable bool `json:"unusable,omitempty"`
 	// Unfinished says of what is deleted that it never was ready: nobody has used
 	// it, and nothing of it is worth keeping.
-	Unfinished bool      `json:"unfinished,omitempty"`
-	Updated    time.Time `json:"updated,omitzero"`
+	Unfinished bool `json:"unfinished,omitempty"`
+	// Undeletes is what was retained and becomes this instance, until that is ready:
+	// if it is deleted before, the thing is given back.
+	Undeletes *Source   `json:"undeletes,omitempty"`
+	Updated   time.Time `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.

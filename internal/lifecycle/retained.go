@@ -19,13 +19,15 @@ type Retained struct {
 	Incarnation string `json:"incarnation"`
 	Provider    string `json:"provider"`
 	// Name is the thing's, as its provider lists it since it was renamed.
-	Name             string    `json:"name"`
-	ServiceID        string    `json:"service_id"`
-	PlanID           string    `json:"plan_id"`
-	OrganizationGUID string    `json:"organization_guid,omitempty"`
-	SpaceGUID        string    `json:"space_guid,omitempty"`
-	Created          time.Time `json:"created"`
-	Deleted          time.Time `json:"deleted"`
+	Name             string `json:"name"`
+	ServiceID        string `json:"service_id"`
+	PlanID           string `json:"plan_id"`
+	OrganizationGUID string `json:"organization_guid,omitempty"`
+	SpaceGUID        string `json:"space_guid,omitempty"`
+	// Context is what else says where it was ordered; see SamePlacement.
+	Context json.RawMessage `json:"context,omitempty"`
+	Created time.Time       `json:"created"`
+	Deleted time.Time       `json:"deleted"`
 	// Until is when it is to be removed, and Due when the reaper is to look.
 	Until time.Time `json:"until"`
 	Due   time.Time `json:"due"`
@@ -70,8 +72,87 @@ func (r Record) Retain(name string, until, now time.Time) Retained {
 		Key: r.Key.InstanceKey(), Incarnation: r.Incarnation, Provider: r.Provider, Name: name,
 		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID,
 		OrganizationGUID: r.Attributes.OrganizationGUID, SpaceGUID: r.Attributes.SpaceGUID,
-		Created: r.Created, Deleted: now, Until: until, Due: until, Made: r.Made, Snapshot: r.Attributes.Snapshot,
+		Context: r.Attributes.Context, Created: r.Created, Deleted: now, Until: until, Due: until, Made: r.Made, Snapshot: r.Attributes.Snapshot,
 	}
+}
+
+// handleMark stands between the parts of a handle.
+const handleMark = "@"
+
+// Handle is how it is named to whoever is to have it back: unlike the instance's id,
+// it names this one life.
+func (r Retained) Handle() string { return r.Key.Instance + handleMark + r.Incarnation }
+
+// ParseHandle reads what Handle gives; ok is false for what cannot be one.
+func ParseHandle(text string) (instance, incarnation string, ok bool) {
+	at := strings.LastIndex(text, handleMark)
+	if at <= 0 || at == len(text)-len(handleMark) {
+		return "", "", false
+	}
+	return text[:at], text[at+len(handleMark):], true
+}
+
+// undeleteTime is the least that there is to have a thing back once it is allowed.
+const undeleteTime = 24 * time.Hour
+
+// Free allows that it is given back. It reports false for what is on its way back,
+// or is being removed.
+func (r Retained) Free(now time.Time) (Retained, bool) {
+	if r.Phase != Keeping {
+		return r, false
+	}
+	r.Freed = now
+	return r.atLeast(now), true
+}
+
+func (r Retained) atLeast(now time.Time) Retained {
+	r.Until = later(r.Until, now.Add(undeleteTime))
+	r.Due = r.Until
+	return r
+}
+
+// AsSource is it for an instance that is ordered with the attributes, of a provider;
+// nil if that is not to have it. Nobody who asks may learn why.
+func (r Retained) AsSource(provider string, a Attributes) *Source {
+	was := Attributes{OrganizationGUID: r.OrganizationGUID, SpaceGUID: r.SpaceGUID, Context: r.Context}
+	if r.Version == 0 || r.Phase != Keeping || r.Freed.IsZero() || r.Provider != provider || r.SpaceGUID == "" || !SamePlacement(was, a) {
+		return nil
+	}
+	return &Source{Instance: r.Key.Instance, Incarnation: r.Incarnation, Retained: true}
+}
+
+// restoringLook is how often the reaper looks whether an instance is still being
+// made of it.
+const restoringLook = time.Hour
+
+// Taken has an instance be made of it by an operation, to be committed with the
+// beginning of that one.
+func (r Retained) Taken(into Key, operation string, now time.Time) Retained {
+	r.Phase, r.Into, r.By, r.Due = Restoring, into, operation, now.Add(restoringLook)
+	return r
+}
+
+// TakenBy reports whether it becomes the instance.
+func (r Retained) TakenBy(into Key) bool {
+	return r.Version > 0 && r.Phase == Restoring && r.Into == into
+}
+
+// Awaited has the reaper look again whether it is still being made an instance.
+func (r Retained) Awaited(now time.Time) Retained {
+	r.Due = now.Add(restoringLook)
+	return r
+}
+
+// GivenBack is it once the instance that it was to become is deleted: it may become
+// another one.
+func (r Retained) GivenBack(now time.Time) Retained {
+	r.Phase, r.Into, r.By = Keeping, Key{}, ""
+	return r.atLeast(now)
+}
+
+// StandsRetained reports whether the operation still has the thing for itself.
+func (s Source) StandsRetained(r Retained, operation string) bool {
+	return r.Version > 0 && r.Phase == Restoring && r.By == operation
 }
 
 // retained stands before the platform in the tokens of removals. No platform has

@@ -8,6 +8,9 @@ type Source struct {
 	// Operation is the last one that it had had: each update and each deletion
 	// is another.
 	Operation string `json:"operation,omitempty"`
+	// Retained says that it is deleted, and that what was retained of it becomes the
+	// instance that is made.
+	Retained bool `json:"retained,omitempty"`
 }
 
 // Key is the source's, of the instance that is restored from it.

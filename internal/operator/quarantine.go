@@ -15,11 +15,6 @@ func (c *Console) Quarantined(ctx context.Context, after string) (page []lifecyc
 	return c.Records.Quarantines(ctx, after)
 }
 
-// Retained reads one page of what is kept of deleted instances.
-func (c *Console) Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	return c.Records.AllRetained(ctx, after)
-}
-
 // Release has a thing that is in quarantine be in use again and left alone, whether
 // it has a record or not.
 func (c *Console) Release(ctx context.Context, name string) (lifecycle.Quarantine, error) {

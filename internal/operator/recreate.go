@@ -47,6 +47,9 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	if i.LostParameters() {
 		return Row{}, errLost
 	}
+	if i.Undeletes != nil {
+		return Row{}, refuse("it was to become what is retained of %q: have its platform delete it, and create another one", i.Undeletes.Instance)
+	}
 	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if err != nil {
 		return Row{}, err

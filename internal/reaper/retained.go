@@ -18,6 +18,9 @@ func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now ti
 	if err != nil || kept.Version == 0 || kept.Due.After(now) {
 		return err
 	}
+	if kept.Phase == lifecycle.Restoring {
+		return r.restoring(ctx, kept, now)
+	}
 	count := &report.Removed
 	if kept.Phase == lifecycle.Removing {
 		if count = &report.Redriven; kept.Faults > 0 {
@@ -41,4 +44,17 @@ func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now ti
 		return fmt.Errorf("starting %q: %w", ref.Name(), err)
 	}
 	return nil
+}
+
+// restoring looks whether what is retained is still being made an instance. It ends
+// with that one's operation, unless the instance has lost its record.
+func (r *Reaper) restoring(ctx context.Context, kept lifecycle.Retained, now time.Time) error {
+	i, err := r.Records.Record(ctx, kept.Into, now)
+	if err != nil {
+		return err
+	}
+	if of := i.Undeletes; i.Exists() && of != nil && of.Incarnation == kept.Incarnation && of.Instance == kept.Key.Instance {
+		return r.Records.Commit(ctx, ledger.PutRetained(kept.Awaited(now)))
+	}
+	return r.Records.Commit(ctx, ledger.PutRetained(kept.GivenBack(now)), ledger.Check(i))
 }

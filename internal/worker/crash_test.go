@@ -37,6 +37,7 @@ type world struct {
 	ids     func() string
 	alone   bool // whoever took a lease is dead
 	started map[string]workflow.Ref
+	handle  string // of what may be given back
 
 	effects int // so far
 	dieAt   int // 0: never

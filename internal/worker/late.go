@@ -11,7 +11,8 @@ import (
 
 // lookLate removes what came late of what was deleted. It is one call: if that
 // does not see an absence, the reaper has it made again.
-func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Record) (workflow.Outcome, error) {
+func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, s subject) (workflow.Outcome, error) {
+	r := s.record
 	// The operation has an id of its own: to the cloud, the deletion that it
 	// follows has been done.
 	late := &lifecycle.Operation{ID: r.Operation.ID + "-late", Kind: lifecycle.Deprovision, Started: w.Now()}
@@ -21,7 +22,6 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 	if until := r.Busy(r.Operation.ID, w.Now(), w.witness()); !until.IsZero() {
 		return settled, nil // another step may be calling: the reaper looks again
 	}
-	s := subject{record: r}
 	ask, err := w.question(ctx, s, late)
 	if err != nil {
 		return workflow.Outcome{}, err

@@ -70,6 +70,29 @@ func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provid
 	})
 }
 
+// retainedFor is what the provider is told of what was retained and becomes an
+// instance, or is given back since that never was ready.
+func (w *Worker) retainedFor(ctx context.Context, r lifecycle.Retained, op *lifecycle.Operation) (*provider.Source, error) {
+	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
+	return &provider.Source{
+		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation, Snapshot: r.Snapshot, Target: provider.Target(r.Made.Target),
+		State: state, Retained: &provider.Retained{Name: r.Name, Until: r.Until},
+	}, err
+}
+
+// givesBack is what is written with the tombstone of an instance that something
+// retained was to become.
+func (w *Worker) givesBack(ctx context.Context, r lifecycle.Record, _ *provider.Retained, now time.Time) (ledger.Change, error) {
+	kept, err := w.Records.Retained(ctx, r.Undeletes.Key(r.Key), r.Undeletes.Incarnation)
+	if err != nil || !kept.TakenBy(r.Key) {
+		return ledger.Change{}, err
+	}
+	kept = kept.GivenBack(now)
+	w.Log.InfoContext(ctx, "what was retained did not become another instance, and is retained again", "thing", kept.Name, "provider",
+		kept.Provider, "until", kept.Until)
+	return ledger.PutRetained(kept), nil
+}
+
 // errRetained ends a deprovision: the same would be answered the next time.
 var errRetained = errors.New("a provider has retained something, and does not say what, or until when")
 

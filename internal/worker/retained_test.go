@@ -68,7 +68,7 @@ func (w *world) isKept(when string) {
 		w.Errorf("%s: on record as %+v, and it is %+v", when, r, h)
 	}
 	if r.Key != instanceKey || r.Provider != "demo" || r.ServiceID != service() || r.PlanID == "" || r.OrganizationGUID != "o" ||
-		r.SpaceGUID != "s" || r.Snapshot == nil || !r.Until.After(w.clock.Add(week-time.Hour)) || !r.Due.Equal(r.Until) {
+		r.SpaceGUID != "s" || r.Snapshot == nil || r.Until.Before(r.Deleted.Add(week-time.Hour)) || !r.Due.Equal(r.Until) {
 		w.Errorf("%s: it is on record as %+v", when, r)
 	}
 }

@@ -18,8 +18,12 @@ import (
 
 // A subject is the record that a step is for, and the instance that it belongs
 // to, as they were read. The record of an instance belongs to itself. One that is
-// being restored from another has that as its source.
-type subject struct{ record, instance, source lifecycle.Record }
+// being restored from another has that as its source, and one that what was retained
+// becomes, that.
+type subject struct {
+	record, instance, source lifecycle.Record
+	kept                     lifecycle.Retained
+}
 
 func (w *Worker) read(ctx context.Context, key lifecycle.Key, now time.Time) (s subject, err error) {
 	if s.record, err = w.Records.Record(ctx, key, now); err != nil {
@@ -27,6 +31,10 @@ func (w *Worker) read(ctx context.Context, key lifecycle.Key, now time.Time) (s 
 	}
 	if !key.IsBinding() {
 		s.instance = s.record
+		if of := s.record.Undeletes; of != nil {
+			s.kept, err = w.Records.Retained(ctx, of.Key(key), of.Incarnation)
+			return s, err
+		}
 		if op := s.record.Operation; s.record.InProgress() && op.Source != nil {
 			s.source, err = w.Records.Record(ctx, op.Source.Key(key), now)
 		}
@@ -51,8 +59,13 @@ const (
 // on it, an unbind never (UNB-10). A provision depends on its source alone.
 func (s subject) standing() standing {
 	switch source := s.record.Operation.Source; {
-	case source != nil && !source.Stands(s.source):
+	case source == nil:
+	case source.Retained && !source.StandsRetained(s.kept, s.record.Operation.ID):
 		return lost
+	case !source.Retained && !source.Stands(s.source):
+		return lost
+	}
+	switch {
 	case s.record.Operation.Kind != lifecycle.Bind:
 		return free
 	case s.instance.Incarnation != s.record.InstanceIncarnation:
@@ -72,9 +85,16 @@ func (s subject) standing() standing {
 
 // check requires in the same commit that the instance is as it was read: a bind
 // cannot outlive its instance. Nor is anything restored from a source that changes;
-// one that has changed is lost for good.
-func (s subject) check() ledger.Change {
-	if s.record.Operation.Source != nil && s.standing() == free {
+// one that has changed is lost for good. What was retained is so no more once it is
+// the instance that is written next.
+func (s subject) check(next lifecycle.Record) ledger.Change {
+	source := s.record.Operation.Source
+	switch stands := source != nil && s.standing() == free; {
+	case stands && source.Retained && next.State == lifecycle.Ready:
+		return ledger.DeleteRetained(s.kept)
+	case stands && source.Retained:
+		return ledger.CheckRetained(s.kept)
+	case stands:
 		return ledger.Check(s.source)
 	}
 	if s.record.Operation.Kind != lifecycle.Bind {
@@ -91,7 +111,7 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	}
 	r := s.record
 	if r.LooksLate(ref.Token.Operation, ref.Attempt) {
-		return w.lookLate(ctx, ref, r)
+		return w.lookLate(ctx, ref, s)
 	}
 	if !r.Current(ref.Token.Operation, ref.Attempt) {
 		return settled, nil // overtaken, settled, or driven again by another
@@ -220,7 +240,11 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 		}, epoch}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
-	if err == nil && op.Source != nil {
+	switch {
+	case err != nil:
+	case s.kept.Version > 0:
+		in.Source, err = w.retainedFor(ctx, s.kept, op)
+	case op.Source != nil:
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
 	if err != nil {
@@ -243,7 +267,7 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 // writer was faster: look again.
 func (w *Worker) lease(ctx context.Context, holder string, s subject, now time.Time) (_ subject, ok bool, err error) {
 	s.record = s.record.Leased(holder, now, w.until(now), w.witness())
-	err = w.Records.Commit(ctx, ledger.Put(s.record), s.check())
+	err = w.Records.Commit(ctx, ledger.Put(s.record), s.check(s.record))
 	if errors.Is(err, ledger.ErrConflict) {
 		return s, false, nil
 	}
@@ -336,7 +360,11 @@ func (w *Worker) deleted(ctx context.Context, ref workflow.Ref, r lifecycle.Reco
 	if err != nil {
 		return r, nil, err
 	}
-	kept, err := w.retains(ctx, r, v.kept, now)
+	retains := w.retains
+	if r.Undeletes != nil {
+		retains = w.givesBack
+	}
+	kept, err := retains(ctx, r, v.kept, now)
 	if errors.Is(err, errRetained) {
 		return w.unkept(ctx, ref, r, err, now)
 	}
@@ -434,7 +462,7 @@ func (w *Worker) record(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check(), usesTarget(s.record, next, now))...); err != nil {
+		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check(next), usesTarget(s.record, next, now))...); err != nil {
 			return err
 		}
 		w.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)

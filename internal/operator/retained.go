@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
+)
+
+// Retained reads one page of what is kept of deleted instances.
+func (c *Console) Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
+	page, next, err = c.Records.AllRetained(ctx, after)
+	for n := range page {
+		page[n].Made.State, page[n].Made.Found = nil, nil // of no use to people
+	}
+	return page, next, err
+}
+
+// An Undeletion says what is to be given back.
+type Undeletion struct {
+	// ID is the deleted instance's, or its handle, which names one of its lives.
+	ID string `json:"id"`
+	// Platform is the only one that is looked at; empty for all.
+	Platform string `json:"platform,omitempty"`
+	// Organization and Space take the place of those in which it was ordered.
+	Organization string `json:"organization,omitempty"`
+	Space        string `json:"space,omitempty"`
+}
+
+// An Undeleted is what a developer may have back, and what is to be ordered for it.
+type Undeleted struct {
+	Retained  lifecycle.Retained `json:"retained"`
+	Service   string             `json:"service"`
+	Plan      string             `json:"plan"`
+	Parameter string             `json:"parameter"`
+	Handle    string             `json:"handle"`
+}
+
+// Undelete allows that what is retained becomes a new instance of the same offering,
+// ordered by its handle in the place where the deleted one was. What is on its way
+// back, or is being removed, stays as it is.
+func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
+	return decide(ctx, func() (Undeleted, error) {
+		r, err := c.retained(ctx, u)
+		if err != nil {
+			return Undeleted{}, err
+		}
+		out := Undeleted{Handle: r.Handle()}
+		if err := c.takes(r, &out); err != nil {
+			return out, err
+		}
+		r.OrganizationGUID, r.SpaceGUID = cmp.Or(u.Organization, r.OrganizationGUID), cmp.Or(u.Space, r.SpaceGUID)
+		if r.SpaceGUID == "" {
+			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may have it")
+		}
+		if u.Organization != "" || u.Space != "" {
+			r.Context = nil // it told of the other place
+		}
+		r, free := r.Free(c.Now())
+		switch {
+		case free:
+		case r.Phase == lifecycle.Restoring:
+			return out, refuse("it is being given back as instance %q", r.Into.Instance)
+		default:
+			return out, refuse("its time was over, and it is being removed: there is no way back")
+		}
+		if err := c.Records.Commit(ctx, ledger.PutRetained(r)); err != nil {
+			return out, err
+		}
+		r.Made.State, r.Made.Found = nil, nil
+		out.Retained = r
+		return out, nil
+	})
+}
+
+// takes finds a plan of the same offering that takes what is retained: its own, if
+// that does.
+func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
+	offering, own, _ := c.Catalog(r.ServiceID, r.PlanID)
+	for _, plan := range append([]catalog.Plan{own}, offering.Plans...) {
+		if plan.RestoreParameter != "" {
+			out.Service, out.Plan, out.Parameter = offering.Name, plan.Name, plan.RestoreParameter
+			return nil
+		}
+	}
+	return refuse("no plan of its offering can be restored: give one a restore_parameter")
+}
+
+// retained finds what is retained of an instance.
+func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.Retained, err error) {
+	for r, err := range pages.All(ctx, c.Records.AllRetained) {
+		switch {
+		case err != nil:
+			return found, err
+		case u.Platform != "" && r.Key.Platform != u.Platform, r.Key.Instance != u.ID && r.Handle() != u.ID:
+		case found.Version > 0 && found.Key.Platform != r.Key.Platform:
+			return found, refuse("two platforms had an instance %q: name the platform", u.ID)
+		case found.Version > 0:
+			return found, refuse("several lives of instance %q are retained: name one of them, such as %q or %q", u.ID, found.Handle(), r.Handle())
+		default:
+			found = r
+		}
+	}
+	if found.Version == 0 {
+		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists what is", u.ID)
+	}
+	return found, nil
+}

@@ -1,0 +1,99 @@
+package operator_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+)
+
+// An operator allows that what is retained is given back, and learns what is to be
+// ordered for it: that works.
+func TestUndelete(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	service, plan := s.plan("retained")
+	order := func(id, parameters string) error {
+		c := s.caller()
+		c.AcceptsIncomplete = false
+		_, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{
+			Caller: c, InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters),
+		})
+		return err
+	}
+	remove := func(id string) error {
+		c := s.caller()
+		c.AcceptsIncomplete = false
+		_, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan})
+		return err
+	}
+	if err := errors.Join(order("i", `{}`), remove("i")); err != nil {
+		t.Fatal(err)
+	}
+	for name, u := range map[string]operator.Undeletion{
+		"Unknown": {ID: "x"}, "OtherPlatform": {ID: "i", Platform: "other"}, "NoID": {},
+	} {
+		if _, err := s.console.Undelete(t.Context(), u); !refused(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})
+	if err != nil || out.Service != "demo" || out.Plan != "retained" || out.Parameter != "restore_from" || out.Retained.SpaceGUID != "s" {
+		t.Fatalf("%+v %v", out, err)
+	}
+	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: out.Handle}); err != nil || again.Handle != out.Handle {
+		t.Errorf("allowed again: %+v %v", again, err)
+	}
+	if err := order("new", `{"`+out.Parameter+`":"`+out.Handle+`"}`); err != nil {
+		t.Fatal(err)
+	}
+	if page, _, err := s.console.Retained(t.Context(), ""); err != nil || len(page) != 0 {
+		t.Errorf("given back, and on record: %+v %v", page, err)
+	}
+	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
+		t.Errorf("it was given back twice: %v", err)
+	}
+}
+
+// What is not to be given back is refused, and says why.
+func TestUndeleteIsRefused(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newSite(t, demotest.NewMemory())
+	service, plan := s.plan("retained")
+	put := func(id, incarnation string, change func(*lifecycle.Retained)) {
+		t.Helper()
+		r := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: id}, Incarnation: incarnation, Provider: "demo",
+			Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s"}}.Retain("kept", now, now)
+		change(&r)
+		if err := s.console.Records.Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := func(*lifecycle.Retained) {}
+	put("twice", "1", same)
+	put("twice", "2", same)
+	put("taken", "1", func(r *lifecycle.Retained) { *r = r.Taken(lifecycle.Key{Platform: "p", Instance: "n"}, "op", now) })
+	put("removed", "1", func(r *lifecycle.Retained) { *r = r.BeginRemoval("op", now) })
+	put("nowhere", "1", func(r *lifecycle.Retained) { r.OrganizationGUID, r.SpaceGUID = "", "" })
+	put("unoffered", "1", func(r *lifecycle.Retained) { r.ServiceID = "gone" })
+	for id, why := range map[string]string{
+		"twice": "twice@1", "taken": `"n"`, "removed": "no way back", "nowhere": "name the organization", "unoffered": "restore_parameter",
+	} {
+		_, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id})
+		if !refused(err) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "nowhere", Organization: "o2", Space: "s2"})
+	if err != nil || out.Retained.SpaceGUID != "s2" || out.Retained.OrganizationGUID != "o2" {
+		t.Errorf("%+v %v", out, err)
+	}
+	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}); err != nil {
+		t.Error(err)
+	}
+}
