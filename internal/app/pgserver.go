@@ -15,6 +15,7 @@ import (
 func startPostgres(e embedding) (hosted.Access, func(), error) {
 	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
 	if err != nil {
+		e.log.Warn("there is no PostgreSQL server: the rest is offered", "error", err)
 		return hosted.Access{}, nil, err
 	}
 	e.log.Info("PostgreSQL runs", "address", s.Address(), "programs", s.Cluster().Bin)

@@ -60,7 +60,7 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 	if major != 0 {
 		what = fmt.Sprintf("%d, which wrote this data, is not installed", major)
 		mend = fmt.Sprintf("install PostgreSQL %d (`make postgres-all` has 16, 17 and 18), or name the folder of its programs in %s; "+
-			"how data move to another version is in docs/postgres.md", major, EnvBin)
+			"how data move to another version is in docs/own-postgres.md", major, EnvBin)
 	}
 	switch {
 	case named != "" && major != 0:

@@ -420,7 +420,7 @@ func TestPrograms(t *testing.T) {
 	refused(t, with(old), "15", "16 is the oldest")
 	refused(t, with(fake(t, "broken")), "does not run", "libxml2")
 	closed(t, open(t, with(pgtest.Programs(t, "16"))))
-	refused(t, with(pgtest.Programs(t, "17")), "16, which wrote this data", "it is version 17", pgserver.EnvBin, "docs/postgres.md")
+	refused(t, with(pgtest.Programs(t, "17")), "16, which wrote this data", "it is version 17", pgserver.EnvBin, "docs/own-postgres.md")
 	closed(t, open(t, with(pgtest.Programs(t, "16"))))
 }
 
