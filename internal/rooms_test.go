@@ -58,6 +58,7 @@ var order = []string{
 	"internal/provider/valkey",
 	"internal/provider/postgres",
 	"internal/provider/mariadb",
+	"internal/pgcopy",
 	"internal/provider/hosted",
 	"internal/catalog/compile",
 	"internal/provider",

@@ -1,0 +1,200 @@
+// Package pgcopy copies what is in one tenant's database, by PostgreSQL's own pg_dump
+// and pg_restore, to a file or into another database. It owns the logins that it is
+// done by, how these programs are run, and what their failures mean. It leaves to
+// others which database may be copied where, and when.
+//
+// Hazard: a dump and a restore run tenants' code (views, functions, index
+// expressions, triggers), with all that the login may do which they run by. SET ROLE
+// is no protection: that code can undo it. So each copy has a login of its own, which
+// is a member of one role, the database's owner, and is nothing else: what that code
+// does is what the database's users can do anyway. The broker's login, a member of
+// every owner role, opens no tenant's database for it.
+package pgcopy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/scram"
+	"github.com/longshore/longshore/internal/secret"
+)
+
+// A Side is a database that is read or written, its owner role, and the name of the
+// login for that. The caller derives all three.
+type Side struct{ Database, Owner, Login string }
+
+// A Server is what is needed of a server: sessions of the broker's login, in the
+// database that it works in, and in others, with pg_catalog as their search path.
+type Server interface {
+	With(ctx context.Context, work func(*pgx.Conn) error) error
+	Inside(ctx context.Context, database string, work func(*pgx.Conn) error) error
+}
+
+// A Login is one that was let in. It is for one copy.
+type Login struct {
+	secret.Holder
+	Side
+	Password string
+}
+
+// mark begins the comment on each login: what has another one is not ours. It is no
+// label of things that users have, so that no inventory takes a login for a binding.
+const mark = "longshore-copy"
+
+// validFor is how long a login's password opens: both programs connect at once, and
+// what they have begun goes on.
+const validFor = "10 minutes"
+
+// ErrForeign: the login's name is taken by a role that is not ours.
+var ErrForeign = errors.New("the name of a copy's login is taken by a role that is not the broker's")
+
+// Admit makes the side's login, or makes it anew, with a password that nobody else has
+// been told. To read, it may change nothing, whatever is run.
+func Admit(ctx context.Context, s Server, side Side, reads bool) (Login, error) {
+	l := Login{Side: side, Password: rand.Text()}
+	verifier, err := scram.Verifier(l.Password)
+	if err != nil {
+		return l, err
+	}
+	return l, s.With(ctx, func(c *pgx.Conn) error {
+		found, err := look(ctx, c, side.Login)
+		if err != nil {
+			return err
+		}
+		until := ""
+		if err := c.QueryRow(ctx, "SELECT to_char((now() + $1::text::interval) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')", validFor).
+			Scan(&until); err != nil {
+			return err
+		}
+		login, owner, database := quoted(side.Login), quoted(side.Owner), quoted(side.Database)
+		var statements []string
+		if !found {
+			statements = append(statements, "CREATE ROLE "+login+" NOLOGIN", "COMMENT ON ROLE "+login+" IS '"+mark+"'")
+		}
+		options := ""
+		if major(c) >= 16 {
+			options = " WITH INHERIT TRUE, SET TRUE, ADMIN FALSE"
+		}
+		readOnly := "off"
+		if reads {
+			readOnly = "on"
+		}
+		return within(ctx, c, append(statements,
+			"GRANT "+owner+" TO "+login+options,
+			"ALTER ROLE "+login+" IN DATABASE "+database+" SET role = "+owner,
+			"ALTER ROLE "+login+" IN DATABASE "+database+" SET default_transaction_read_only = "+readOnly,
+			"ALTER ROLE "+login+" LOGIN CONNECTION LIMIT 2 PASSWORD '"+verifier+"' VALID UNTIL '"+until+"'",
+		)...)
+	})
+}
+
+// Evict keeps a login out, ends its sessions, gives what it has made to the owner
+// role, and drops it. It answers whether it is gone: a session that takes its time to
+// end, or somebody else's lock, has it called again later. What is not ours is left.
+func Evict(ctx context.Context, s Server, side Side) (gone bool, err error) {
+	var holds []string
+	err = s.With(ctx, func(c *pgx.Conn) error {
+		found, err := look(ctx, c, side.Login)
+		if err != nil || !found {
+			gone = err == nil
+			return err
+		}
+		if err := within(ctx, c, "ALTER ROLE "+quoted(side.Login)+" NOLOGIN PASSWORD NULL"); err != nil {
+			return err
+		}
+		if holds, err = ending(ctx, c, side.Login); err != nil || holds != nil {
+			return err
+		}
+		gone = true
+		return within(ctx, c, "DROP ROLE "+quoted(side.Login))
+	})
+	for _, database := range holds {
+		err = errors.Join(err, s.Inside(ctx, database, func(c *pgx.Conn) error { return empty(ctx, c, side, database) }))
+	}
+	return gone, err
+}
+
+// look reports whether the login is there.
+func look(ctx context.Context, c *pgx.Conn, login string) (found bool, _ error) {
+	comment := ""
+	err := c.QueryRow(ctx, "SELECT COALESCE(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1", login).Scan(&comment)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, err
+	case comment != mark:
+		return true, ErrForeign
+	}
+	return true, nil
+}
+
+// errSessions: sessions of a login have not ended yet.
+var errSessions = errors.New("sessions of a copy's login have not ended yet")
+
+// ending ends the login's sessions, and gives the databases in which it has
+// something; nil when it has nothing.
+func ending(ctx context.Context, c *pgx.Conn, login string) (holds []string, _ error) {
+	name, options, revoke := quoted(login), "", []string{}
+	if major(c) >= 16 {
+		options, revoke = " WITH INHERIT TRUE", []string{"REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"}
+	}
+	var left int
+	if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", login).Scan(&left); err != nil {
+		return nil, err
+	}
+	if left > 0 {
+		statements := []string{
+			"GRANT " + name + " TO CURRENT_USER" + options, "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
+		}
+		if err := within(ctx, c, append(statements, revoke...)...); err != nil {
+			return nil, err
+		}
+		return nil, errSessions
+	}
+	rows, err := c.Query(ctx, `SELECT DISTINCT d.datname::text FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
+JOIN pg_roles r ON r.oid = s.refobjid WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = $1
+AND s.classid <> 'pg_db_role_setting'::regclass`, login)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// empty gives to the owner role what the login has in a database, as the login.
+func empty(ctx context.Context, c *pgx.Conn, side Side, database string) error {
+	login, owner := quoted(side.Login), quoted(side.Owner)
+	member := "GRANT " + login + " TO CURRENT_USER"
+	if major(c) >= 16 {
+		member += " WITH INHERIT FALSE, SET TRUE"
+	}
+	statements := []string{member, "SET LOCAL ROLE " + login}
+	if database == side.Database {
+		statements = append(statements, "REASSIGN OWNED BY "+login+" TO "+owner)
+	}
+	return within(ctx, c, append(statements, "DROP OWNED BY "+login, "RESET ROLE")...)
+}
+
+// within runs statements in one transaction.
+func within(ctx context.Context, c *pgx.Conn, statements ...string) error {
+	_, err := c.PgConn().Exec(ctx, "BEGIN; "+strings.Join(statements, "; ")+"; COMMIT").ReadAll()
+	if err != nil {
+		_, _ = c.PgConn().Exec(ctx, "ROLLBACK").ReadAll()
+		return fmt.Errorf("preparing the login of a copy: %w", err)
+	}
+	return nil
+}
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// major is the server's version.
+func major(c *pgx.Conn) int {
+	var v int
+	_, _ = fmt.Sscanf(c.PgConn().ParameterStatus("server_version"), "%d", &v)
+	return v
+}
