@@ -107,12 +107,15 @@ func Evict(ctx context.Context, s Server, side Side) (gone bool, err error) {
 		if err := within(ctx, c, "ALTER ROLE "+quoted(side.Login)+" NOLOGIN PASSWORD NULL"); err != nil {
 			return err
 		}
-		if holds, err = ending(ctx, c, side.Login); err != nil || holds != nil {
+		if holds, err = ending(ctx, c, side.Login); err != nil || len(holds) > 0 {
 			return err
 		}
 		gone = true
 		return within(ctx, c, "DROP ROLE "+quoted(side.Login))
 	})
+	if errors.Is(err, errSessions) {
+		return false, nil
+	}
 	for _, database := range holds {
 		err = errors.Join(err, s.Inside(ctx, database, func(c *pgx.Conn) error { return empty(ctx, c, side, database) }))
 	}

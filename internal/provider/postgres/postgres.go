@@ -8,12 +8,14 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"reflect"
 	"sync"
 	"time"
 
+	"github.com/longshore/longshore/internal/pgcopy"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -30,6 +32,9 @@ type Options struct {
 	// Pool is how many connections are kept for the steps to come; 0 to close each
 	// with its step, as a function does that may be frozen after it.
 	Pool int
+	// Programs copy databases; nil where there are none, and nothing is restored from
+	// another database or saved.
+	Programs *pgcopy.Programs
 }
 
 // pageSize is how much a page of the inventory holds.
@@ -46,6 +51,10 @@ type Provider struct {
 	// open is the way to a server; a test has another one.
 	open func(access hosted.Access, pool int) (server, error)
 
+	programs *pgcopy.Programs
+	process  string // whose copies are on their way
+	copies   copies
+
 	mu   sync.Mutex
 	kept map[string]server // by the target's name, where there is a pool
 }
@@ -61,12 +70,13 @@ var (
 func New(o Options) *Provider {
 	return &Provider{
 		broker: o.Broker, accesses: o.Accesses, now: o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pool: o.Pool,
-		page: pageSize, open: openSQL, kept: map[string]server{},
+		page: pageSize, open: openSQL, kept: map[string]server{}, programs: o.Programs, process: rand.Text(),
 	}
 }
 
-// Close ends the connections that are kept.
+// Close ends the copies on their way and the connections that are kept.
 func (p *Provider) Close() {
+	p.copies.close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.kept {
@@ -230,6 +240,9 @@ func (p *Provider) instance(
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if in.Source != nil {
+		return p.restore(ctx, in)
+	}
 	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
 		w, err := p.wanted(ctx, s, in)
 		if err != nil {
@@ -268,6 +281,9 @@ func unchanged(err error) error {
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
+		if unfinished, err := p.endCopies(ctx, s, provider.TagsOf(in), nil); err != nil || unfinished != nil {
+			return unfinished, err
+		}
 		_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) { return remove(provider.TagsOf(in), now) })
 		return unfinished, err
 	})

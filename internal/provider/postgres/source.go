@@ -1,0 +1,444 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/pgcopy"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// The prefixes of the logins that an instance's copies are made by: of what it is
+// restored from, of itself while it is filled, and while it is saved. They are
+// derived from that instance alone, so that its next step and its deletion find them,
+// whatever became of whoever made them.
+const (
+	prefixReads  = "lscr"
+	prefixFills  = "lscw"
+	prefixSaves  = "lscb"
+	stateFormat  = 1
+	mostTries    = 5
+	restoreAfter = time.Second
+	evictAfter   = 200 * time.Millisecond
+	// evictWithin is how long the end of a copy waits for its logins to be gone; what
+	// is left then is removed by the next step.
+	evictWithin = 20 * time.Second
+)
+
+// remembered is the state of an instance that is restored. Hazard: a database that was
+// filled halfway looks like one that is whole. So what is in it counts only if the
+// copy that this process has begun in this operation has come to its end; all else is
+// dropped, and begun again.
+type remembered struct {
+	Operation string `json:"operation,omitempty"`
+	Process   string `json:"process,omitempty"`
+	Tries     int    `json:"tries,omitempty"`
+}
+
+func (r remembered) status(why string, after time.Duration) provider.Status {
+	raw, _ := json.Marshal(r) // texts and a number
+	return provider.Status{Percent: 5, Description: why, After: after, State: &provider.State{Format: stateFormat, Data: raw}}
+}
+
+// A copying is a copy on its way, or one that has ended.
+type copying struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error // once ended
+	bytes counter
+}
+
+// copies are those of this process: of operations, and of instances that are saved.
+type copies struct {
+	mu  sync.Mutex
+	all map[string]*copying
+	wg  sync.WaitGroup
+}
+
+func (c *copies) get(key string) *copying {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[key]
+}
+
+// begin starts a copy; nil if there is one by that key.
+func (c *copies) begin(key string, work func(context.Context, *copying) error) *copying {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[key] != nil {
+		return nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	one := &copying{stop: stop, ended: make(chan struct{})}
+	if c.all == nil {
+		c.all = map[string]*copying{}
+	}
+	c.all[key] = one
+	c.wg.Go(func() {
+		one.err = work(ctx, one)
+		close(one.ended)
+	})
+	return one
+}
+
+// end stops a copy and forgets it; it answers whether it has ended.
+func (c *copies) end(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := c.all[key]
+	if one == nil {
+		return true
+	}
+	one.stop()
+	select {
+	case <-one.ended:
+		delete(c.all, key)
+		return true
+	default:
+		return false
+	}
+}
+
+// close stops all, and waits for them.
+func (c *copies) close() {
+	c.mu.Lock()
+	for _, one := range c.all {
+		one.stop()
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// copied is a server as copies need it.
+type copied struct{ *dialer }
+
+// With implements pgcopy.Server.
+func (c copied) With(ctx context.Context, work func(*pgx.Conn) error) error { return c.with(ctx, work) }
+
+// Inside implements pgcopy.Server.
+func (c copied) Inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
+	return c.inside(ctx, database, work)
+}
+
+// sidesOf are the sides of what may copy for an instance: the login's side of a source
+// has the source's database and owner.
+func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
+	t.Binding = ""
+	n := namesOf(t)
+	reads := pgcopy.Side{Login: hosted.Name(prefixReads, t)}
+	if source != nil {
+		of := namesOf(sourceTags(t.Broker, source))
+		reads.Database, reads.Owner = of.database, of.owner
+	}
+	return []pgcopy.Side{
+		reads, {Database: n.database, Owner: n.owner, Login: hosted.Name(prefixFills, t)},
+		{Database: n.database, Owner: n.owner, Login: hosted.Name(prefixSaves, t)},
+	}
+}
+
+func sourceTags(broker string, s *provider.Source) provider.Tags {
+	return provider.Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation}
+}
+
+// endCopies has nothing be left of copies for an instance; unfinished says that
+// something is.
+func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, source *provider.Source) (*provider.Status, error) {
+	real, ok := s.server.(sqlServer)
+	if !ok {
+		return nil, nil // no copies are made on it
+	}
+	sides := sidesOf(t, source)
+	ended := p.copies.end(copyKey(t))
+	if saved := p.copies.end(sides[2].Login); !ended || !saved {
+		return &provider.Status{Percent: 50, Description: "Ending a copy", After: evictAfter}, nil
+	}
+	return evicted(ctx, real, sides)
+}
+
+// evicted has the logins of copies be gone; unfinished says that one is not.
+func evicted(ctx context.Context, s sqlServer, sides []pgcopy.Side) (unfinished *provider.Status, _ error) {
+	for _, side := range sides {
+		gone, err := pgcopy.Evict(ctx, copied{s.dialer}, side)
+		if err != nil {
+			return nil, explain(err)
+		}
+		if !gone {
+			unfinished = &provider.Status{Percent: 90, Description: "Ending a copy", After: evictAfter}
+		}
+	}
+	return unfinished, nil
+}
+
+// copyKey is the instance that is filled, in this process.
+func copyKey(t provider.Tags) string { return namesOf(t).database }
+
+// restore is a step of a provision that fills the database from another instance's.
+func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if p.programs == nil {
+		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it runs. " +
+			"Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
+	}
+	if in.Source.Target != in.Target || in.Target.Identity == "" {
+		return provider.Status{}, provider.Failf("The database to restore from is on another server. Order one on the same server.")
+	}
+	s, learnt, err := p.at(ctx, in)
+	if err != nil || learnt != nil {
+		return settle(learnt, err, provider.Status{})
+	}
+	defer s.leave()
+	var was remembered
+	switch {
+	case in.State.Format > stateFormat:
+		return provider.Status{}, errors.New("a later version of the broker has begun this: deploy it everywhere")
+	case in.State.Format == stateFormat:
+		_ = json.Unmarshal(in.State.Data, &was) // what cannot be read is begun again
+	}
+	t := provider.TagsOf(in)
+	if was.Operation != in.Operation.ID || was.Process != p.process {
+		if was.Operation != in.Operation.ID {
+			was.Tries = 0
+		}
+		return p.restoreAgain(ctx, s, in, was.Tries)
+	}
+	one := p.copies.get(copyKey(t))
+	if one == nil {
+		return p.fill(ctx, s, in)
+	}
+	select {
+	case <-one.ended:
+	default:
+		return provider.Status{Percent: 50, Description: "Restoring: " + one.bytes.text(), After: restoreAfter}, nil
+	}
+	if one.err == nil {
+		unfinished, err := evicted(ctx, s.server.(sqlServer), sidesOf(t, in.Source))
+		return settle(unfinished, err, provider.Status{})
+	}
+	return p.restoreFailed(ctx, one.err, was)
+}
+
+// restoreFailed is what becomes of a copy that failed.
+func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembered) (provider.Status, error) {
+	problem, known := errors.AsType[*pgcopy.Problem](cause)
+	if was.Tries++; known && !problem.Passing || was.Tries >= mostTries {
+		reason := "The server refused the copy."
+		if known {
+			reason = problem.Reason
+		}
+		p.log.WarnContext(ctx, "a database could not be restored from another one", "error", cause)
+		return provider.Status{}, provider.Failf("The database could not be restored. %s", reason)
+	}
+	was.Process = ""
+	return was.status("Beginning again", restoreAfter), nil
+}
+
+// restoreAgain removes whatever stands, and remembers that it was removed.
+func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instance, tries int) (provider.Status, error) {
+	t := provider.TagsOf(in)
+	unfinished, err := p.endCopies(ctx, s, t, in.Source)
+	if err == nil && unfinished == nil {
+		if err = p.checkSource(ctx, s, in); err == nil {
+			_, unfinished, err = s.run(ctx, namesOf(t), func(now standing) (decision, error) { return remove(t, now) })
+		}
+	}
+	if err != nil || unfinished != nil {
+		return settle(unfinished, err, provider.Status{})
+	}
+	return remembered{in.Operation.ID, p.process, tries}.status("Preparing", time.Millisecond), nil
+}
+
+// fill makes the empty database, and begins to fill it.
+func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (provider.Status, error) {
+	if err := p.checkSource(ctx, s, in); err != nil {
+		return provider.Status{}, err
+	}
+	w, err := p.wanted(ctx, s, in)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	t := provider.TagsOf(in)
+	if _, unfinished, err := s.run(ctx, namesOf(t), w.provision); err != nil || unfinished != nil {
+		return settle(unfinished, err, provider.Status{})
+	}
+	sides := sidesOf(t, in.Source)
+	p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, s.access, sides[0], sides[1]) })
+	return provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
+}
+
+// checkSource refuses a source that is not there, or does not fit. It changes nothing.
+func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instance) error {
+	m, err := meaningFrom(in.Snapshot)
+	if err != nil {
+		return err
+	}
+	t := sourceTags(in.Broker, in.Source)
+	n := namesOf(t)
+	now, err := s.look(ctx, n)
+	if err != nil {
+		return explain(err)
+	}
+	if _, err := usable(t, now); err != nil {
+		return provider.Failf("The database to restore from is not there any more.")
+	}
+	real, ok := s.server.(sqlServer)
+	if !ok {
+		return nil
+	}
+	var version int
+	var size int64
+	err = real.with(ctx, func(c *pgx.Conn) error {
+		version = major(c)
+		return c.QueryRow(ctx, "SELECT pg_database_size($1)", n.database).Scan(&size)
+	})
+	var names []string
+	if err == nil {
+		err = real.inside(ctx, n.database, func(c *pgx.Conn) error {
+			rows, err := c.Query(ctx, "SELECT extname::text FROM pg_extension")
+			if err == nil {
+				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			}
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		return explain(err)
+	case version > p.programs.Major():
+		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the server. " +
+			"Ask the operator of the service to install the server's version.")
+	case m.SizeWarning > 0 && size > int64(m.SizeWarning)<<20:
+		return provider.Failf("The database to restore from has %d MB, and the plan is meant for %d MB. Order a larger plan.",
+			size>>20, m.SizeWarning)
+	}
+	for _, name := range names {
+		if name != "plpgsql" && !slices.Contains(m.Extensions, name) {
+			return provider.Failf("The database to restore from has the extension %s, which the plan does not allow. It allows: %s.",
+				name, list(m.Extensions))
+		}
+	}
+	return nil
+}
+
+// copy fills one database with what is in another, each by a login of its own.
+func (p *Provider) copy(ctx context.Context, one *copying, a hosted.Access, from, into pgcopy.Side) error {
+	return p.withLogins(ctx, a, []pgcopy.Side{from, into}, func(logins []pgcopy.Login) error {
+		out, in := io.Pipe()
+		var first error
+		var once sync.Once
+		ended := func(err error) { once.Do(func() { first = err }) }
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := p.programs.Dump(ctx, a, logins[0], true, io.MultiWriter(in, &one.bytes))
+			if err != nil {
+				ended(err)
+			}
+			_ = in.CloseWithError(err)
+		})
+		err := p.programs.Restore(ctx, a, logins[1], out)
+		if err != nil {
+			ended(err)
+		}
+		_ = out.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+		wg.Wait()
+		return first
+	})
+}
+
+// withLogins lets logins in for a copy, the first of them to read, and has them be
+// gone after it.
+func (p *Provider) withLogins(ctx context.Context, a hosted.Access, sides []pgcopy.Side, work func([]pgcopy.Login) error) error {
+	d, err := newDialer(a, 0)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evictWithin)
+		defer cancel()
+		for _, side := range sides {
+			for gone := false; !gone && ctx.Err() == nil; {
+				if gone, err = pgcopy.Evict(ctx, copied{d}, side); err != nil {
+					p.log.WarnContext(ctx, "a login of a copy is left; the next step removes it", "error", err)
+					break
+				}
+			}
+		}
+	}()
+	logins := make([]pgcopy.Login, len(sides))
+	for i, side := range sides {
+		if logins[i], err = pgcopy.Admit(ctx, copied{d}, side, i == 0); err != nil {
+			return err
+		}
+	}
+	return work(logins)
+}
+
+// errSaving: a user of the provider has asked twice.
+var errSaving = errors.New("this instance is being saved already: wait until that is done")
+
+// Dump writes what is in an instance, in pg_dump's custom format. Its errors say what
+// to do.
+func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer) error {
+	if p.programs == nil {
+		return errors.New("the broker has found no pg_dump: install PostgreSQL's programs (`make postgres`) and start it again")
+	}
+	s, learnt, err := p.at(ctx, in)
+	if err == nil && learnt != nil {
+		err = noInstance()
+	}
+	if err != nil {
+		return err
+	}
+	defer s.leave()
+	t := provider.TagsOf(in)
+	now, err := s.look(ctx, namesOf(t))
+	if err == nil {
+		_, err = usable(t, now)
+	}
+	if err != nil {
+		return err
+	}
+	side := sidesOf(t, nil)[2]
+	one := p.copies.begin(side.Login, func(running context.Context, _ *copying) error {
+		running, stop := context.WithCancel(running)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		return p.withLogins(running, s.access, []pgcopy.Side{side}, func(logins []pgcopy.Login) error {
+			return p.programs.Dump(running, s.access, logins[0], false, to)
+		})
+	})
+	if one == nil {
+		return errSaving
+	}
+	<-one.ended
+	p.copies.end(side.Login)
+	return one.err
+}
+
+// A counter counts what is copied.
+type counter struct {
+	mu sync.Mutex
+	n  int64
+}
+
+// Write implements io.Writer.
+func (c *counter) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += int64(len(b))
+	return len(b), nil
+}
+
+func (c *counter) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprintf("%.1f MB copied", float64(c.n)/1e6)
+}

@@ -1,0 +1,348 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/pgcopy"
+	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres"
+)
+
+// programs are the server's own.
+func programs(t *testing.T, s *pgtest.Server) *pgcopy.Programs {
+	t.Helper()
+	found, err := pgcopy.Find(t.Context(), s.Bin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// copying gives a desk whose broker can copy.
+func copying(t *testing.T, s *pgtest.Server) (d *desk, access hosted.Access) {
+	t.Helper()
+	access = s.Access()
+	found := programs(t, s)
+	d = newDesk(t, access, func(o *postgres.Options) { o.Programs = found })
+	d.provision()
+	return d, access
+}
+
+// another is an instance of the same broker.
+func (d *desk) another(id string) *desk {
+	o := *d
+	o.in.ID, o.in.Incarnation = id, "op-"+id
+	o.in.Operation.ID = o.in.Incarnation
+	o.in.State = provider.State{}
+	return &o
+}
+
+// restored is another instance that is restored from this one.
+func (d *desk) restored(id string) *desk {
+	o := d.another(id)
+	o.in.Source = &provider.Source{Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Snapshot: d.in.Snapshot, Target: d.in.Target}
+	return o
+}
+
+// restore drives a restore to its end, as a worker does, or to where until says.
+func (d *desk) restore(until func(provider.Status) bool) *provider.Failure {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		st, err := d.p.Provision(ctx, d.in)
+		if st.State != nil {
+			d.in.State = *st.State
+		}
+		failure, failed := errors.AsType[*provider.Failure](err)
+		switch {
+		case failed:
+			return failure
+		case err != nil:
+			d.t.Logf("passing: %v", err)
+		case st.Done, until != nil && until(st):
+			return nil
+		}
+		if err := pause.For(ctx, min(max(st.After, time.Millisecond), 20*time.Millisecond)); err != nil {
+			d.t.Fatalf("the restore does not end: %v, %+v", err, st.Description)
+		}
+	}
+}
+
+// as connects with a new binding.
+func (d *desk) as(id string) *pgx.Conn {
+	d.t.Helper()
+	c, err := connect(d.t, d.bind(id, ""))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return c
+}
+
+func (d *desk) exec(c *pgx.Conn, statements ...string) {
+	d.t.Helper()
+	for _, s := range statements {
+		if _, err := c.Exec(d.t.Context(), s); err != nil {
+			d.t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// texts are a column of the superuser's query.
+func texts(t *testing.T, s *pgtest.Server, database, query string, args ...any) []string {
+	t.Helper()
+	rows, err := s.Connect(database).Query(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (d *desk) database() string { return hosted.Name("lsd", provider.TagsOf(d.in)) }
+func (d *desk) owner() string    { return hosted.Name("lso", provider.TagsOf(d.in)) }
+
+// foreigners are the owners of what users have made in a database, other than its
+// owner role.
+func (d *desk) foreigners(s *pgtest.Server) []string {
+	return texts(d.t, s, d.database(), `SELECT DISTINCT pg_get_userbyid(o.owner)::text || ' owns ' || o.name FROM (
+SELECT relowner, relname, relnamespace FROM pg_class UNION ALL SELECT proowner, proname, pronamespace FROM pg_proc
+UNION ALL SELECT typowner, typname, typnamespace FROM pg_type UNION ALL SELECT nspowner, nspname, oid FROM pg_namespace WHERE nspname <> 'public'
+UNION ALL SELECT lomowner, 'large object', 'public'::regnamespace FROM pg_largeobject_metadata) o(owner, name, space)
+JOIN pg_namespace n ON n.oid = o.space WHERE n.nspname !~ '^(pg_|information_schema)' AND pg_get_userbyid(o.owner) <> $1`, d.owner())
+}
+
+// copyRoles are the logins of copies that there are, of this broker's server.
+func copyRoles(t *testing.T, s *pgtest.Server, d *desk) []string {
+	t.Helper()
+	var names []string
+	for _, prefix := range []string{"lscr", "lscw", "lscb"} {
+		names = append(names, hosted.Name(prefix, provider.TagsOf(d.in)))
+	}
+	return texts(t, s, "postgres", "SELECT rolname::text FROM pg_roles WHERE rolname = ANY($1)", names)
+}
+
+// A restored database has what the other one had when it began, all of it its own
+// owner's, and none of what bindings of the other one were granted.
+func TestRestore(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		d, _ := copying(t, s)
+		c := d.as("b")
+		evilName := "\"x\n\\! touch /tmp/pwned\n; DROP TABLE kept; --\"\"y\""
+		d.exec(c, "CREATE TABLE kept (id serial PRIMARY KEY, what text)", "INSERT INTO kept (what) SELECT 'row ' || g FROM generate_series(1, 1000) g",
+			"CREATE SCHEMA mine", "CREATE TABLE mine."+evilName+" (a int)", "COMMENT ON TABLE kept IS E'one\\n\\\\! two'",
+			"CREATE VIEW seen AS SELECT count(*) AS n FROM kept", "SELECT lo_from_bytea(0, 'large')",
+			"CREATE POLICY p ON kept TO "+c.Config().User+" USING (true)", "GRANT SELECT ON kept TO "+c.Config().User)
+		r := d.restored("j")
+		if f := r.restore(nil); f != nil {
+			t.Fatal(f.Message)
+		}
+		rc := r.as("rb")
+		var rows, seen, large, names int
+		if err := rc.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
+(SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')`).Scan(&rows, &seen, &large, &names); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int{1000, 1000, 1, 1}, []int{rows, seen, large, names}); diff != "" {
+			t.Errorf("rows, rows seen through the view, large objects and odd names (-want +got):\n%s", diff)
+		}
+		r.exec(rc, "INSERT INTO kept (what) VALUES ('new')", "DROP VIEW seen", "DROP TABLE kept")
+		if diff := cmp.Diff([]string(nil), append(r.foreigners(s), copyRoles(t, s, r)...)); diff != "" {
+			t.Errorf("what is not the owner's, and logins that are left (-want +got):\n%s", diff)
+		}
+		d.unbind("b") // what the policy names is not held by the other database
+		r.deprovision()
+		d.deprovision()
+	})
+}
+
+// A restore that dies on the way, with its process, is begun again by another one,
+// from an empty database; a deletion ends one.
+func TestARestoreDiesOnTheWay(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "17")
+	d, access := copying(t, s)
+	c := d.as("b")
+	d.exec(c, "CREATE TABLE big AS SELECT g, repeat('x', 500) FROM generate_series(1, 60000) g")
+	r := d.restored("j")
+	began := func(st provider.Status) bool { return strings.Contains(st.Description, "copied") }
+	if f := r.restore(began); f != nil {
+		t.Fatal(f.Message)
+	}
+	dead := r.p
+	dead.Close() // its copy ends somewhere
+	found := programs(t, s)
+	r.p = postgres.New(postgres.Options{Broker: "broker-1", Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now, Programs: found})
+	t.Cleanup(r.p.Close)
+	if f := r.restore(nil); f != nil {
+		t.Fatal(f.Message)
+	}
+	var n int
+	if err := r.as("rb").QueryRow(t.Context(), "SELECT count(*) FROM big").Scan(&n); err != nil || n != 60000 {
+		t.Errorf("begun again, the restore has %d rows, %v", n, err)
+	}
+	another := r.another("k")
+	another.in.Source = r.in.Source
+	if f := another.restore(began); f != nil {
+		t.Fatal(f.Message)
+	}
+	another.deprovision()
+	if left := copyRoles(t, s, another); len(left) > 0 {
+		t.Errorf("a deletion in the middle has left %v", left)
+	}
+	if left := texts(t, s, "postgres", "SELECT datname::text FROM pg_database WHERE datname = $1", another.database()); len(left) > 0 {
+		t.Errorf("a deletion in the middle has left %v", left)
+	}
+}
+
+// What cannot be restored is refused, or fails with what to do; nothing is left.
+func TestRestoresThatFail(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "17")
+	d, access := copying(t, s)
+	c := d.as("b")
+	d.exec(c, "CREATE TABLE forced (a int)", "INSERT INTO forced VALUES (1)")
+	gone := d.another("gone")
+	for name, test := range map[string]struct {
+		prepare, undo string
+		change        func(r *desk)
+		says          string
+	}{
+		"NoPrograms": {change: func(r *desk) {
+			r.p = postgres.New(postgres.Options{Broker: "broker-1", Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now})
+			t.Cleanup(r.p.Close)
+		}, says: "no pg_dump"},
+		"AnotherServer":       {change: func(r *desk) { r.in.Source.Target.Identity = "another" }, says: "another server"},
+		"AnotherIncarnation":  {change: func(r *desk) { r.in.Source.Incarnation = "before" }, says: "not there any more"},
+		"Gone":                {change: func(r *desk) { r.in.Source.ID = gone.in.ID }, says: "not there any more"},
+		"TooLarge":            {change: func(r *desk) { r.in.Snapshot = []byte(`{"size_warning":1}`) }, says: "Order a larger plan"},
+		"ExtensionNotInPlan":  {prepare: "CREATE EXTENSION citext", undo: "DROP EXTENSION citext", says: "citext"},
+		"ForcedRowSecurity":   {prepare: forced, undo: "ALTER TABLE forced NO FORCE ROW LEVEL SECURITY", says: "NO FORCE ROW LEVEL SECURITY"},
+		"OfALoginThatHasLeft": {prepare: left, undo: undoLeft, says: "owner role"},
+	} {
+		if test.prepare != "" {
+			d.exec(c, test.prepare)
+		}
+		r := d.restored("r" + strings.ToLower(name))
+		if test.change != nil {
+			test.change(r)
+		}
+		f := r.restore(nil)
+		if f == nil || !strings.Contains(f.Message, test.says) {
+			t.Errorf("%s: failed as %+v, want %q", name, f, test.says)
+		}
+		r.deprovision()
+		if left := copyRoles(t, s, r); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+		if test.undo != "" {
+			d.exec(c, test.undo)
+		}
+	}
+}
+
+const (
+	forced   = "ALTER TABLE forced ENABLE ROW LEVEL SECURITY; ALTER TABLE forced FORCE ROW LEVEL SECURITY"
+	left     = "SET ROLE NONE; CREATE SCHEMA own CREATE TABLE apart (a int); REVOKE ALL ON SCHEMA own FROM PUBLIC; REVOKE ALL ON ALL TABLES IN SCHEMA own FROM PUBLIC; DO $$ DECLARE r text; BEGIN FOR r IN SELECT rolname FROM pg_roles WHERE pg_has_role(current_user, oid, 'MEMBER') AND rolname <> current_user LOOP EXECUTE format('REVOKE ALL ON SCHEMA own FROM %I', r); EXECUTE format('REVOKE ALL ON own.apart FROM %I', r); END LOOP; END $$" //nolint:lll // one statement
+	undoLeft = "DROP SCHEMA own CASCADE; RESET ROLE"
+)
+
+// evil is a tenant's function that leaves its role, and then changes another tenant's
+// password, joins its owner role and makes a superuser, as far as it can.
+func evil(victim, owner, self, made string) string {
+	attempt := func(statement string) string {
+		return fmt.Sprintf("BEGIN EXECUTE %s; EXCEPTION WHEN OTHERS THEN NULL; END;\n", "$q$"+statement+"$q$")
+	}
+	return "CREATE FUNCTION public.evil() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $f$ BEGIN\n" +
+		attempt("SET ROLE NONE") + attempt("RESET SESSION AUTHORIZATION") +
+		attempt(fmt.Sprintf("ALTER ROLE %s PASSWORD 'taken'", victim)) + attempt(fmt.Sprintf("GRANT %s TO %s", owner, self)) +
+		attempt(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'taken'", made)) + attempt("ALTER ROLE CURRENT_USER CREATEROLE") +
+		attempt("COPY (SELECT 1) TO PROGRAM 'true'") + "RETURN true; END $f$"
+}
+
+// The places from which a dump or a restore runs a tenant's code.
+var evilPlaces = []string{
+	"CREATE FUNCTION public.evil_fixed(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $f$ BEGIN PERFORM public.evil(); RETURN $1; END $f$",
+	"CREATE FUNCTION public.same(a varchar, b name) RETURNS boolean LANGUAGE sql AS 'SELECT public.evil()'",
+	"CREATE OPERATOR public.= (LEFTARG = varchar, RIGHTARG = name, FUNCTION = public.same)",
+	"CREATE DOMAIN public.watched AS int CHECK (public.evil())",
+	"CREATE TABLE public.checked (a int CHECK (public.evil()), d public.watched, e int DEFAULT public.evil_fixed(1), " +
+		"g int GENERATED ALWAYS AS (public.evil_fixed(a)) STORED)",
+	"INSERT INTO public.checked (a, d) VALUES (1, 1)",
+	"CREATE INDEX watching ON public.checked (public.evil_fixed(a)) WHERE public.evil_fixed(a) > 0",
+	"CREATE VIEW public.pg_roles AS SELECT public.evil() AS rolname",
+	"CREATE MATERIALIZED VIEW public.kept AS SELECT public.evil() AS a, 'x'::varchar OPERATOR(public.=) 'x'::name AS b",
+	"CREATE FUNCTION public.fired() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN PERFORM public.evil(); RETURN NEW; END $f$",
+	"CREATE TRIGGER fires BEFORE INSERT OR UPDATE ON public.checked FOR EACH ROW EXECUTE FUNCTION public.fired()",
+	"CREATE STATISTICS public.extended ON (public.evil_fixed(a)), (a + 1) FROM public.checked",
+	"ANALYZE public.checked",
+	"ALTER TABLE public.checked ENABLE ROW LEVEL SECURITY",
+	"CREATE POLICY watches ON public.checked USING (public.evil())",
+}
+
+// No code of a tenant's that a copy runs has the broker's rights, wherever it hides.
+// The same code has them where the broker's own login restores, also under SET ROLE:
+// the attack is one.
+func TestATenantsCodeInACopy(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		d, access := copying(t, s)
+		victim := d.another("victim")
+		victim.provision()
+		grant := victim.bind("v", "")
+		login := grant.Credentials["username"].(string)
+		c := d.as("b")
+		made := "made" + d.owner()[:8] + s.Version
+		d.exec(c, append([]string{evil(login, victim.owner(), c.Config().User, made)}, evilPlaces...)...)
+		authority := func() []string {
+			return append(texts(t, s, "postgres", `SELECT rolname || ' ' || rolcreaterole || rolsuper || coalesce(rolpassword, '') FROM pg_authid
+WHERE rolname = $1 OR rolname = $2 OR rolname = $3 ORDER BY 1`, login, c.Config().User, made),
+				texts(t, s, "postgres", `SELECT m.member::regrole || ' in ' || m.roleid::regrole FROM pg_auth_members m
+WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
+		}
+		before := authority()
+		var saved bytes.Buffer
+		if err := d.p.Dump(t.Context(), d.in, &saved); err != nil {
+			t.Fatal(err)
+		}
+		r := d.restored("j")
+		if f := r.restore(nil); f != nil {
+			t.Fatal(f.Message)
+		}
+		if diff := cmp.Diff(before, authority()); diff != "" {
+			t.Errorf("a tenant's code in a backup or a restore has changed what others may do (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string(nil), append(append(r.foreigners(s), copyRoles(t, s, r)...), copyRoles(t, s, d)...)); diff != "" {
+			t.Errorf("what is not the owner's, and logins that are left (-want +got):\n%s", diff)
+		}
+		d.unbind("b")
+		r.deprovision()
+		for name, owner := range map[string]func(n *desk) string{
+			"ByTheBrokersLogin":             func(*desk) string { return access.User },
+			"ByTheBrokersLoginUnderSetRole": (*desk).owner,
+		} {
+			n := d.another("naive" + strings.ToLower(name))
+			n.provision()
+			naive := pgcopy.Login{Side: pgcopy.Side{Database: n.database(), Owner: owner(n), Login: access.User}, Password: access.Password}
+			before := authority()
+			_ = programs(t, s).Restore(t.Context(), access, naive, bytes.NewReader(saved.Bytes()))
+			if cmp.Equal(before, authority()) {
+				t.Errorf("%s: the attack did nothing: it proves nothing", name)
+			}
+		}
+	})
+}
