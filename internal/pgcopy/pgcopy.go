@@ -153,7 +153,8 @@ func ending(ctx context.Context, c *pgx.Conn, login string) (holds []string, _ e
 	}
 	if left > 0 {
 		statements := []string{
-			"GRANT " + name + " TO CURRENT_USER" + options, "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
+			"GRANT " + name + " TO CURRENT_USER" + options,
+			"SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
 		}
 		if err := within(ctx, c, append(statements, revoke...)...); err != nil {
 			return nil, err

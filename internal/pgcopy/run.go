@@ -29,8 +29,8 @@ type Programs struct {
 // empty.
 func Find(ctx context.Context, bin string) (*Programs, error) {
 	none := func(err error) error {
-		return &remedy.Error{Name: "pg_dump", What: "cannot be run", Remedy: "install PostgreSQL's programs (`make postgres`), or add their folder to PATH",
-			Cause: err}
+		return &remedy.Error{Name: "pg_dump", What: "cannot be run",
+			Remedy: "install PostgreSQL's programs (`make postgres`), or add their folder to PATH", Cause: err}
 	}
 	if bin == "" {
 		path, err := exec.LookPath("pg_dump")
@@ -170,6 +170,9 @@ func (p *Problem) Error() string { return p.Reason }
 // Unwrap gives how the program ended.
 func (p *Problem) Unwrap() error { return p.cause }
 
+const forcedSecurity = "A table forces row security on its owner too, and cannot be copied. " +
+	"Alter it with NO FORCE ROW LEVEL SECURITY first."
+
 // reasons are what programs say, and what it means. What a program says may hold data,
 // so that none of it is passed on.
 var reasons = []struct {
@@ -177,8 +180,8 @@ var reasons = []struct {
 	passing bool
 	reason  string
 }{
-	{"row-level security", false, "A table forces row security on its owner too, and cannot be copied. Alter it with NO FORCE ROW LEVEL SECURITY first."},
-	{"row security", false, "A table forces row security on its owner too, and cannot be copied. Alter it with NO FORCE ROW LEVEL SECURITY first."},
+	{"row-level security", false, forcedSecurity},
+	{"row security", false, forcedSecurity},
 	{"No space left", true, "The server has no room left. Ask the operator of the service."},
 	{"could not extend file", true, "The server has no room left. Ask the operator of the service."},
 	{"too many connections", true, "The database has no connection left. Close some."},
@@ -191,8 +194,8 @@ var reasons = []struct {
 	{"server version mismatch", false, "The operator's pg_dump is older than the server. Ask the operator to install the server's version."},
 	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
 	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
-	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's superuser, or of a login " +
-		"that has left the owner's role. Give it to the owner role, or drop it."},
+	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's superuser, or " +
+		"of a login that has left the owner's role. Give it to the owner role, or drop it."},
 	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
 }
 

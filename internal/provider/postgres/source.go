@@ -44,9 +44,9 @@ type remembered struct {
 	Tries     int    `json:"tries,omitempty"`
 }
 
-func (r remembered) status(why string, after time.Duration) provider.Status {
+func (r remembered) status(why string, after time.Duration) *provider.Status {
 	raw, _ := json.Marshal(r) // texts and a number
-	return provider.Status{Percent: 5, Description: why, After: after, State: &provider.State{Format: stateFormat, Data: raw}}
+	return &provider.Status{Percent: 5, Description: why, After: after, State: &provider.State{Format: stateFormat, Data: raw}}
 }
 
 // A copying is a copy on its way, or one that has ended.
@@ -152,24 +152,24 @@ func sourceTags(broker string, s *provider.Source) provider.Tags {
 // endCopies has nothing be left of copies for an instance; unfinished says that
 // something is.
 func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, source *provider.Source) (*provider.Status, error) {
-	real, ok := s.server.(sqlServer)
-	if !ok {
-		return nil, nil // no copies are made on it
-	}
 	sides := sidesOf(t, source)
 	ended := p.copies.end(copyKey(t))
 	if saved := p.copies.end(sides[2].Login); !ended || !saved {
 		return &provider.Status{Percent: 50, Description: "Ending a copy", After: evictAfter}, nil
 	}
-	return evicted(ctx, real, sides)
+	return s.evicted(ctx, sides)
 }
 
 // evicted has the logins of copies be gone; unfinished says that one is not.
-func evicted(ctx context.Context, s sqlServer, sides []pgcopy.Side) (unfinished *provider.Status, _ error) {
+func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *provider.Status, _ error) {
+	real, ok := s.server.(sqlServer)
+	if !ok {
+		return nil, nil // no copies are made on it
+	}
 	for _, side := range sides {
-		gone, err := pgcopy.Evict(ctx, copied{s.dialer}, side)
+		gone, err := pgcopy.Evict(ctx, copied{real.dialer}, side)
 		if err != nil {
-			return nil, explain(err)
+			return nil, s.explain(err)
 		}
 		if !gone {
 			unfinished = &provider.Status{Percent: 90, Description: "Ending a copy", After: evictAfter}
@@ -184,49 +184,54 @@ func copyKey(t provider.Tags) string { return namesOf(t).database }
 // restore is a step of a provision that fills the database from another instance's.
 func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	if p.programs == nil {
-		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it runs. " +
-			"Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
+		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
+			"runs. Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
 	}
 	if in.Source.Target != in.Target || in.Target.Identity == "" {
 		return provider.Status{}, provider.Failf("The database to restore from is on another server. Order one on the same server.")
 	}
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
-		return settle(learnt, err, provider.Status{})
+		return settle(s, learnt, err, provider.Status{})
 	}
 	defer s.leave()
+	unfinished, err := p.restoreStep(ctx, s, in)
+	return settle(s, unfinished, err, provider.Status{})
+}
+
+// restoreStep begins the copy, looks at it, or begins it again; nothing is unfinished
+// when it is done.
+func (p *Provider) restoreStep(ctx context.Context, s *site, in provider.Instance) (*provider.Status, error) {
 	var was remembered
 	switch {
 	case in.State.Format > stateFormat:
-		return provider.Status{}, errors.New("a later version of the broker has begun this: deploy it everywhere")
+		return nil, errors.New("a later version of the broker has begun this: deploy it everywhere")
 	case in.State.Format == stateFormat:
 		_ = json.Unmarshal(in.State.Data, &was) // what cannot be read is begun again
 	}
-	t := provider.TagsOf(in)
+	if was.Operation != in.Operation.ID {
+		was.Tries = 0
+	}
 	if was.Operation != in.Operation.ID || was.Process != p.process {
-		if was.Operation != in.Operation.ID {
-			was.Tries = 0
-		}
 		return p.restoreAgain(ctx, s, in, was.Tries)
 	}
-	one := p.copies.get(copyKey(t))
+	one := p.copies.get(copyKey(provider.TagsOf(in)))
 	if one == nil {
 		return p.fill(ctx, s, in)
 	}
 	select {
 	case <-one.ended:
 	default:
-		return provider.Status{Percent: 50, Description: "Restoring: " + one.bytes.text(), After: restoreAfter}, nil
+		return &provider.Status{Percent: 50, Description: "Restoring: " + one.bytes.text(), After: restoreAfter}, nil
 	}
-	if one.err == nil {
-		unfinished, err := evicted(ctx, s.server.(sqlServer), sidesOf(t, in.Source))
-		return settle(unfinished, err, provider.Status{})
+	if one.err != nil {
+		return p.restoreFailed(ctx, one.err, was)
 	}
-	return p.restoreFailed(ctx, one.err, was)
+	return s.evicted(ctx, sidesOf(provider.TagsOf(in), in.Source))
 }
 
 // restoreFailed is what becomes of a copy that failed.
-func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembered) (provider.Status, error) {
+func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembered) (*provider.Status, error) {
 	problem, known := errors.AsType[*pgcopy.Problem](cause)
 	if was.Tries++; known && !problem.Passing || was.Tries >= mostTries {
 		reason := "The server refused the copy."
@@ -234,43 +239,44 @@ func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembere
 			reason = problem.Reason
 		}
 		p.log.WarnContext(ctx, "a database could not be restored from another one", "error", cause)
-		return provider.Status{}, provider.Failf("The database could not be restored. %s", reason)
+		return nil, provider.Failf("The database could not be restored. %s", reason)
 	}
 	was.Process = ""
 	return was.status("Beginning again", restoreAfter), nil
 }
 
 // restoreAgain removes whatever stands, and remembers that it was removed.
-func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instance, tries int) (provider.Status, error) {
+func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instance, tries int) (*provider.Status, error) {
 	t := provider.TagsOf(in)
-	unfinished, err := p.endCopies(ctx, s, t, in.Source)
-	if err == nil && unfinished == nil {
-		if err = p.checkSource(ctx, s, in); err == nil {
-			_, unfinished, err = s.run(ctx, namesOf(t), func(now standing) (decision, error) { return remove(t, now) })
-		}
+	if err := p.checkSource(ctx, s, in); err != nil {
+		return nil, err
 	}
+	if unfinished, err := p.endCopies(ctx, s, t, in.Source); err != nil || unfinished != nil {
+		return unfinished, err
+	}
+	_, unfinished, err := s.run(ctx, namesOf(t), func(now standing) (decision, error) { return remove(t, now) })
 	if err != nil || unfinished != nil {
-		return settle(unfinished, err, provider.Status{})
+		return unfinished, err
 	}
 	return remembered{in.Operation.ID, p.process, tries}.status("Preparing", time.Millisecond), nil
 }
 
 // fill makes the empty database, and begins to fill it.
-func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (provider.Status, error) {
+func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*provider.Status, error) {
 	if err := p.checkSource(ctx, s, in); err != nil {
-		return provider.Status{}, err
+		return nil, err
 	}
 	w, err := p.wanted(ctx, s, in)
 	if err != nil {
-		return provider.Status{}, err
+		return nil, err
 	}
 	t := provider.TagsOf(in)
 	if _, unfinished, err := s.run(ctx, namesOf(t), w.provision); err != nil || unfinished != nil {
-		return settle(unfinished, err, provider.Status{})
+		return unfinished, err
 	}
-	sides := sidesOf(t, in.Source)
-	p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, s.access, sides[0], sides[1]) })
-	return provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
+	sides, access := sidesOf(t, in.Source), s.access
+	p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, access, sides[0], sides[1]) })
+	return &provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
 }
 
 // checkSource refuses a source that is not there, or does not fit. It changes nothing.
@@ -283,7 +289,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	n := namesOf(t)
 	now, err := s.look(ctx, n)
 	if err != nil {
-		return explain(err)
+		return s.explain(err)
 	}
 	if _, err := usable(t, now); err != nil {
 		return provider.Failf("The database to restore from is not there any more.")
@@ -310,7 +316,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	}
 	switch {
 	case err != nil:
-		return explain(err)
+		return s.explain(err)
 	case version > p.programs.Major():
 		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the server. " +
 			"Ask the operator of the service to install the server's version.")

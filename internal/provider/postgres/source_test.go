@@ -35,7 +35,7 @@ func copying(t *testing.T, s *pgtest.Server) (d *desk, access hosted.Access) {
 	t.Helper()
 	access = s.Access()
 	found := programs(t, s)
-	d = newDesk(t, access, func(o *postgres.Options) { o.Programs = found })
+	d = newDesk(t, access, func(o *postgres.Options) { o.Broker, o.Programs = access.User, found })
 	d.provision()
 	return d, access
 }
@@ -52,7 +52,9 @@ func (d *desk) another(id string) *desk {
 // restored is another instance that is restored from this one.
 func (d *desk) restored(id string) *desk {
 	o := d.another(id)
-	o.in.Source = &provider.Source{Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Snapshot: d.in.Snapshot, Target: d.in.Target}
+	o.in.Source = &provider.Source{
+		Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Snapshot: d.in.Snapshot, Target: d.in.Target,
+	}
 	return o
 }
 
@@ -103,7 +105,9 @@ func (d *desk) exec(c *pgx.Conn, statements ...string) {
 // texts are a column of the superuser's query.
 func texts(t *testing.T, s *pgtest.Server, database, query string, args ...any) []string {
 	t.Helper()
-	rows, err := s.Connect(database).Query(t.Context(), query, args...)
+	c := s.Connect(database)
+	defer func() { _ = c.Close(context.Background()) }() // no broker may end it
+	rows, err := c.Query(t.Context(), query, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +126,8 @@ func (d *desk) owner() string    { return hosted.Name("lso", provider.TagsOf(d.i
 func (d *desk) foreigners(s *pgtest.Server) []string {
 	return texts(d.t, s, d.database(), `SELECT DISTINCT pg_get_userbyid(o.owner)::text || ' owns ' || o.name FROM (
 SELECT relowner, relname, relnamespace FROM pg_class UNION ALL SELECT proowner, proname, pronamespace FROM pg_proc
-UNION ALL SELECT typowner, typname, typnamespace FROM pg_type UNION ALL SELECT nspowner, nspname, oid FROM pg_namespace WHERE nspname <> 'public'
+UNION ALL SELECT typowner, typname, typnamespace FROM pg_type
+UNION ALL SELECT nspowner, nspname, oid FROM pg_namespace WHERE nspname <> 'public'
 UNION ALL SELECT lomowner, 'large object', 'public'::regnamespace FROM pg_largeobject_metadata) o(owner, name, space)
 JOIN pg_namespace n ON n.oid = o.space WHERE n.nspname !~ '^(pg_|information_schema)' AND pg_get_userbyid(o.owner) <> $1`, d.owner())
 }
@@ -144,7 +149,8 @@ func TestRestore(t *testing.T) {
 		d, _ := copying(t, s)
 		c := d.as("b")
 		evilName := "\"x\n\\! touch /tmp/pwned\n; DROP TABLE kept; --\"\"y\""
-		d.exec(c, "CREATE TABLE kept (id serial PRIMARY KEY, what text)", "INSERT INTO kept (what) SELECT 'row ' || g FROM generate_series(1, 1000) g",
+		d.exec(c, "CREATE TABLE kept (id serial PRIMARY KEY, what text)",
+			"INSERT INTO kept (what) SELECT 'row ' || g FROM generate_series(1, 1000) g",
 			"CREATE SCHEMA mine", "CREATE TABLE mine."+evilName+" (a int)", "COMMENT ON TABLE kept IS E'one\\n\\\\! two'",
 			"CREATE VIEW seen AS SELECT count(*) AS n FROM kept", "SELECT lo_from_bytea(0, 'large')",
 			"CREATE POLICY p ON kept TO "+c.Config().User+" USING (true)", "GRANT SELECT ON kept TO "+c.Config().User)
@@ -154,18 +160,21 @@ func TestRestore(t *testing.T) {
 		}
 		rc := r.as("rb")
 		var rows, seen, large, names int
-		if err := rc.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
-(SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')`).Scan(&rows, &seen, &large, &names); err != nil {
+		err := rc.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
+(SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')`).
+			Scan(&rows, &seen, &large, &names)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]int{1000, 1000, 1, 1}, []int{rows, seen, large, names}); diff != "" {
 			t.Errorf("rows, rows seen through the view, large objects and odd names (-want +got):\n%s", diff)
 		}
 		r.exec(rc, "INSERT INTO kept (what) VALUES ('new')", "DROP VIEW seen", "DROP TABLE kept")
-		if diff := cmp.Diff([]string(nil), append(r.foreigners(s), copyRoles(t, s, r)...)); diff != "" {
-			t.Errorf("what is not the owner's, and logins that are left (-want +got):\n%s", diff)
+		if wrong := append(r.foreigners(s), copyRoles(t, s, r)...); len(wrong) > 0 {
+			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
 		}
-		d.unbind("b") // what the policy names is not held by the other database
+		d.unbind("b")
+		r.unbind("rb")
 		r.deprovision()
 		d.deprovision()
 	})
@@ -187,7 +196,9 @@ func TestARestoreDiesOnTheWay(t *testing.T) {
 	dead := r.p
 	dead.Close() // its copy ends somewhere
 	found := programs(t, s)
-	r.p = postgres.New(postgres.Options{Broker: "broker-1", Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now, Programs: found})
+	r.p = postgres.New(postgres.Options{
+		Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now, Programs: found,
+	})
 	t.Cleanup(r.p.Close)
 	if f := r.restore(nil); f != nil {
 		t.Fatal(f.Message)
@@ -224,7 +235,7 @@ func TestRestoresThatFail(t *testing.T) {
 		says          string
 	}{
 		"NoPrograms": {change: func(r *desk) {
-			r.p = postgres.New(postgres.Options{Broker: "broker-1", Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now})
+			r.p = postgres.New(postgres.Options{Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now})
 			t.Cleanup(r.p.Close)
 		}, says: "no pg_dump"},
 		"AnotherServer":       {change: func(r *desk) { r.in.Source.Target.Identity = "another" }, says: "another server"},
@@ -257,8 +268,13 @@ func TestRestoresThatFail(t *testing.T) {
 }
 
 const (
-	forced   = "ALTER TABLE forced ENABLE ROW LEVEL SECURITY; ALTER TABLE forced FORCE ROW LEVEL SECURITY"
-	left     = "SET ROLE NONE; CREATE SCHEMA own CREATE TABLE apart (a int); REVOKE ALL ON SCHEMA own FROM PUBLIC; REVOKE ALL ON ALL TABLES IN SCHEMA own FROM PUBLIC; DO $$ DECLARE r text; BEGIN FOR r IN SELECT rolname FROM pg_roles WHERE pg_has_role(current_user, oid, 'MEMBER') AND rolname <> current_user LOOP EXECUTE format('REVOKE ALL ON SCHEMA own FROM %I', r); EXECUTE format('REVOKE ALL ON own.apart FROM %I', r); END LOOP; END $$" //nolint:lll // one statement
+	forced = "ALTER TABLE forced ENABLE ROW LEVEL SECURITY; ALTER TABLE forced FORCE ROW LEVEL SECURITY"
+	left   = `SET ROLE NONE; CREATE SCHEMA own CREATE TABLE apart (a int);
+DO $$ DECLARE r text; BEGIN
+FOR r IN SELECT rolname FROM pg_roles WHERE pg_has_role(current_user, oid, 'MEMBER') AND rolname <> current_user LOOP
+  EXECUTE format('REVOKE ALL ON SCHEMA own FROM %I', r);
+  EXECUTE format('REVOKE ALL ON own.apart FROM %I', r);
+END LOOP; END $$`
 	undoLeft = "DROP SCHEMA own CASCADE; RESET ROLE"
 )
 
@@ -326,8 +342,8 @@ WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
 		if diff := cmp.Diff(before, authority()); diff != "" {
 			t.Errorf("a tenant's code in a backup or a restore has changed what others may do (-before +after):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string(nil), append(append(r.foreigners(s), copyRoles(t, s, r)...), copyRoles(t, s, d)...)); diff != "" {
-			t.Errorf("what is not the owner's, and logins that are left (-want +got):\n%s", diff)
+		if wrong := append(append(r.foreigners(s), copyRoles(t, s, r)...), copyRoles(t, s, d)...); len(wrong) > 0 {
+			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
 		}
 		d.unbind("b")
 		r.deprovision()
