@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -54,6 +56,11 @@ func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
 		return &operator.Refusal{Message: "No broker runs on this data folder, and the database server runs with it: start the broker, and run " +
 			"the command again."}
 	}
+	lives := filepath.Join(f.path(ProviderPostgres), "data", "postmaster.pid")
+	if _, err := os.Lstat(lives); !errors.Is(err, fs.ErrNotExist) {
+		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker, which takes it " +
+			"over, and run the command again."}
+	}
 	return f.backup(ctx, new(quiet), nil, to)
 }
 
@@ -90,7 +97,7 @@ func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to
 // backup writes what is wished for, of the broker that runs.
 func (e *Embedded) backup(ctx context.Context, wish Wish, to io.Writer) error {
 	if wish.All {
-		return e.folder.backup(ctx, &e.quiet, e.server, to)
+		return e.folder.backup(ctx, &e.quiet, e.folder.server, to)
 	}
 	r, err := findInstance(ctx, e.console, e.records, wish, e.folder.clock.Now)
 	if err != nil {

@@ -48,7 +48,7 @@ func unpack(t *testing.T, packed io.Reader) (dir string) {
 	}
 }
 
-func started(t *testing.T, dir string) *Embedded {
+func begun(t *testing.T, dir string) *Embedded {
 	t.Helper()
 	e, err := OpenEmbedded(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -75,7 +75,7 @@ func asked(t *testing.T, e *Embedded, method, path, body string) string {
 // logins, instances and credentials, whether a broker ran on the folder or not.
 func TestABackupOfAllRestores(t *testing.T) {
 	dir := t.TempDir()
-	e := started(t, dir)
+	e := begun(t, dir)
 	service, plan := synchronous(t, e)
 	ids := `{"service_id":"` + service + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s"}`
 	asked(t, e, "PUT", "/v2/service_instances/i", ids)
@@ -104,7 +104,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 		if checked, err := CheckFolder(t.Context(), restored, func(uint64, uint64) {}); err != nil || checked.Wrong > 0 {
 			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
 		}
-		e := started(t, restored)
+		e := begun(t, restored)
 		if diff := cmp.Diff(want, asked(t, e, "PUT", binding, ids)); diff != "" {
 			t.Errorf("%s: the binding of the restored folder (-want +got):\n%s", name, diff)
 		}

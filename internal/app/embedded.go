@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -48,7 +47,6 @@ type Embedded struct {
 	records *ledger.Ledger
 	console Console
 	quiet   quiet
-	server  *backup.Server // the one that runs in the folder; nil for none
 	folder  *folder
 	getenv  func(string) string
 	wired   map[string]provider.Wired

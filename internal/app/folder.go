@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/platforms"
@@ -40,6 +41,8 @@ type folder struct {
 	vault   *vault.Local
 	mark    marker
 	clock   *clock
+	// server is the one that runs in it; nil for none.
+	server *backup.Server
 	// behind is how far the machine's clock was behind the last commit.
 	behind time.Duration
 }

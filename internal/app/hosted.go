@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/pgserver"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // A hostedRow is a provider on shared servers: what differs between one and the
@@ -28,7 +30,7 @@ type hostedRow struct {
 	open func(o hostedOptions) hostedProvider
 	// start starts a server of the broker's own, in the provider's folder: URLEmbedded
 	// asks for it. Stop is called last of all; nil where there is none to start.
-	start func(e embedding) (access hosted.Access, stop func(), err error)
+	start func(e embedding) (started, error)
 	// help explains the settings of that server; empty for none.
 	help string
 }
@@ -42,6 +44,19 @@ type hostedOptions struct {
 	// Pool is how many connections it may keep for the steps to come; 0 for none, as
 	// in a function, which may be frozen after each.
 	Pool int
+	// Copies: databases may be copied where it runs, by the engine's own programs, which
+	// are in the folder Programs, or where commands are found.
+	Copies   bool
+	Programs string
+}
+
+// A started server is one of the broker's own: how it is reached, the folder of its
+// programs, and its end.
+type started struct {
+	secret.Holder
+	access   hosted.Access
+	programs string
+	stop     func()
 }
 
 // pool is how many connections the embedded broker keeps to a server.
@@ -150,22 +165,24 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 	if err != nil {
 		return provider.Wired{}, err
 	}
-	stop := func() {}
+	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
 		return provider.Wired{}, unavailable{remedy.For(h.flag(), "is not given", "start the broker with "+h.flag()+" or "+h.envURL())}
 	case URLEmbedded:
-		if access, stop, err = h.start(e); err != nil {
+		if own, err = h.start(e); err != nil {
 			return provider.Wired{}, unavailable{err}
 		}
 	}
-	accesses := hosted.Accesses{hosted.DefaultTarget: access}
-	made := h.open(hostedOptions{Broker: e.broker, Accesses: accesses, Now: e.now, Log: e.log, Pool: pool})
+	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}
+	made := h.open(hostedOptions{
+		Broker: e.broker, Accesses: accesses, Now: e.now, Log: e.log, Pool: pool, Copies: true, Programs: own.programs,
+	})
 	w := wiredOf(made)
 	w.Targets = accesses.Targets
 	w.Close = func() {
 		made.Close()
-		stop()
+		own.stop()
 	}
 	return w, nil
 }

@@ -5,25 +5,27 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/pgserver"
-	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // startPostgres starts the broker's own PostgreSQL, or takes over the one that runs
 // on since the broker was killed.
-func startPostgres(e embedding) (hosted.Access, func(), error) {
+func startPostgres(e embedding) (started, error) {
 	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
 	if err != nil {
 		e.log.Warn("there is no PostgreSQL server: the rest is offered", "error", err)
-		return hosted.Access{}, nil, err
+		return started{}, err
 	}
 	e.log.Info("PostgreSQL runs", "address", s.Address(), "programs", s.Cluster().Bin)
-	return s.Access(), func() {
+	c := s.Cluster()
+	e.serves(backup.Server{Superuser: c.SuperuserURL("postgres"), Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})
+	return started{access: s.Access(), programs: c.Bin, stop: func() {
 		if err := s.Close(); err != nil {
 			e.log.Error("the PostgreSQL server cannot be stopped: the next start takes it over", "error", err)
 		}
-	}, nil
+	}}, nil
 }
 
 // postgresSettings explains what is set of it.

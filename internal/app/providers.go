@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
@@ -59,6 +60,8 @@ type embedding struct {
 	log    *slog.Logger
 	getenv func(string) string
 	now    func() time.Time
+	// serves is told of a server that is started in the data folder.
+	serves func(backup.Server)
 }
 
 // ProviderDemo is the name of the demo in offering files.
@@ -153,7 +156,10 @@ func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map
 		if rows[name].embedded == nil {
 			continue
 		}
-		w, err := rows[name].embedded(embedding{dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now, log: log})
+		w, err := rows[name].embedded(embedding{
+			dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now, log: log,
+			serves: func(s backup.Server) { f.server = &s },
+		})
 		if why, leaves := asUnavailable(err); leaves {
 			left[name] = why
 			continue

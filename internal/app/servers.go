@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+
+	"github.com/longshore/longshore/internal/pgcopy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 )
@@ -15,6 +18,16 @@ var postgresRow = hostedRow{
 		Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
 	},
 	check: postgres.Check,
-	open:  func(o hostedOptions) hostedProvider { return postgres.New(postgres.Options(o)) },
+	open:  openPostgres,
 	start: startPostgres, help: postgresSettings,
+}
+
+// openPostgres makes the provider. Without programs that copy, it says so to whom
+// asks for a copy.
+func openPostgres(o hostedOptions) hostedProvider {
+	made := postgres.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}
+	if o.Copies {
+		made.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
+	}
+	return postgres.New(made)
 }
