@@ -14,6 +14,7 @@ CDK         := $(TOOLS)/cdk-2.1148.1
 POSTGRES    := $(TOOLS)/postgres-17.11.0
 POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
 VALKEY      := $(TOOLS)/valkey-9.1.2
+CLIENTS     := $(TOOLS)/clients-1
 MARIADB     := $(TOOLS)/mariadb-11.4.5
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
@@ -45,11 +46,11 @@ test: ## everything: format, vet, linter, all tests, the deployed broker on an e
 	@GO=$(GO) .ci/test
 
 .PHONY: test-deployed
-test-deployed: functions $(CDK)/installed ## the tests of the deployed broker alone, on an emulated AWS of their own
+test-deployed: functions postgres $(CDK)/installed ## the tests of the deployed broker alone, on an emulated AWS of their own
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all valkey mariadb $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all clients valkey mariadb $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -65,6 +66,9 @@ valkey: $(VALKEY)/installed ## install the Valkey that tests run on
 
 .PHONY: mariadb
 mariadb: $(if $(LONGSHORE_MARIADB),,$(MARIADB)/installed) ## install the MariaDB that tests run on
+
+.PHONY: clients
+clients: $(CLIENTS)/installed ## install the drivers that the guide's examples are run with
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
@@ -235,6 +239,25 @@ $(TOOLS)/valkey-%/installed: | internal/provider/valkey/valkeytest/valkey-%.txt
 	@touch $(@D).new/whole/installed
 	@mv $(@D).new/whole $(@D)
 	@rm -rf $(@D).new
+
+# Drivers for PostgreSQL in Python, JavaScript and Java, as an application would
+# have them.
+PGJDBC        := 42.7.8
+PGJDBC_SHA256 := 2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7
+
+$(CLIENTS)/installed: internal/app/testdata/clients/requirements.txt internal/app/testdata/clients/package-lock.json
+	@echo "installing drivers into $(@D)"
+	@rm -rf $(@D) $(@D).repository
+	@mkdir -p $(@D)
+	@python3 -m venv $(@D)/python
+	@$(@D)/python/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@cp internal/app/testdata/clients/package.json internal/app/testdata/clients/package-lock.json $(@D)
+	@cd $(@D) && npm ci --no-audit --no-fund --silent
+	@mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(@D).repository org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+	  -Dartifact=org.postgresql:postgresql:$(PGJDBC) -Dmdep.stripVersion=true -DoutputDirectory=$(@D)
+	@echo "$(PGJDBC_SHA256)  $(@D)/postgresql.jar" | sha256sum --check --quiet
+	@rm -rf $(@D).repository
+	@touch $@
 
 # Maven Central has it for Linux on x86_64, with its symbols, which are ten times
 # what a server needs. Where there is no Maven, or on another machine, tests run on

@@ -1,0 +1,150 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// reaches reports whether the emulator's functions reach a server on this machine's
+// loopback: MiniStack runs them as processes beside it. What Docker runs does not,
+// and what an external emulator does is not known.
+func reaches(t *testing.T) bool {
+	t.Helper()
+	base := script(t.Context(), t, "", `source lib.sh; base_path`, "")
+	return strings.Contains(base, "_user_request_")
+}
+
+// serverSecret puts how a server is reached into Secrets Manager, as RDS does.
+func serverSecret(t *testing.T, client *secretsmanager.Client, a hosted.Access) (arn string) {
+	t.Helper()
+	keep("the password of the broker's login", a.Password)
+	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
+		"password": a.Password, "dbname": a.Database, "sslmode": a.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("server")), SecretString: aws.String(string(raw)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = client.DeleteSecret(context.Background(), &secretsmanager.DeleteSecretInput{SecretId: made.ARN,
+			ForceDeleteWithoutRecovery: aws.Bool(true)})
+	})
+	return *made.ARN
+}
+
+// A broker that is deployed with a PostgreSQL server: the function inside the VPC,
+// which has no rights, makes databases and logins on it that work, and removes them;
+// an operator's command lists them by the same way. Where functions do not reach the
+// server, it is only shown that the stack deploys and offers it.
+func TestPostgresOfAStack(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "17")
+	access := server.Access()
+	arn := serverSecret(t, secretsmanager.NewFromConfig(emulator.Config(t)), access)
+	stack := id("Postgres")
+	with := "-c postgres=true -c postgres-secret=" + arn + " -c subnets=subnet-0123456789abcdef0 -c security-groups=sg-0123456789abcdef0"
+	t.Cleanup(func() { script(context.Background(), t, stack, "bash destroy.sh", with) })
+	script(t.Context(), t, stack, "bash deploy.sh", with)
+	p := brokerOf(t, stack)
+	service, plan := p.planOf(t, "postgres", "small")
+	if !reaches(t) {
+		t.Log("this emulator's functions do not reach the server: that databases are made is not shown")
+		return
+	}
+	path := instancePath("i")
+	accepted := p.call(t, "PUT", path+"?accepts_incomplete=true",
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan), 202)
+	if state := p.settled(t, path, accepted.text("operation")); state != "succeeded" {
+		t.Fatalf("provisioning ended %q", state)
+	}
+	binding := path + "/service_bindings/b"
+	bound := p.call(t, "PUT", binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	keepCredentials(bound.body)
+	credentials, _ := bound.body["credentials"].(map[string]any)
+	uri, _ := credentials["uri"].(string)
+	if _, err := use(t, uri, "CREATE TABLE t (n int); INSERT INTO t VALUES (42)"); err != nil {
+		t.Fatalf("the credentials are of no use: %v", err)
+	}
+
+	// A command of the operator's sees what the function inside lists.
+	if said := longshoreOn(t, stack, "rebuild", "--yes"); !strings.Contains(said, "; 2 had one.") {
+		t.Errorf("of what exists, an operator is told: %s", said)
+	}
+
+	query := "?service_id=" + service + "&plan_id=" + plan
+	p.call(t, "DELETE", binding+query, "", 200)
+	if code, err := use(t, uri, "SELECT 1"); code != "28P01" {
+		t.Errorf("after the unbind the login ends with %q: %v", code, err)
+	}
+	deleted := p.call(t, "DELETE", path+query+"&accepts_incomplete=true", "", 202).text("operation")
+	if state := p.settled(t, path, deleted); state != "" && state != "succeeded" {
+		t.Fatalf("deprovisioning ended %q", state)
+	}
+	var databases, roles int
+	err := server.Connect("").QueryRow(t.Context(), `SELECT
+		(SELECT count(*) FROM pg_database JOIN pg_roles r ON datdba = r.oid WHERE rolname = $1),
+		(SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON m.member = r.oid WHERE rolname = $1)`, access.User).Scan(&databases, &roles)
+	if err != nil || databases != 0 || roles != 0 {
+		t.Errorf("%d databases and %d roles are left on the server: %v", databases, roles, err)
+	}
+}
+
+// use logs in by a uri and runs statements; the code is the server's refusal.
+func use(t *testing.T, uri, statements string) (code string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, uri)
+	if err == nil {
+		_, err = conn.Exec(ctx, statements)
+		err = errors.Join(err, conn.Close(ctx))
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		code = refused.Code
+	}
+	return code, err
+}
+
+// planOf finds the ids of a plan in the catalog.
+func (p platform) planOf(t *testing.T, offering, name string) (service, plan string) {
+	t.Helper()
+	var catalog struct {
+		Services []struct {
+			ID, Name string
+			Plans    []struct{ ID, Name string }
+		}
+	}
+	if err := json.Unmarshal([]byte(p.call(t, "GET", "/v2/catalog", "", 200).raw), &catalog); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range catalog.Services {
+		for _, one := range s.Plans {
+			if s.Name == offering && one.Name == name {
+				return s.ID, one.ID
+			}
+		}
+	}
+	t.Fatalf("%s has no plan %s", offering, name)
+	return "", ""
+}
