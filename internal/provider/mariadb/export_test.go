@@ -30,15 +30,16 @@ func Adjust(p *Provider, page int, calls *providertest.Calls) {
 		if err != nil {
 			return nil, err
 		}
-		return faulty{s, calls, func() (server, error) { return openSQL(access, pool) }}, nil
+		return faulty{s, calls, func() (server, error) { return openSQL(access, pool) }, p.broker}, nil
 	}
 }
 
 // A faulty server is a real one, whose calls may go wrong on the way.
 type faulty struct {
 	server
-	calls *providertest.Calls
-	again func() (server, error)
+	calls  *providertest.Calls
+	again  func() (server, error)
+	broker string
 }
 
 func (f faulty) identify(ctx context.Context, broker string, write bool) (who identity, err error) {
@@ -51,18 +52,25 @@ func (f faulty) look(ctx context.Context, n names) (now standing, err error) {
 	return now, err
 }
 
-// do may land late: on a connection of its own, since the step's is closed by then.
+// do may land late, when the step's connections are closed: then on one of its own.
 func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
-	return f.calls.Call(ctx, func() error {
-		s := f.server
-		if fresh, err := f.again(); err == nil {
-			defer fresh.close()
-			if _, err := fresh.identify(context.WithoutCancel(ctx), "", false); err == nil {
-				s = fresh
-			}
+	late := false
+	err := f.calls.Call(ctx, func() error {
+		if !late {
+			return f.server.do(ctx, n, seen, a)
+		}
+		s, err := f.again()
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		if _, err := s.identify(context.WithoutCancel(ctx), f.broker, false); err != nil {
+			return err
 		}
 		return s.do(context.WithoutCancel(ctx), n, seen, a)
 	})
+	late = true
+	return err
 }
 
 // Prepare has the broker known to the server of the default target.
@@ -72,4 +80,9 @@ func Prepare(ctx context.Context, p *Provider) error {
 		s.close()
 	}
 	return err
+}
+
+// LockName is that of the lock that a call holds.
+func LockName(identity string, in provider.Instance) string {
+	return lockName(identity, namesOf(provider.TagsOf(in)).database)
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 	privileges = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
 		"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 	readPrivileges = "SELECT, SHOW VIEW"
+	// Those that others may have been given on a table, and on a routine.
+	tablePrivileges   = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE VIEW, SHOW VIEW, TRIGGER"
+	routinePrivileges = "EXECUTE, ALTER ROUTINE"
 )
 
 // quoted is a name in a statement. Those of databases and accounts are derived;
@@ -43,6 +47,12 @@ func (j job) run(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
+// lockName is the lock's of an instance, which a tenant could take if it knew it.
+func lockName(identity, database string) string {
+	sum := sha256.Sum256([]byte(identity + " " + database))
+	return hex.EncodeToString(sum[:16])
+}
+
 // lockWait is how many seconds somebody else's job is waited for.
 const lockWait = 1
 
@@ -52,8 +62,7 @@ func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	sum := sha256.Sum256([]byte(*s.identity.Load() + " " + n.database))
-	lock := hex.EncodeToString(sum[:16])
+	lock := lockName(*s.identity.Load(), n.database)
 	var got sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lock, lockWait).Scan(&got); err != nil {
 		return err
@@ -171,31 +180,40 @@ func (j job) dropDatabase(ctx context.Context) error {
 	return j.run(ctx, "DROP DATABASE IF EXISTS "+quoted(j.names.database))
 }
 
-// revoke takes the rights away in one statement for each table and routine, and one
-// for the database.
+// revoke takes the rights away, on tables and routines too.
 func (j job) revoke(ctx context.Context, from []grantee) error {
 	for _, g := range from {
 		who := quoted(g.user)
 		if g.host != "" { // a role has none
 			who += "@" + quoted(g.host)
 		}
-		var things []string
+		rights := []string{privileges + " ON " + quoted(j.names.database) + ".*", "GRANT OPTION ON " + quoted(j.names.database) + ".*"}
 		err := query(ctx, j, func(scan func(...any) error) error {
-			var kind, name string
-			err := scan(&kind, &name)
-			things = append(things, kind+quoted(j.names.database)+"."+quoted(name))
+			var kind, name, some string
+			err := scan(&kind, &name, &some)
+			on := " ON " + kind + quoted(j.names.database) + "." + quoted(name)
+			rights = append(rights, some+on, "GRANT OPTION"+on)
 			return err
-		}, `SELECT '', table_name FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
-			SELECT CONCAT(routine_type, ' '), routine_name FROM mysql.procs_priv WHERE user = ? AND host = ? AND db = ?`,
-			g.user, g.host, j.names.database, g.user, g.host, j.names.database)
+		}, `SELECT '', table_name, ? FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
+			SELECT CONCAT(routine_type, ' '), routine_name, ? FROM mysql.procs_priv WHERE user = ? AND host = ? AND db = ?`,
+			tablePrivileges, g.user, g.host, j.names.database, routinePrivileges, g.user, g.host, j.names.database)
 		if err != nil {
 			return err
 		}
-		for _, thing := range append(things, quoted(j.names.database)+".*") {
-			err := j.run(ctx, "REVOKE ALL PRIVILEGES, GRANT OPTION ON "+thing+" FROM "+who)
-			if err != nil && meaningOf(err) != meansBusy { // it has none of that kind
+		for _, right := range rights {
+			if err := j.run(ctx, "REVOKE "+right+" FROM "+who); err != nil && meaningOf(err) != meansBusy { // it has none of that kind
 				return err
 			}
+		}
+	}
+	var now standing
+	if err := lookAtGrants(ctx, j, j.names.database, &now); err != nil {
+		return err
+	}
+	for _, g := range now.strangers {
+		if slices.Contains(from, g) {
+			return fmt.Errorf("the account or role %q has rights on the database %q that the broker's login cannot take from it: revoke them",
+				g.user, j.names.database)
 		}
 	}
 	return nil

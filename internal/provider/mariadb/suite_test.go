@@ -3,6 +3,8 @@ package mariadb_test
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -24,6 +26,12 @@ import (
 // wrong: TestFaults has them, once.
 func TestSound(t *testing.T) {
 	providertest.RunExcept(t, factory, "Faults", "LateCalls")
+}
+
+// Every call to the server goes wrong once, in each way: it is the real one that a
+// lost, late or killed call leaves half done.
+func TestFaults(t *testing.T) {
+	providertest.RunOnly(t, factory, "Faults", "LateCalls")
 }
 
 const smallPage = 3
@@ -133,6 +141,20 @@ func dial(t testing.TB, credentials map[string]any, change func(*mysql.Config)) 
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// mariadbTLS is the way to the same server by TLS.
+func mariadbTLS(t testing.TB, a hosted.Access) hosted.Access { return mariadbtest.Start(t).ByTLS(a) }
+
+// verified has a driver do what the credentials say.
+func verified(t testing.TB, credentials map[string]any) func(*mysql.Config) {
+	return func(c *mysql.Config) {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(fmt.Sprint(credentials["ca"]))) {
+			t.Fatal("the credentials have no certificates to verify by")
+		}
+		c.TLS = &tls.Config{ServerName: fmt.Sprint(credentials["host"]), RootCAs: roots}
+	}
 }
 
 func opens(t testing.TB, g *provider.Grant) bool {

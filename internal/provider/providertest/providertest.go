@@ -115,6 +115,24 @@ func RunExcept(t *testing.T, factory Factory, except ...string) {
 	}
 }
 
+// RunOnly runs some of the cases, for asynchronous work: over a real server, whose
+// calls go wrong no otherwise for synchronous work.
+func RunOnly(t *testing.T, factory Factory, only ...string) {
+	t.Helper()
+	ran := 0
+	for _, c := range cases {
+		if slices.Contains(only, c.name) {
+			ran++
+			t.Run(c.name, func(t *testing.T) {
+				c.run(t, func(t *testing.T) *scene { return newScene(t, factory, false) })
+			})
+		}
+	}
+	if ran != len(only) {
+		t.Errorf("%d cases of %d exist", ran, len(only))
+	}
+}
+
 // A Clock stands still until it is moved.
 type Clock struct {
 	mu  sync.Mutex

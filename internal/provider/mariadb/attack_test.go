@@ -1,0 +1,580 @@
+package mariadb_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// A bench is a provider at work, with no suite around it.
+type bench struct {
+	*world
+	p      *mariadb.Provider
+	target provider.Target
+	plan   string
+}
+
+func newBench(t testing.TB, change ...func(*hosted.Access)) *bench {
+	t.Helper()
+	w := newWorld(t)
+	for _, c := range change {
+		c(&w.access)
+	}
+	b := &bench{world: w, p: w.open(w.broker, w.access), plan: `{"connection_limit":5,"statement_timeout":1}`}
+	st, err := b.p.Provision(t.Context(), b.instance("learns"))
+	if err != nil || st.Target == nil {
+		t.Fatalf("the first step: %+v, %v", st, err)
+	}
+	b.target = *st.Target
+	return b
+}
+
+func (b *bench) operation(kind provider.Kind) provider.Operation {
+	return provider.Operation{ID: rand.Text(), Kind: kind, Started: b.clock.Now()}
+}
+
+func (b *bench) instance(id string) provider.Instance {
+	return provider.Instance{
+		Broker: b.broker, Platform: "platform-1", ID: id, Incarnation: "of " + id, ServiceID: "s", PlanID: "p",
+		Operation: b.operation(provider.KindProvision), Snapshot: json.RawMessage(b.plan), Target: b.target,
+	}
+}
+
+func (b *bench) binding(in provider.Instance, id, parameters string) provider.Binding {
+	in.Operation = b.operation(provider.KindBind)
+	in.Parameters = nil
+	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte("secret of " + id + rand.Text())}
+	if parameters != "" {
+		made.Parameters = json.RawMessage(parameters)
+	}
+	return made
+}
+
+// must drives a step to its good end.
+func must[T any](b *bench, step func(context.Context, T) (provider.Status, error), of T) provider.Status {
+	b.t.Helper()
+	st, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return step(ctx, of) })
+	if f != nil {
+		b.t.Fatalf("it failed: %s", f.Message)
+	}
+	return st
+}
+
+// provisioned makes an instance that the test removes in the end.
+func (b *bench) provisioned(id string) provider.Instance {
+	b.t.Helper()
+	in := b.instance(id)
+	must(b, b.p.Provision, in)
+	b.t.Cleanup(func() {
+		_, err := b.p.Deprovision(context.Background(), in)
+		for range 20 {
+			if err == nil {
+				break
+			}
+			_, err = b.p.Deprovision(context.Background(), in)
+		}
+	})
+	return in
+}
+
+// bound makes a binding, and opens its database as an application does.
+func (b *bench) bound(in provider.Instance, id, parameters string) (provider.Binding, map[string]any, *sql.DB) {
+	b.t.Helper()
+	made := b.binding(in, id, parameters)
+	credentials := must(b, b.p.Bind, made).Grant.Credentials
+	return made, credentials, dial(b.t, credentials, nil)
+}
+
+// number is the server's number of an error; 0 for none.
+func number(t testing.TB, err error) uint16 {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	if !ok {
+		t.Fatalf("not the server's error: %v", err)
+	}
+	return e.Number
+}
+
+func exec(t testing.TB, db interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// What a binding must not do, by what the server answers.
+func TestABindingMayNot(t *testing.T) {
+	b := newBench(t)
+	mine, theirs := b.provisioned("mine"), b.provisioned("theirs")
+	_, own, db := b.bound(mine, "b", "")
+	_, other, victim := b.bound(theirs, "b", "")
+	exec(t, victim, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+	c, err := victim.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	var session int
+	if err := c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session); err != nil {
+		t.Fatal(err)
+	}
+	name, login := fmt.Sprint(other["name"]), fmt.Sprint(other["username"])
+	self := fmt.Sprint(own["username"]) + "@'%'"
+	for what, tc := range map[string]struct {
+		statement string
+		want      uint16
+	}{
+		"UseAnother":        {"USE " + name, 1044},
+		"ReadAnother":       {"SELECT * FROM " + name + ".t", 1142},
+		"WriteAnother":      {"INSERT INTO " + name + ".t VALUES (2)", 1142},
+		"CreateInAnother":   {"CREATE TABLE " + name + ".u (a INT)", 1142},
+		"DropAnother":       {"DROP DATABASE " + name, 1044},
+		"LockAnother":       {"LOCK TABLES " + name + ".t WRITE", 1044},
+		"BackupLockAnother": {"BACKUP LOCK " + name + ".t", 1227},
+		"LikeNamedDatabase": {"CREATE DATABASE " + fmt.Sprint(own["name"]) + "x", 1044},
+		"BrokersRecords":    {"SELECT * FROM " + b.access.Database + ".things", 1142},
+		"Hashes":            {"SELECT * FROM mysql.global_priv", 1142},
+		"OthersRights":      {"SHOW GRANTS FOR " + login + "@'%'", 1044},
+		"KillAnother":       {fmt.Sprintf("KILL %d", session), 1095},
+		"CreateUser":        {"CREATE USER x@'%'", 1227},
+		"CreateRole":        {"CREATE ROLE x", 1227},
+		"Grant":             {"GRANT SELECT ON " + fmt.Sprint(own["name"]) + ".* TO " + login + "@'%'", 1044},
+		"RaiseLimits":       {"ALTER USER " + self + " WITH MAX_USER_CONNECTIONS 0", 1227},
+		"Unlock":            {"ALTER USER " + self + " ACCOUNT UNLOCK", 1227},
+		"PasswordOfAnother": {"SET PASSWORD FOR " + login + "@'%' = PASSWORD('x')", 1044},
+		"ViewAsAnother":     {"CREATE DEFINER=" + login + "@'%' VIEW v AS SELECT 1", 1227},
+		"RoutineAsBroker":   {"CREATE DEFINER=" + b.access.User + "@'%' PROCEDURE p() SELECT 1", 1227},
+		"EventAsRoot":       {"CREATE DEFINER=root@localhost EVENT e ON SCHEDULE EVERY 1 SECOND DO SELECT 1", 1227},
+		"WriteFile":         {"SELECT 1 INTO OUTFILE '/tmp/longshore-attack'", 1045},
+		"ReadFile":          {"LOAD DATA INFILE '/etc/passwd' INTO TABLE t", 1045},
+		"GlobalSetting":     {"SET GLOBAL general_log = OFF", 1227},
+		"Plugin":            {"INSTALL SONAME 'auth_ed25519'", 1142},
+		"FlushTables":       {"FLUSH TABLES WITH READ LOCK", 1227},
+		"Shutdown":          {"SHUTDOWN", 1227},
+		"OthersServer":      {"CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1')", 1227},
+	} {
+		if _, err := db.ExecContext(t.Context(), tc.statement); number(t, err) != tc.want {
+			t.Errorf("%s: %v, want error %d", what, err, tc.want)
+		}
+	}
+	exec(t, db, "KILL USER "+login) // it is no error, and finds none that it may end
+	exec(t, c, "DO 1")
+	var file sql.NullString
+	var databases, users, sessions string
+	err = db.QueryRowContext(t.Context(), `SELECT LOAD_FILE('/etc/passwd'),
+		(SELECT GROUP_CONCAT(schema_name ORDER BY 1) FROM information_schema.schemata),
+		(SELECT GROUP_CONCAT(DISTINCT grantee) FROM information_schema.user_privileges),
+		(SELECT GROUP_CONCAT(DISTINCT user) FROM information_schema.processlist)`).Scan(&file, &databases, &users, &sessions)
+	if err != nil || file.Valid {
+		t.Errorf("reading a file: %v %v", file, err)
+	}
+	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]), fmt.Sprint(own["username"])}
+	if diff := cmp.Diff(want, [3]string{databases, users, sessions}); diff != "" {
+		t.Errorf("what a binding sees of databases, users and sessions (-want +got):\n%s", diff)
+	}
+}
+
+// A session that is open when its binding ends, with a transaction and whatever it
+// has prepared, ends with it; so does a password that the binding has changed.
+func TestNothingOutlivesAnUnbind(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, db := b.bound(in, "b", "")
+	_, _, stays := b.bound(in, "stays", "")
+	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "SET PASSWORD = PASSWORD('of its own')")
+	credentials["password"] = "of its own"
+	changed := dial(t, credentials, nil)
+	tx, err := changed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatalf("with the changed password: %v", err)
+	}
+	exec(t, tx, "INSERT INTO t VALUES (1)", "PREPARE s FROM 'SELECT 1'", "SET @mine = 'kept'")
+	must(b, b.p.Unbind, binding)
+	if _, err := tx.ExecContext(t.Context(), "EXECUTE s"); err == nil {
+		t.Error("a session outlives its binding")
+	}
+	if err := changed.PingContext(t.Context()); number(t, err) != 1045 {
+		t.Errorf("the changed password, after the unbind: %v", err)
+	}
+	var n int
+	if err := stays.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
+		t.Errorf("the other binding sees %d rows, error %v, want none of the open transaction", n, err)
+	}
+	if left := b.look(provider.BindingTagsOf(binding)); left != "" {
+		t.Errorf("left of the binding: %s", left)
+	}
+}
+
+// A binding that has changed its password is given the one on record, when it is
+// bound again by the same operation.
+func TestTheRecordedPasswordComesBack(t *testing.T) {
+	b := newBench(t)
+	binding, _, db := b.bound(b.provisioned("i"), "b", "")
+	exec(t, db, "SET PASSWORD = PASSWORD('of its own')")
+	again := must(b, b.p.Bind, binding).Grant
+	if !opens(t, again) {
+		t.Error("the password on record is refused")
+	}
+}
+
+// What runs as a binding goes on to work after its end, though nobody can log in as
+// it; the instance's removal takes it along.
+func TestWhatABindingDefined(t *testing.T) {
+	for name, define := range map[string]string{
+		"View":      "CREATE VIEW v AS SELECT a FROM t",
+		"Procedure": "CREATE PROCEDURE v() SELECT a FROM t",
+		"Function":  "CREATE FUNCTION v() RETURNS INT READS SQL DATA RETURN (SELECT a FROM t)",
+		"Trigger":   "CREATE TRIGGER v BEFORE INSERT ON u FOR EACH ROW SET NEW.a = (SELECT a FROM t)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			in := b.provisioned("i")
+			binding, credentials, db := b.bound(in, "b", "")
+			_, _, other := b.bound(in, "other", "")
+			exec(t, db, "CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", "INSERT INTO t VALUES (7)", define)
+			must(b, b.p.Unbind, binding)
+			use := map[string]string{"View": "SELECT a FROM v", "Procedure": "CALL v()", "Function": "SELECT v()",
+				"Trigger": "INSERT INTO u VALUES (1) RETURNING a"}[name]
+			var got int
+			if err := other.QueryRowContext(t.Context(), use).Scan(&got); err != nil || got != 7 {
+				t.Errorf("what the binding defined gives %d, error %v", got, err)
+			}
+			if err := dial(t, credentials, nil).PingContext(t.Context()); number(t, err) != 1045 && number(t, err) != 4151 {
+				t.Errorf("the ended binding logs in: %v", err)
+			}
+			if held := b.held(); len(held) != 2 { // the instance and the other binding
+				t.Errorf("the inventory holds %+v", held)
+			}
+			must(b, b.p.Unbind, binding) // once more
+
+			anew := b.binding(in, "b", "")
+			grant := must(b, b.p.Bind, anew).Grant
+			if !opens(t, grant) || len(b.held()) != 3 {
+				t.Errorf("bound anew, opens %v, held %+v", opens(t, grant), b.held())
+			}
+			must(b, b.p.Unbind, anew)
+			login := fmt.Sprint(credentials["username"])
+			if got := b.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?", login); got != "1" {
+				t.Errorf("%s accounts stay for what runs as them", got)
+			}
+			must(b, b.p.Deprovision, in)
+			rights := b.text(`SELECT (SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?) + (SELECT COUNT(*) FROM mysql.db WHERE user = ?) +
+				(SELECT COUNT(*) FROM mysql.procs_priv WHERE user = ?)`, login, login, login)
+			if held := b.held(); len(held) != 0 || rights != "0" {
+				t.Errorf("after the deprovision: %+v is held, and the account has %s rows", held, rights)
+			}
+		})
+	}
+}
+
+// held is the whole inventory.
+func (b *bench) held() (all []provider.Holding) {
+	b.t.Helper()
+	for cursor := ""; ; {
+		page, next, err := b.p.List(b.t.Context(), cursor)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		all = append(all, page...)
+		if cursor = next; next == "" {
+			return all
+		}
+	}
+}
+
+// The server runs the events of an account that is locked. Ours do not run on:
+// another binding may enable them, and they run as that one then.
+func TestEventsStop(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, db := b.bound(in, "b", "")
+	_, other, successor := b.bound(in, "other", "")
+	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)",
+		"CREATE EVENT `e``; DROP TABLE t; --` ON SCHEDULE EVERY 1 SECOND STARTS NOW() + INTERVAL 1 HOUR DO INSERT INTO t VALUES ()",
+		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()")
+	count := func() (n int) {
+		t.Helper()
+		if err := successor.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	until(t, "the event runs", func() bool { return count() > 0 })
+	must(b, b.p.Unbind, binding)
+	enabled := "SELECT GROUP_CONCAT(definer) FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED'"
+	if got := b.text(enabled, credentials["name"]); got != "" {
+		t.Errorf("events of %s may run", got)
+	}
+	if left := b.look(provider.BindingTagsOf(binding)); left != "" {
+		t.Errorf("an event keeps the account: %s", left)
+	}
+	before := count()
+	exec(t, successor, "ALTER EVENT e ENABLE")
+	if got, want := b.text(enabled, credentials["name"]), fmt.Sprintf("%v@%%", other["username"]); got != want {
+		t.Errorf("the event runs as %q, want %q", got, want)
+	}
+	until(t, "the event runs again", func() bool { return count() > before })
+}
+
+// until waits for a condition of the server.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-deadline:
+			t.Fatalf("it never came: %s", what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Rights outlive a database: those that somebody else has on it would open the next
+// one of its name.
+func TestRightsEndWithTheDatabase(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	_, credentials, db := b.bound(in, "b", "")
+	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
+	name, who := fmt.Sprint(credentials["name"]), "x"+strings.ToLower(rand.Text()[:12])
+	for _, statement := range []string{
+		"CREATE USER " + who + "@'%' IDENTIFIED BY 'x'", "CREATE ROLE " + who + "role",
+		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION", "GRANT SELECT ON " + name + ".* TO " + who + "role",
+		"GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'", "GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who + "@'%'",
+	} {
+		b.server.Root(t, statement)
+	}
+	t.Cleanup(func() {
+		b.server.Root(t, "DROP USER "+who+"@'%'")
+		b.server.Root(t, "DROP ROLE "+who+"role")
+	})
+	b.server.Root(t, "GRANT DELETE HISTORY ON "+name+".* TO "+who+"@'%'")
+	until(t, "the operator learns whose rights are in the way", func() bool {
+		_, err := b.p.Deprovision(t.Context(), in)
+		return err != nil && strings.Contains(err.Error(), who)
+	})
+	b.server.Root(t, "REVOKE DELETE HISTORY ON "+name+".* FROM "+who+"@'%'")
+	must(b, b.p.Deprovision, in)
+	anew := b.provisioned("i")
+	_, _, db = b.bound(anew, "b", "")
+	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
+	stranger := dial(t, map[string]any{"username": who, "password": "x", "host": credentials["host"], "port": credentials["port"], "name": ""}, nil)
+	for statement, want := range map[string]uint16{"SELECT * FROM " + name + ".t": 1142, "CALL " + name + ".p()": 1370} {
+		if _, err := stranger.ExecContext(t.Context(), statement); number(t, err) != want {
+			t.Errorf("a stranger's %q on the next database of the name: %v, want %d", statement, err, want)
+		}
+	}
+}
+
+// A lock that somebody else holds delays a step, and never fails it.
+func TestLocksDelay(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, _, db := b.bound(in, "b", "")
+	_, _, other := b.bound(in, "other", "")
+	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE VIEW v AS SELECT * FROM t")
+	c, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "LOCK TABLES t WRITE, v WRITE")
+	must(b, b.p.Unbind, binding)
+	exec(t, c, "UNLOCK TABLES")
+
+	// A prepared transaction has no session that could be ended.
+	xid := rand.Text()
+	exec(t, c, "XA START '"+xid+"'", "INSERT INTO t VALUES (1)", "XA END '"+xid+"'", "XA PREPARE '"+xid+"'")
+	_ = c.Close()
+	rollback := func() bool {
+		_, err := b.server.Administrator().ExecContext(t.Context(), "XA ROLLBACK '"+xid+"'")
+		return err == nil
+	}
+	var st provider.Status
+	for range 3 {
+		if st, err = b.p.Deprovision(t.Context(), in); err != nil || st.Done {
+			t.Fatalf("with a prepared transaction on a table of it: %+v, %v; want a pause", st, err)
+		}
+	}
+	if st.After == 0 || !strings.Contains(st.Description, "lock") {
+		t.Errorf("held up by a lock, it says %+v", st)
+	}
+	until(t, "the transaction is rolled back", rollback)
+	must(b, b.p.Deprovision, in)
+}
+
+// While the call of a caller who has died is still at work, nobody else works on the
+// instance; a tenant cannot hold it up, since the lock's name is not known to it.
+func TestOneWorksAtATime(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	lock := mariadb.LockName(b.target.Identity, in)
+	c, err := b.server.Administrator().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	exec(t, c, "DO GET_LOCK('"+lock+"', 0)")
+	binding := b.binding(in, "b", "")
+	if st, err := b.p.Bind(t.Context(), binding); err != nil || st.Done || st.After == 0 {
+		t.Fatalf("while another call is at work: %+v, %v; want a pause", st, err)
+	}
+	exec(t, c, "DO RELEASE_LOCK('"+lock+"')")
+	must(b, b.p.Bind, binding)
+	if strings.Contains(lock, b.target.Identity) {
+		t.Error("the lock's name tells the server's identity")
+	}
+}
+
+// Nobody reads a password off the server: not in its logs, its processes or its
+// tables.
+func TestNoPasswordIsSeen(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, _ := b.bound(in, "b", "")
+	anew := b.binding(in, "b", "")
+	second := must(b, b.p.Bind, anew).Grant.Credentials
+	must(b, b.p.Unbind, anew)
+	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, facts)) FROM "+b.access.Database+".things")
+	if !strings.Contains(said, "ALTER USER") {
+		t.Fatal("the log of statements holds none")
+	}
+	for _, secret := range []string{
+		fmt.Sprint(credentials["password"]), fmt.Sprint(second["password"]), string(binding.Secret), string(anew.Secret), b.access.Password,
+	} {
+		if secret != b.access.Password && strings.Contains(said, secret) {
+			t.Error("the server's logs tell a secret")
+		}
+	}
+}
+
+// With TLS, users are told what the certificate is verified by, and get in no other
+// way.
+func TestTLS(t *testing.T) {
+	b := newBench(t, func(a *hosted.Access) { *a = mariadbTLS(t, *a) })
+	in := b.provisioned("i")
+	_, credentials, plain := b.bound(in, "b", "")
+	if err := plain.PingContext(t.Context()); number(t, err) != 1045 {
+		t.Errorf("without TLS: %v, want refused", err)
+	}
+	if credentials["sslmode"] != "verify-full" || !strings.Contains(fmt.Sprint(credentials["uri"]), "ssl-mode=VERIFY_IDENTITY") ||
+		!strings.Contains(fmt.Sprint(credentials["jdbcUrl"]), "sslMode=verify-full") {
+		t.Errorf("the credentials say sslmode %v", credentials["sslmode"])
+	}
+	db := dial(t, credentials, verified(t, credentials))
+	exec(t, db, "CREATE TABLE t (a INT)")
+}
+
+// Limits are those of the plan, and change in place.
+func TestLimits(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	_, _, db := b.bound(in, "b", "")
+	open := func() (n int) {
+		t.Helper()
+		for range 8 {
+			c, err := db.Conn(t.Context())
+			if err != nil {
+				if number(t, err) != 1226 {
+					t.Errorf("one connection too many: %v", err)
+				}
+				break
+			}
+			defer func() { _ = c.Close() }()
+			n++
+		}
+		return n
+	}
+	if n := open(); n != 5 {
+		t.Errorf("a binding has %d connections, want 5", n)
+	}
+	if err := db.QueryRowContext(t.Context(), "SELECT SLEEP(10)").Scan(new(int)); number(t, err) != 1969 {
+		t.Errorf("a long statement: %v", err)
+	}
+	in.Operation = b.operation(provider.KindUpdate)
+	in.Former, in.Snapshot = in.Snapshot, json.RawMessage(`{"connection_limit":7}`)
+	must(b, b.p.Update, in)
+	_ = db.Close()
+	_, credentials, fresh := b.bound(in, "c", "")
+	db = fresh
+	if n := open(); n != 7 {
+		t.Errorf("after the update a binding has %d connections, want 7", n)
+	}
+	if got := b.text("SELECT GROUP_CONCAT(DISTINCT JSON_VALUE(priv, '$.max_user_connections')) FROM mysql.global_priv WHERE user IN "+
+		"(SELECT user FROM mysql.db WHERE db = ?)", credentials["name"]); got != "7" {
+		t.Errorf("accounts may have %s connections, want 7", got)
+	}
+	in.Operation, in.Parameters = b.operation(provider.KindUpdate), json.RawMessage(`{"collation":"utf8mb4_bin"}`)
+	_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.p.Update(ctx, in) })
+	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable {
+		t.Errorf("an update to another collation: %+v, want a failure that leaves the instance usable", f)
+	}
+}
+
+// A binding that only reads writes nothing, also where it was another one before.
+func TestReadOnly(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	first, _, db := b.bound(in, "b", "")
+	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t",
+		"CREATE PROCEDURE p() INSERT INTO t VALUES (8)")
+	must(b, b.p.Unbind, first)
+	_, _, reader := b.bound(in, "b", `{"role":"read_only"}`)
+	var got int
+	if err := reader.QueryRowContext(t.Context(), "SELECT a FROM v").Scan(&got); err != nil || got != 7 {
+		t.Errorf("it reads %d, error %v", got, err)
+	}
+	for statement, want := range map[string]uint16{
+		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370, "LOCK TABLES t READ": 1044,
+		"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
+	} {
+		if _, err := reader.ExecContext(t.Context(), statement); number(t, err) != want {
+			t.Errorf("%s: %v, want %d", statement, err, want)
+		}
+	}
+}
+
+// A database that a binding has dropped comes back, empty, with the next binding.
+func TestADroppedDatabaseComesBack(t *testing.T) {
+	b := newBench(t)
+	in := b.instance("i")
+	in.Parameters = json.RawMessage(`{"collation":"utf8mb4_bin"}`)
+	must(b, b.p.Provision, in)
+	_, credentials, db := b.bound(in, "b", "")
+	exec(t, db, "DROP DATABASE "+fmt.Sprint(credentials["name"]))
+	b.bound(in, "c", "")
+	got := b.text("SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = ?", credentials["name"])
+	if got != "utf8mb4_bin" {
+		t.Errorf("its collation is %q", got)
+	}
+	must(b, b.p.Deprovision, in)
+	odd := b.instance("odd")
+	for _, name := range []string{"latin1_bin", "no_such", "x; DROP DATABASE mysql"} {
+		odd.Parameters, _ = json.Marshal(map[string]string{"collation": name})
+		_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, odd) })
+		if f == nil || !strings.Contains(f.Message, "collation") {
+			t.Errorf("collation %q: %v, want a failure that says so", name, f)
+		}
+	}
+}
