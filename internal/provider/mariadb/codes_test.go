@@ -1,0 +1,118 @@
+package mariadb_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
+)
+
+// What the server answers means what an operator is told.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	code := func(n uint16) error {
+		return fmt.Errorf("doing it: %w", &mysql.MySQLError{Number: n, Message: "the server's own words"})
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want string // a part of what the operator reads
+	}{
+		"Exists":         {code(1007), "tried again"},
+		"AccountExists":  {code(1396), "tried again"},
+		"Locked":         {code(1205), "holds a lock"},
+		"Deadlock":       {code(1213), "holds a lock"},
+		"Slow":           {code(1969), "holds a lock"},
+		"ShutDown":       {code(1053), "see that it runs"},
+		"Killed":         {code(1927), "see that it runs"},
+		"Password":       {code(1045), "password of today"},
+		"AccountLocked":  {code(4151), "password of today"},
+		"NoDatabase":     {code(1049), "own database is missing"},
+		"NoRight":        {code(1044), "lacks a right"},
+		"NoGlobalRight":  {code(1227), "lacks a right"},
+		"ReadOnly":       {code(1290), "takes no changes"},
+		"DiskFull":       {code(1021), "no room left"},
+		"TableFull":      {code(1114), "no room left"},
+		"Connections":    {code(1040), "max_connections"},
+		"OwnConnections": {code(1226), "max_connections"},
+		"HostBlocked":    {code(1129), "FLUSH HOSTS"},
+		"BadConnection":  {driver.ErrBadConn, "see that it runs"},
+		"Ended":          {fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "see that it runs"},
+		"Refused":        {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "see that it runs"},
+		"Other":          {code(1), "own words"},
+	} {
+		got := mariadb.Explain(tc.err)
+		if !strings.Contains(got.Error(), tc.want) || !errors.Is(got, tc.err) {
+			t.Errorf("%s: %q, want %q in it, and the cause", name, got, tc.want)
+		}
+	}
+	secret := mariadb.Explain(&mysql.MySQLError{Number: mariadb.Syntax, Message: "near '*HASH'"})
+	if strings.Contains(secret.Error(), "HASH") || !strings.Contains(secret.Error(), "version") {
+		t.Errorf("a statement that is not understood is told: %v", secret)
+	}
+	if err := mariadb.Explain(context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call: %v", err)
+	}
+}
+
+// The same of a server that is reached wrongly, or that refuses changes.
+func TestAServerThatRefuses(t *testing.T) {
+	w := newWorld(t)
+	port, free := w.access.Port, 1
+	for name, tc := range map[string]struct {
+		change func(*hosted.Access)
+		want   string
+	}{
+		"NewPassword": {func(a *hosted.Access) { a.Password = "of yesterday" }, "password of today"},
+		"NoDatabase":  {func(a *hosted.Access) { a.Database = "lsdmissing" }, "own database is missing"},
+		"NoRights":    {func(a *hosted.Access) { a.Database = "mysql" }, "lacks a right"},
+		"Gone":        {func(a *hosted.Access) { a.Port = free }, "see that it runs"},
+		"WrongAuthority": {func(a *hosted.Access) {
+			*a = mariadbTLS(t, *a)
+			a.Host = "127.0.0.1"
+			a.CA = strings.Replace(a.CA, "A", "B", 1)
+		}, "certificate"},
+		"NoAuthority": {func(a *hosted.Access) { *a = mariadbTLS(t, *a); a.CA = "" }, "certificate"},
+	} {
+		access := w.access
+		access.Port = port
+		tc.change(&access)
+		_, err := w.open(w.broker, access).Provision(t.Context(), (&bench{world: w}).instance("i"))
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), w.access.Password) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// A server that takes no changes has operations wait, and go on once it does.
+func TestReadOnlyServer(t *testing.T) {
+	b := newBench(t)
+	in := b.instance("i")
+	b.server.Root(t, "SET GLOBAL read_only = ON")
+	writable := func() { b.server.Root(t, "SET GLOBAL read_only = OFF") }
+	t.Cleanup(writable)
+	if _, err := b.p.Provision(t.Context(), in); err == nil || !strings.Contains(err.Error(), "takes no changes") {
+		t.Errorf("on a server that only reads: %v", err)
+	}
+	writable()
+	must(b, b.p.Provision, in)
+	must(b, b.p.Deprovision, in)
+}
+
+// The server keeps of a password what MariaDB's own function gives.
+func TestVerifiers(t *testing.T) {
+	w := newWorld(t)
+	for _, password := range []string{"x", "a longer one, with ü"} {
+		if got, want := mariadb.VerifierOf(password), w.text("SELECT PASSWORD(?)", password); got != want {
+			t.Errorf("of %q: %s, want %s", password, got, want)
+		}
+	}
+}
