@@ -73,7 +73,7 @@ type hostedProvider interface {
 const URLEmbedded = "embedded"
 
 // hostedRows are all of them, by their names.
-var hostedRows = byName(postgresRow)
+var hostedRows = byName(mariadbRow, postgresRow)
 
 func byName(all ...hostedRow) map[string]hostedRow {
 	of := map[string]hostedRow{}

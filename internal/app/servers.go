@@ -5,11 +5,25 @@ import (
 
 	"github.com/longshore/longshore/internal/pgcopy"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
 )
 
 // The providers on shared servers, by their names in offering files.
-const ProviderPostgres = "postgres"
+const (
+	ProviderMariaDB  = "mariadb"
+	ProviderPostgres = "postgres"
+)
+
+var mariadbRow = hostedRow{
+	name: ProviderMariaDB, title: "MariaDB",
+	engine: hosted.Engine{
+		Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
+		Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
+	},
+	check: mariadb.Check,
+	open:  func(o hostedOptions) hostedProvider { return mariadb.New(mariadb.Options(o)) },
+}
 
 var postgresRow = hostedRow{
 	name: ProviderPostgres, title: "PostgreSQL",

@@ -142,6 +142,9 @@ func TestABindingMayNot(t *testing.T) {
 	}
 	name, login := fmt.Sprint(other["name"]), fmt.Sprint(other["username"])
 	self := fmt.Sprint(own["username"]) + "@'%'"
+	if _, err := db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'"); number(t, err) != 1045 && number(t, err) != 1227 {
+		t.Errorf("writing a file: %v", err) // versions differ in the number
+	}
 	for what, tc := range map[string]struct {
 		statement string
 		want      uint16
@@ -167,7 +170,6 @@ func TestABindingMayNot(t *testing.T) {
 		"ViewAsAnother":     {"CREATE DEFINER=" + login + "@'%' VIEW v AS SELECT 1", 1227},
 		"RoutineAsBroker":   {"CREATE DEFINER=" + b.access.User + "@'%' PROCEDURE p() SELECT 1", 1227},
 		"EventAsRoot":       {"CREATE DEFINER=root@localhost EVENT e ON SCHEDULE EVERY 1 SECOND DO SELECT 1", 1227},
-		"WriteFile":         {"SELECT 1 INTO OUTFILE '/tmp/longshore-attack'", 1045},
 		"ReadFile":          {"LOAD DATA INFILE '/etc/passwd' INTO TABLE t", 1045},
 		"GlobalSetting":     {"SET GLOBAL general_log = OFF", 1227},
 		"Plugin":            {"INSTALL SONAME 'auth_ed25519'", 1142},
@@ -380,7 +382,9 @@ func TestRightsEndWithTheDatabase(t *testing.T) {
 	anew := b.provisioned("i")
 	_, _, db = b.bound(anew, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT, b INT)", "CREATE PROCEDURE p() SELECT 1")
-	stranger := dial(t, map[string]any{"username": who, "password": "x", "host": credentials["host"], "port": credentials["port"], "name": ""}, nil)
+	stranger := dial(t, map[string]any{
+		"username": who, "password": "x", "host": credentials["host"], "port": credentials["port"], "name": "",
+	}, nil)
 	for statement, want := range map[string]uint16{"SELECT * FROM " + name + ".t": 1142, "CALL " + name + ".p()": 1370} {
 		if _, err := stranger.ExecContext(t.Context(), statement); number(t, err) != want {
 			t.Errorf("a stranger's %q on the next database of the name: %v, want %d", statement, err, want)

@@ -92,6 +92,9 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	if w.limits, err = limitsOf(in.Snapshot); err != nil {
 		return w, err
 	}
+	if in.Source != nil {
+		return w, provider.Failf("A MariaDB database cannot be made from another one. Order an empty one, and copy the data.")
+	}
 	a, err := parameters(in.Parameters)
 	if err != nil || a.Collation == "" {
 		return w, err
