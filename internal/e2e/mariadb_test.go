@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"database/sql"
+	database "database/sql"
 	"fmt"
 	"net/url"
 	"os"
@@ -76,7 +76,7 @@ func TestMariaDB(t *testing.T) {
 }
 
 // databaseOf opens what a URI says.
-func databaseOf(t *testing.T, uri string) *sql.DB {
+func databaseOf(t *testing.T, uri string) *database.DB {
 	t.Helper()
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "mysql" {
@@ -90,7 +90,7 @@ func databaseOf(t *testing.T, uri string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
+	db := database.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -96,31 +96,30 @@ var schema = []string{
 
 const noTable = 1146
 
-func (s *sqlServer) identify(ctx context.Context, broker string, write bool) (identity, error) {
+func (s *sqlServer) identify(ctx context.Context, broker string, write bool) (string, error) {
 	who, err := s.identityOf(ctx, broker)
 	switch e, is := errors.AsType[*mysql.MySQLError](err); {
 	case is && e.Number == noTable && !write:
-		return identity{}, nil
+		return "", nil
 	case is && e.Number == noTable:
 		for _, statement := range schema {
 			if _, err := s.db.ExecContext(ctx, statement); err != nil {
-				return identity{}, err
+				return "", err
 			}
 		}
-	case err != nil || who.id != "" || !write:
+	case err != nil || who != "" || !write:
 		return who, err
 	}
 	// Of two who write at once, the first is right.
 	if _, err := s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?)", broker, rand.Text()); err != nil {
-		return identity{}, err
+		return "", err
 	}
 	return s.identityOf(ctx, broker)
 }
 
-func (s *sqlServer) identityOf(ctx context.Context, broker string) (who identity, err error) {
-	var id, cipher sql.NullString
-	err = s.db.QueryRowContext(ctx, `SELECT (SELECT identity FROM brokers WHERE broker = ?),
-		(SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'SSL_CIPHER')`, broker).Scan(&id, &cipher)
+func (s *sqlServer) identityOf(ctx context.Context, broker string) (who string, err error) {
+	var id sql.NullString
+	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?)", broker).Scan(&id)
 	s.identity.Store(&id.String)
-	return identity{id: id.String, tls: cipher.String != ""}, err
+	return id.String, err
 }

@@ -42,7 +42,7 @@ type faulty struct {
 	broker string
 }
 
-func (f faulty) identify(ctx context.Context, broker string, write bool) (who identity, err error) {
+func (f faulty) identify(ctx context.Context, broker string, write bool) (who string, err error) {
 	err = f.calls.Call(ctx, func() (err error) { who, err = f.server.identify(ctx, broker, write); return err })
 	return who, err
 }

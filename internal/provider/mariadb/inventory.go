@@ -46,7 +46,7 @@ func (p *Provider) listed(ctx context.Context, name, after string) (page []provi
 	}
 	defer done()
 	who, err := s.identify(ctx, p.broker, false)
-	if err != nil || who.id == "" { // nothing was ever made there
+	if err != nil || who == "" { // nothing was ever made there
 		return nil, "", explain(err)
 	}
 	records, err := s.list(ctx, p.broker, after, p.page)
@@ -59,7 +59,7 @@ func (p *Provider) listed(ctx context.Context, name, after string) (page []provi
 		}
 		page = append(page, provider.Holding{
 			Name: r.name, Tags: r.label.Tags, Created: r.label.Created.UTC(), PlanID: r.label.PlanID,
-			Target: provider.Target{Name: name, Identity: who.id},
+			Target: provider.Target{Name: name, Identity: who},
 		})
 	}
 	if len(records) == p.page {

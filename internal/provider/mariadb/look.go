@@ -93,7 +93,10 @@ func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
 	if err != nil {
 		return now, err
 	}
-	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions, lookAtGrants}
+	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions}
+	if n.login != "" || n.leaving {
+		looks = append(looks, lookAtGrants)
+	}
 	if n.leaving {
 		looks = append(looks, lookAtEvents, lookAtDefiners)
 	}

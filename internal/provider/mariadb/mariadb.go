@@ -120,12 +120,12 @@ func (p *Provider) at(ctx context.Context, t provider.Target) (*site, *provider.
 		done()
 		return nil, nil, explain(err)
 	}
-	learnt, err := hosted.Learn(t, name, who.id)
+	learnt, err := hosted.Learn(t, name, who)
 	if err != nil || learnt != nil {
 		done()
 		return nil, learnt, err
 	}
-	return &site{server: s, access: access, tls: who.tls, close: done, log: p.log}, nil, nil
+	return &site{server: s, access: access, tls: access.TLS != hosted.TLSDisable, close: done, log: p.log}, nil, nil
 }
 
 // maxActs is how many changes one step makes at most.

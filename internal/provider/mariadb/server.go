@@ -40,7 +40,7 @@ func namesOf(t provider.Tags) names {
 type server interface {
 	// identify tells who this server is to the broker: a random text, which the first
 	// call writes, unless it may not write: then it is empty.
-	identify(ctx context.Context, broker string, write bool) (identity, error)
+	identify(ctx context.Context, broker string, write bool) (string, error)
 
 	// look tells what stands at the names, whoever owns it. It changes nothing.
 	look(ctx context.Context, n names) (standing, error)
@@ -59,12 +59,6 @@ type server interface {
 
 	// close ends its connections.
 	close()
-}
-
-// An identity is who a server is, and whether it was reached by TLS.
-type identity struct {
-	id  string
-	tls bool
 }
 
 // What do answers, beside the server's own errors.
@@ -133,7 +127,7 @@ type login struct {
 	verifier string
 	limits   limits
 	tls      bool
-	granted  string // what it may do in its database: "", roleReadOnly or roleAll
+	granted  string // what it may do in its database: "", roleReadOnly or roleAll; told if it is named
 	sessions int
 	// events are those that it has, and that may run. It defines what runs as it.
 	// Both are told if leaving.

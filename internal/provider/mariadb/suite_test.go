@@ -23,15 +23,15 @@ import (
 )
 
 // The suite runs over the real server, without the cases in which every call goes
-// wrong: TestFaults has them, once.
+// wrong in every way: they take a minute.
 func TestSound(t *testing.T) {
-	providertest.RunExcept(t, factory, "Faults", "LateCalls")
+	providertest.RunOnce(t, factory, "Faults", "LateCalls")
 }
 
-// Every call to the server goes wrong once, in each way: it is the real one that a
-// lost, late or killed call leaves half done.
-func TestFaults(t *testing.T) {
-	providertest.RunOnly(t, factory, "Faults", "LateCalls")
+// Every call to the server goes wrong once, as when the process is killed: it is the
+// real one that it leaves half done.
+func TestKilled(t *testing.T) {
+	providertest.RunFaults(t, factory, providertest.Killed)
 }
 
 const smallPage = 3

@@ -151,12 +151,16 @@ var verbs = map[string]func(s *scene, id string) (before []request, r request){
 // way. What is late lands before the operation goes on.
 func testFaults(t *testing.T, open stage) {
 	for _, fault := range []Fault{Refused, Lost, Late, Killed} {
-		everyCall(t, open, fault, 0, func(s *scene, r request, st provider.Status) {
-			sameGrant(s.t, st.Grant, s.must(r).Grant)
-			s.stands(r)
-			s.opensOnly(r, st.Grant)
-		})
+		everyCall(t, open, fault, 0, wentOn)
 	}
+}
+
+// wentOn requires that an operation has ended well, and that nothing else opens.
+func wentOn(s *scene, r request, st provider.Status) {
+	s.t.Helper()
+	sameGrant(s.t, st.Grant, s.must(r).Grant)
+	s.stands(r)
+	s.opensOnly(r, st.Grant)
 }
 
 // What is late lands after the step that goes on, or after the last one: the

@@ -115,22 +115,24 @@ func RunExcept(t *testing.T, factory Factory, except ...string) {
 	}
 }
 
-// RunOnly runs some of the cases, for asynchronous work: over a real server, whose
-// calls go wrong no otherwise for synchronous work.
-func RunOnly(t *testing.T, factory Factory, only ...string) {
+// RunOnce runs the suite for asynchronous work alone, without some of its cases: for
+// a provider over a real server, to which both are the same.
+func RunOnce(t *testing.T, factory Factory, except ...string) {
 	t.Helper()
-	ran := 0
 	for _, c := range cases {
-		if slices.Contains(only, c.name) {
-			ran++
+		if !slices.Contains(except, c.name) {
 			t.Run(c.name, func(t *testing.T) {
 				c.run(t, func(t *testing.T) *scene { return newScene(t, factory, false) })
 			})
 		}
 	}
-	if ran != len(only) {
-		t.Errorf("%d cases of %d exist", ran, len(only))
-	}
+}
+
+// RunFaults has every call go wrong in one way, for asynchronous work: over a real
+// server, which keeps what a call has left half done.
+func RunFaults(t *testing.T, factory Factory, fault Fault) {
+	t.Helper()
+	everyCall(t, func(t *testing.T) *scene { return newScene(t, factory, false) }, fault, 0, wentOn)
 }
 
 // A Clock stands still until it is moved.
