@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/offerings"
 )
@@ -21,7 +22,9 @@ import (
 // shipped are the offerings of one provider; "" for all.
 func shipped(t *testing.T, of string) *catalog.Catalog {
 	t.Helper()
-	o := compile.Options{Providers: map[string]provider.Check{"demo": demo.Check, "postgres": postgres.Check}, Off: map[string]string{}}
+	o := compile.Options{
+		Providers: map[string]provider.Check{"demo": demo.Check, "mariadb": mariadb.Check, "postgres": postgres.Check}, Off: map[string]string{},
+	}
 	for name := range o.Providers {
 		if of != "" && name != of {
 			o.Off[name] = ""
@@ -268,6 +271,34 @@ func TestPostgresSchemas(t *testing.T) {
 	}
 	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false, `{"locale":"C"}`: false} {
 		if err := c.CheckBind(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
+		}
+	}
+}
+
+func TestMariaDBSchemas(t *testing.T) {
+	c := shipped(t, "mariadb")
+	o := c.Offerings()[0]
+	ids := map[string]string{}
+	for _, p := range o.Plans {
+		ids[p.Name] = p.ID
+		if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed {
+			t.Errorf("%s: %+v", p.Name, p)
+		}
+	}
+	if len(ids) != 2 || ids["small"] != "8b6f8a1e-6e4b-4b55-9c39-6b8c6a1d2f21" || ids["large"] != "3d0c1d52-2a4f-4f0b-8e0e-5f6f1b7a9d32" ||
+		o.ID != "c6a6a6a0-41d5-4a2e-8d0e-0a5a3b0f7c11" {
+		t.Errorf("ids never change: %s, %v", o.ID, ids)
+	}
+	for params, want := range map[string]bool{
+		``: true, `{"collation":"utf8mb4_bin"}`: true, `{"collation":""}`: false, `{"role":"read_only"}`: false,
+	} {
+		if err := c.CheckCreate(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
+		}
+	}
+	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"owner"}`: false} {
+		if err := c.CheckBind(o.ID, ids["large"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
 	}

@@ -31,7 +31,8 @@ func TestMariaDB(t *testing.T) {
 	server := fmt.Sprintf("mariadb://%s@%s:%d/%s", access.User, access.Host, access.Port, access.Database)
 	env := credentials("LONGSHORE_MARIADB_PASSWORD_FILE="+file, "LONGSHORE_MARIADB_URL="+server)
 	data := t.TempDir()
-	if without := start(t, t.TempDir(), credentials()...); strings.Contains(must(t, without.url, "GET", "/v2/catalog", "", 200).raw, mariadbService) {
+	without := start(t, t.TempDir(), credentials()...)
+	if strings.Contains(must(t, without.url, "GET", "/v2/catalog", "", 200).raw, mariadbService) {
 		t.Error("mariadb is offered without a server")
 	}
 	p := start(t, data, env...)

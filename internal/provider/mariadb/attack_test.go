@@ -142,8 +142,9 @@ func TestABindingMayNot(t *testing.T) {
 	}
 	name, login := fmt.Sprint(other["name"]), fmt.Sprint(other["username"])
 	self := fmt.Sprint(own["username"]) + "@'%'"
-	if _, err := db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'"); number(t, err) != 1045 && number(t, err) != 1227 {
-		t.Errorf("writing a file: %v", err) // versions differ in the number
+	_, err = db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'")
+	if n := number(t, err); n != 1045 && n != 1227 { // versions differ
+		t.Errorf("writing a file: %v", err)
 	}
 	for what, tc := range map[string]struct {
 		statement string
