@@ -22,7 +22,9 @@ var mariadbRow = hostedRow{
 		Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 	},
 	check: mariadb.Check,
-	open:  func(o hostedOptions) hostedProvider { return mariadb.New(mariadb.Options(o)) },
+	open: func(o hostedOptions) hostedProvider {
+		return mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+	},
 }
 
 var postgresRow = hostedRow{
