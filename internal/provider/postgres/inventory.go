@@ -133,11 +133,15 @@ func (p *Provider) put(ctx context.Context, h provider.Holding, next func(standi
 func quarantine(tags provider.Tags, now standing) (decision, error) {
 	if tags.Binding == "" {
 		label, ours := now.owner.label()
-		if !ours || label.Tags != tags || label.Locked != "" {
-			return decision{}, nil
+		switch {
+		case !ours || label.Tags != tags:
+		case label.Locked == "" && now.database.exists():
+			label.Locked = lockedQuarantine
+			return decision{act: closeInstance{label.Text()}}, nil
+		case label.Locked == lockedQuarantine && now.database.sessions > 0:
+			return decision{act: endInstance{}}, nil
 		}
-		label.Locked = lockedQuarantine
-		return decision{act: closeInstance{label.Text()}}, nil
+		return decision{}, nil
 	}
 	label, ours := now.login.label()
 	switch {
@@ -164,7 +168,7 @@ func release(tags provider.Tags, now standing) (decision, error) {
 	}
 	label.Locked = ""
 	if tags.Binding != "" {
-		return decision{act: unlockLogin{label: label.Text(), login: factsOf(label).Ready}}, nil
+		return decision{act: unlockLogin{label: label.Text(), login: factsOf(label).Ready, readOnly: factsOf(label).ReadOnly}}, nil
 	}
 	return decision{act: openInstance{label.Text()}}, nil
 }

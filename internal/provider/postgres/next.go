@@ -48,6 +48,12 @@ func noInstance() error {
 	return provider.Failf("There is no such database. Ask the operator of the service.")
 }
 
+// of are the tags of a binding's instance, whatever its incarnation.
+func of(binding provider.Tags) provider.Tags {
+	binding.Binding = ""
+	return binding
+}
+
 // labelled is the label of a thing that is ours, whatever its incarnation.
 func labelled(t thing, tags provider.Tags) (hosted.Label, bool) {
 	l, ok := t.label()
@@ -125,10 +131,21 @@ func usable(tags provider.Tags, now standing) (hosted.Label, error) {
 	return label, nil
 }
 
+// bounded has the database take as many connections as the plan says: a step that
+// died has left it without a limit.
+func (s standing) bounded() (decision, bool) {
+	label, ours := s.owner.label()
+	limit := limitOf(factsOf(label))
+	return decision{act: setLimit{limit}}, ours && factsOf(label).Ready && s.database.exists() && s.database.limit != limit
+}
+
 // bind is what comes next until the login opens.
 func (w *wantedBinding) bind(now standing) (decision, error) {
 	if _, err := usable(w.of, now); err != nil {
 		return decision{}, err
+	}
+	if d, needed := now.bounded(); needed {
+		return d, nil
 	}
 	label, ours := labelled(now.login.thing, w.tags)
 	f := facts{ReadOnly: w.readOnly}
@@ -151,7 +168,9 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 // unbind is what comes next until nothing of the binding stands.
 func unbind(tags provider.Tags, now standing) (decision, error) {
 	label, ours := labelled(now.login.thing, tags)
-	switch {
+	switch d, needed := now.bounded(); {
+	case !now.login.exists() && needed && now.owned(of(tags)):
+		return d, nil
 	case !now.login.exists():
 		return decision{}, nil
 	case !ours:

@@ -107,8 +107,12 @@ func (t thing) label() (hosted.Label, bool) { return hosted.ParseLabel(t.comment
 type role struct {
 	thing
 	canLogin bool
-	sessions int // that it has, in any database
-	prepared int // prepared transactions that it owns
+	// sessions that a locked login has in any database, and those that are just
+	// beginning in its own, whoever's they are.
+	sessions int
+	// prepared are transactions that wait for their second phase, of its own or in the
+	// way of its end; in any database.
+	prepared int
 	// holds names the databases in which things are its own or open to it, in order;
 	// of an owner role only once its database is gone.
 	holds []string
@@ -123,6 +127,8 @@ type database struct {
 	limit int  // of connections; -1 for none
 	// prepared are transactions in it that wait for their second phase.
 	prepared int
+	// sessions of bindings, of an instance in quarantine.
+	sessions int
 }
 
 // An offer is what of the server a user has chosen from.
@@ -173,6 +179,10 @@ type dropDatabase struct{}
 // dropOwner drops what the owner role has in other databases, and the role.
 type dropOwner struct{}
 
+// setLimit sets how many connections the database takes: a step that met the limit
+// has raised it, and died.
+type setLimit struct{ limit int }
+
 // createLogin makes a binding's role with its label, which cannot log in yet, in
 // one transaction; unless it is only to read, it works as the owner role.
 type createLogin struct {
@@ -190,7 +200,9 @@ type openLogin struct {
 }
 
 // lockLogin keeps it out, in one transaction with the label that says so, and
-// ends its sessions. Without keep its password is gone.
+// ends its sessions. It takes its rights in the database too: a session that was let
+// in and is just beginning is refused by that, or is seen as one that begins. Without
+// keep its password is gone.
 type lockLogin struct {
 	label string
 	keep  bool
@@ -202,8 +214,9 @@ type endSessions struct{}
 // unlockLogin undoes a lockLogin that has kept the password; without a password it
 // stays locked.
 type unlockLogin struct {
-	label string
-	login bool
+	label    string
+	login    bool
+	readOnly bool
 }
 
 // emptyLogin hands what a locked login has over to the owner role, revokes what was
@@ -215,10 +228,12 @@ type emptyLogin struct{}
 type dropLogin struct{}
 
 // closeInstance lets no login connect to the database, openInstance lets them again;
-// each in one transaction with the owner's label. Logins are the bindings' that only
-// read: the others get in as the owner role.
+// each in one transaction with the owner's label.
 type closeInstance struct{ label string }
 type openInstance struct{ label string }
+
+// endInstance ends the sessions of bindings in the database.
+type endInstance struct{}
 
 func (createOwner) isAct()    {}
 func (createDatabase) isAct() {}
@@ -235,3 +250,5 @@ func (emptyLogin) isAct()     {}
 func (dropLogin) isAct()      {}
 func (closeInstance) isAct()  {}
 func (openInstance) isAct()   {}
+func (endInstance) isAct()    {}
+func (setLimit) isAct()       {}

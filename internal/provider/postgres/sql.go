@@ -136,17 +136,24 @@ func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error
 	return err
 }
 
-// looking tells all that a decision needs, in one statement. A session that is just
-// logging in is not yet listed as its role's, but has locked its database: as long
-// as there is one, a login that is locked counts one session more.
+// looking tells all that a decision needs, in one statement. A session that begins
+// is not yet listed as its role's, but has locked its database before it is asked
+// whether it may connect: as long as there is one, a locked login has a session more.
+// A prepared transaction of the owner role's may hold a lock on the login.
 const looking = `
 SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   coalesce(d.oid, 0), coalesce(shobj_description(d.oid, 'pg_database'), ''),
   coalesce(pg_get_userbyid(d.datdba) = current_user, false), coalesce(d.datallowconn, false), coalesce(d.datconnlimit, -1),
   (SELECT count(*) FROM pg_prepared_xacts x WHERE x.database = d.datname),
+  CASE WHEN shobj_description(o.oid, 'pg_authid') LIKE '%"locked":"quarantine"%'
+    THEN (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND a.usename ~ '^lsb') ELSE 0 END,
   coalesce(l.oid, 0), coalesce(shobj_description(l.oid, 'pg_authid'), ''), coalesce(l.rolcanlogin, false),
-  CASE WHEN NOT l.rolcanlogin THEN (SELECT count(*) FROM pg_stat_activity a WHERE a.usesysid = l.oid) ELSE 0 END,
-  CASE WHEN NOT l.rolcanlogin THEN (SELECT count(*) FROM pg_prepared_xacts x WHERE x.owner = l.rolname) ELSE 0 END,
+  CASE WHEN NOT l.rolcanlogin THEN
+    (SELECT count(*) FROM pg_stat_activity a WHERE a.usesysid = l.oid) +
+    (SELECT count(*) FROM pg_locks k WHERE k.locktype = 'object' AND k.classid = 'pg_database'::regclass AND k.objid = d.oid
+      AND k.mode = 'RowExclusiveLock' AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = k.pid AND a.usesysid IS NOT NULL))
+    ELSE 0 END,
+  CASE WHEN NOT l.rolcanlogin THEN (SELECT count(*) FROM (` + preparedOf + `) x) ELSE 0 END,
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
     WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = l.oid AND NOT l.rolcanlogin ORDER BY 1),
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
@@ -155,6 +162,14 @@ FROM (SELECT) one
 LEFT JOIN pg_roles o ON o.rolname = $1
 LEFT JOIN pg_database d ON d.datname = $2
 LEFT JOIN pg_roles l ON l.rolname = $3`
+
+// preparedOf are the prepared transactions in a login's way: of the owner role $1,
+// if they hold a lock on the login $3, and of the login itself.
+const preparedOf = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
+WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
+  SELECT FROM pg_roles b JOIN pg_locks k ON k.objid = b.oid AND k.locktype = 'object' AND k.classid = 'pg_authid'::regclass AND k.pid IS NULL
+  JOIN pg_locks t ON t.virtualtransaction = k.virtualtransaction AND t.pid IS NULL AND t.transactionid = x.transaction
+  WHERE b.rolname = $3)`
 
 func (s sqlServer) look(ctx context.Context, n names) (now standing, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
@@ -167,7 +182,7 @@ func (s sqlServer) look(ctx context.Context, n names) (now standing, err error) 
 func lookOn(ctx context.Context, c *pgx.Conn, n names) (now standing, err error) {
 	o, d, l := &now.owner, &now.database, &now.login
 	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login).Scan(&o.id, &o.comment,
-		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared,
+		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
 		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
 	return now, err
 }

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -31,8 +33,10 @@ COMMENT ON DATABASE %1$I IS %3$L;
 ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label)
 	case configure:
 		return w.configure(a)
+	case setLimit:
+		return w.limit(a.limit)
 	case dropDatabase:
-		return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+		return w.dropDatabase()
 	case dropOwner:
 		return w.dropOwner()
 	case createLogin:
@@ -53,6 +57,8 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 		return w.closeInstance(a)
 	case openInstance:
 		return w.openInstance(a)
+	case endInstance:
+		return w.endInstance()
 	}
 	return fmt.Errorf("there is no act %T", a)
 }
@@ -60,9 +66,43 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 // here runs statements in the broker's own database, in one transaction.
 func (w work) here(text string, args ...string) error { return script(w.ctx, w.c, text, args...) }
 
-// in runs statements in another database.
+// in runs statements in another database, in one transaction.
 func (w work) in(database string, text string, args ...string) error {
-	return w.inside(w.ctx, database, func(c *pgx.Conn) error { return script(w.ctx, c, text, args...) })
+	return w.enter(database, func(c *pgx.Conn) error { return script(w.ctx, c, text, args...) })
+}
+
+// enter has work use a session in another database.
+//
+// Hazard: at a database's limit only superusers get in, so that a tenant could block
+// its own unbind. The limit is lifted for as long as it takes to get in; a step that
+// dies meanwhile leaves it so, and the next one sets it (standing.bounded).
+func (w work) enter(database string, do func(*pgx.Conn) error) error {
+	err := w.inside(w.ctx, database, do)
+	if meaningOf(err) != meansFull || database != w.names.database {
+		return err
+	}
+	if err := w.limit(-1); err != nil {
+		return err
+	}
+	label, _ := w.seen.owner.label()
+	back := func() error { return w.limit(limitOf(factsOf(label))) }
+	entered := false
+	err = w.inside(w.ctx, database, func(c *pgx.Conn) error {
+		entered = true
+		if err := back(); err != nil {
+			return err
+		}
+		return do(c)
+	})
+	if !entered {
+		return errors.Join(err, back())
+	}
+	return err
+}
+
+// limit sets how many connections the database takes.
+func (w work) limit(n int) error {
+	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(n))
 }
 
 // member grants the broker's login membership in a role: to become it, and no more.
@@ -97,7 +137,7 @@ func (w work) createDatabase(a createDatabase) error {
 }
 
 func (w work) configure(a configure) error {
-	err := w.inside(w.ctx, w.names.database, func(c *pgx.Conn) error {
+	err := w.enter(w.names.database, func(c *pgx.Conn) error {
 		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I`, w.names.owner); err != nil {
 			return err
 		}
@@ -130,13 +170,21 @@ func (w work) dropOwner() error {
 }
 
 func (w work) createLogin(a createLogin) error {
-	text := `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %4$L; `
+	text := `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %4$L; ` + admit(a.readOnly)
 	if a.readOnly {
-		text += `GRANT CONNECT ON DATABASE %2$I TO %1$I; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
+		text += `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
 	} else {
-		text += `GRANT %3$I TO %1$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L`
+		text += `; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L`
 	}
 	return w.here(text, w.names.login, w.names.database, w.names.owner, a.label)
+}
+
+// admit gives a login, %1, its rights in the database, %2, or of the owner role, %3.
+func admit(readOnly bool) string {
+	if readOnly {
+		return `GRANT CONNECT ON DATABASE %2$I TO %1$I`
+	}
+	return `GRANT %3$I TO %1$I`
 }
 
 func (w work) openLogin(a openLogin) error {
@@ -153,45 +201,70 @@ func (w work) openLogin(a openLogin) error {
 		w.names.login, a.verifier, until, a.label)
 }
 
-// readable lets a login read all that the owner role has, and will have.
+// readable lets a login read all that the owner role has, and will have. The names
+// come from the server, quoted by it. It may be run again: what is made meanwhile is
+// the default privileges' affair.
 func (w work) readable() error {
-	return w.inside(w.ctx, w.names.database, func(c *pgx.Conn) error {
-		rows, err := c.Query(w.ctx, `SELECT nspname::text FROM pg_namespace
-WHERE pg_get_userbyid(nspowner) = $1 OR nspname = 'public' ORDER BY 1`, w.names.owner)
+	return w.enter(w.names.database, func(c *pgx.Conn) error {
+		names := func(query string) (string, error) {
+			var list string
+			err := c.QueryRow(w.ctx, query, w.names.owner).Scan(&list)
+			return strings.ReplaceAll(list, "%", "%%"), err // it is put into what format reads
+		}
+		schemas, err := names(`SELECT coalesce(string_agg(format('%I', nspname), ', '), '') FROM pg_namespace
+WHERE pg_get_userbyid(nspowner) = $1`)
 		if err != nil {
 			return err
 		}
-		schemas, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		if err := script(w.ctx, c, `GRANT USAGE ON SCHEMA public TO %1$I`, w.names.login); err != nil {
-			return err
-		}
-		text := `SET LOCAL ROLE %1$I;
+		text := `GRANT USAGE ON SCHEMA public TO %2$I;
+SET LOCAL ROLE %1$I;
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %2$I;
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON SEQUENCES TO %2$I;
-ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO %2$I;`
-		args := []string{w.names.owner, w.names.login}
-		for _, schema := range schemas {
-			args = append(args, schema)
-			if schema != "public" {
-				text += fmt.Sprintf("GRANT USAGE ON SCHEMA %%%d$I TO %%2$I;\n", len(args))
-			}
-			for _, kind := range []string{"TABLES", "SEQUENCES"} {
-				text += fmt.Sprintf("GRANT SELECT ON ALL %s IN SCHEMA %%%d$I TO %%2$I;\n", kind, len(args))
-			}
+ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO %2$I;
+`
+		if schemas != "" {
+			text += "GRANT USAGE ON SCHEMA " + schemas + " TO %2$I;\n"
 		}
-		return script(w.ctx, c, text+"RESET ROLE", args...)
+		if err := script(w.ctx, c, text+"RESET ROLE", w.names.owner, w.names.login); err != nil {
+			return err
+		}
+		tables, err := names(`SELECT coalesce(string_agg(format('%I.%I', n.nspname, r.relname), ', '), '')
+FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE pg_get_userbyid(r.relowner) = $1 AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'`)
+		if err != nil || tables == "" {
+			return err
+		}
+		return script(w.ctx, c, "SET LOCAL ROLE %1$I; GRANT SELECT ON "+tables+" TO %2$I; RESET ROLE", w.names.owner, w.names.login)
 	})
 }
 
+// lockLogin takes the rights first, which no tenant can hold a lock on, so that
+// nobody comes in again.
+//
+// Hazard: a tenant that has changed its password in a transaction that is still open,
+// or prepared, holds a lock on its role. So both end before the role is changed.
 func (w work) lockLogin(a lockLogin) error {
-	password := " PASSWORD NULL"
-	if a.keep {
-		password = ""
+	text := `SELECT`
+	if w.seen.database.exists() {
+		text += `; REVOKE ALL ON DATABASE %2$I FROM %1$I`
 	}
-	if err := w.here(`ALTER ROLE %1$I NOLOGIN`+password+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
+	if w.seen.owner.exists() {
+		text += `; REVOKE %3$I FROM %1$I`
+	}
+	if err := w.here(text, w.names.login, w.names.database, w.names.owner); err != nil {
+		return err
+	}
+	if err := w.endSessions(); err != nil {
+		return err
+	}
+	text = `ALTER ROLE %1$I NOLOGIN`
+	if !a.keep {
+		text += ` PASSWORD NULL`
+		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+			return err
+		}
+	}
+	if err := w.here(text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
 		return err
 	}
 	return w.endSessions()
@@ -227,14 +300,22 @@ func (w work) endSessions() error {
 }
 
 func (w work) unlockLogin(a unlockLogin) error {
-	login := "NOLOGIN"
+	text := `ALTER ROLE %1$I NOLOGIN`
 	if a.login {
-		login = "LOGIN"
+		text = `ALTER ROLE %1$I LOGIN`
 	}
-	return w.here(`ALTER ROLE %1$I `+login+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label)
+	if w.seen.owner.exists() && w.seen.database.exists() {
+		text += "; " + admit(a.readOnly)
+	}
+	return w.here(text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label)
 }
 
 func (w work) emptyLogin() error {
+	if w.seen.login.prepared > 0 {
+		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+			return err
+		}
+	}
 	for _, database := range w.seen.login.holds {
 		text, roles := `DROP OWNED BY %1$I`, []string{w.names.login}
 		if w.seen.owner.exists() {
@@ -250,6 +331,51 @@ func (w work) emptyLogin() error {
 	return nil
 }
 
+// rollBack ends the prepared transactions that a query names, with their databases
+// and owners: each in its database, as its owner, which no transaction may do.
+func (w work) rollBack(which string, args ...any) error {
+	rows, err := w.c.Query(w.ctx, which, args...)
+	if err != nil {
+		return err
+	}
+	type waiting struct{ GID, Database, Owner string }
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
+	if err != nil {
+		return err
+	}
+	for _, x := range all {
+		if err := w.here(w.member(x.Owner)); err != nil {
+			return err
+		}
+		err := w.enter(x.Database, func(c *pgx.Conn) error {
+			if err := script(w.ctx, c, `SET ROLE %1$I`, x.Owner); err != nil {
+				return err
+			}
+			return script(w.ctx, c, `ROLLBACK PREPARED %1$L`, x.GID)
+		})
+		if err != nil {
+			return err
+		}
+		if x.Owner != w.names.owner {
+			if err := w.here(`REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, x.Owner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropDatabase waits for nobody; but prepared transactions outlive their sessions.
+func (w work) dropDatabase() error {
+	if w.seen.database.prepared > 0 {
+		const all = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`
+		if err := w.rollBack(all, w.names.database); err != nil {
+			return err
+		}
+	}
+	return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+}
+
 func (w work) dropLogin() error {
 	text := `DROP ROLE %1$I`
 	if w.seen.database.exists() {
@@ -260,9 +386,63 @@ func (w work) dropLogin() error {
 
 // closeInstance takes the right to connect from whoever has it, and ends sessions.
 func (w work) closeInstance(a closeInstance) error {
-	return w.here(`REVOKE CONNECT ON DATABASE %1$I FROM %2$I; COMMENT ON ROLE %2$I IS %3$L`, w.names.database, w.names.owner, a.label)
+	readers, err := w.readers()
+	if err != nil {
+		return err
+	}
+	text, args := `REVOKE CONNECT ON DATABASE %1$I FROM %2$I`, []string{w.names.database, w.names.owner, a.label}
+	for _, name := range readers {
+		args = append(args, name)
+		text += fmt.Sprintf("; REVOKE CONNECT ON DATABASE %%1$I FROM %%%d$I", len(args))
+	}
+	if err := w.here(text+`; COMMENT ON ROLE %2$I IS %3$L`, args...); err != nil {
+		return err
+	}
+	return w.endInstance()
 }
 
 func (w work) openInstance(a openInstance) error {
-	return w.here(`GRANT CONNECT ON DATABASE %1$I TO %2$I; COMMENT ON ROLE %2$I IS %3$L`, w.names.database, w.names.owner, a.label)
+	readers, err := w.readers()
+	if err != nil {
+		return err
+	}
+	text, args := `GRANT CONNECT ON DATABASE %1$I TO %2$I`, []string{w.names.database, w.names.owner, a.label}
+	for _, name := range readers {
+		args = append(args, name)
+		text += fmt.Sprintf("; GRANT CONNECT ON DATABASE %%1$I TO %%%d$I", len(args))
+	}
+	return w.here(text+`; COMMENT ON ROLE %2$I IS %3$L`, args...)
+}
+
+// readers are the logins of the instance that only read, and are not locked: the
+// others get in as the owner role.
+func (w work) readers() (names []string, err error) {
+	label, _ := w.seen.owner.label()
+	rows, err := w.c.Query(w.ctx, `SELECT rolname::text, shobj_description(oid, 'pg_authid') FROM pg_roles
+WHERE rolname ~ '^lsb' AND shobj_description(oid, 'pg_authid') LIKE 'longshore:%' ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	var name, comment string
+	_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
+		login, ok := (thing{comment: comment}).label()
+		if ok && of(login.Tags).SameIDs(label.Tags) && factsOf(login).ReadOnly && login.Locked == "" {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+func (w work) endInstance() error {
+	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE datname = $1 AND usename ~ '^lsb'`, w.names.database)
+	if err != nil {
+		return err
+	}
+	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(logins) == 0 {
+		return err
+	}
+	return w.here(w.asPrivileged(`SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE datname = %1$L AND usename ~ '^lsb'`,
+		logins...), w.names.database, endWait)
 }
