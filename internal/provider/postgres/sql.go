@@ -167,7 +167,8 @@ LEFT JOIN pg_roles l ON l.rolname = $3`
 // if they hold a lock on the login $3, and of the login itself.
 const preparedOf = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
 WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
-  SELECT FROM pg_roles b JOIN pg_locks k ON k.objid = b.oid AND k.locktype = 'object' AND k.classid = 'pg_authid'::regclass AND k.pid IS NULL
+  SELECT FROM pg_roles b
+  JOIN pg_locks k ON k.objid = b.oid AND k.locktype = 'object' AND k.classid = 'pg_authid'::regclass AND k.pid IS NULL
   JOIN pg_locks t ON t.virtualtransaction = k.virtualtransaction AND t.pid IS NULL AND t.transactionid = x.transaction
   WHERE b.rolname = $3)`
 

@@ -435,7 +435,8 @@ WHERE rolname ~ '^lsb' AND shobj_description(oid, 'pg_authid') LIKE 'longshore:%
 }
 
 func (w work) endInstance() error {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE datname = $1 AND usename ~ '^lsb'`, w.names.database)
+	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE datname = $1 AND usename ~ '^lsb'`,
+		w.names.database)
 	if err != nil {
 		return err
 	}
