@@ -36,6 +36,9 @@ type Subject struct {
 	// Opens reports whether the cloud of a provider that New made accepts a grant;
 	// nil if that is not known.
 	Opens func(p provider.Provider, g *provider.Grant) (bool, error)
+	// Sparse has only one in so many effects be tried, others for each kind of fault,
+	// where a history costs much; zero for each.
+	Sparse int
 	// New makes the provider over an empty cloud.
 	New func(now func() time.Time, effect Effect) (provider.Provider, provider.Inventory)
 }
@@ -87,11 +90,12 @@ func Run(t *testing.T, s Subject, budget int) {
 		}
 		end = time.Now().Add(time.Duration(n) * time.Second)
 	}
+	each := oneIn * max(s.Sparse, 1)
 	for name, script := range scripts {
 		for n := range 4 {
 			alone, patient := n&1 != 0, n&2 != 0
 			for kind := firstFault; kind <= lastFault; kind++ {
-				for at := 1 + int(kind)%oneIn; ; at += oneIn {
+				for at := 1 + int(kind)%each; ; at += each {
 					o := play(s, single(name, script, alone, patient, kind, at), nil)
 					tally.add(o)
 					report(t, o, fmt.Sprintf("%s, alone %v, patient %v: %v at effect %d", name, alone, patient, kind, at))

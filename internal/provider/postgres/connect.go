@@ -45,6 +45,9 @@ func modeOf(a hosted.Access) string {
 // Hazard: in a tenant's database, a name without a schema may be the tenant's: an
 // operator of theirs that a comparison picks up runs as the broker's login. So the
 // search path of every session is pg_catalog, from the first message on.
+//
+// What was committed is not lost in a crash, also where the server's settings have it
+// not written at once: a step that answered that it is done will not be repeated.
 func config(a hosted.Access) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig("host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=" + modeOf(a))
 	if err != nil {
@@ -65,7 +68,7 @@ func config(a hosted.Access) (*pgx.ConnConfig, error) {
 	cfg.RuntimeParams = map[string]string{
 		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout, "client_encoding": "UTF8", "standard_conforming_strings": "on",
-		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none",
+		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none", "synchronous_commit": "on",
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cfg, nil

@@ -1,0 +1,459 @@
+package postgres
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// A Fake is a PostgreSQL server in memory, as the provider sees one: it keeps roles,
+// databases and what hangs on them, and refuses what PostgreSQL refuses, by its codes.
+// TestFakeIsAsReal holds it to a real one.
+type Fake struct {
+	// Effect is called around each change and each look, by its name.
+	Effect func(ctx context.Context, name string, do func() error) error
+	now    func() time.Time
+
+	mu        sync.Mutex
+	identity  string
+	rows      map[string]*identityRow
+	lastID    uint32
+	roles     map[string]*fakeRole
+	databases map[string]*fakeDatabase
+	working   map[string]bool // the names that somebody works at
+}
+
+type identityRow struct {
+	said
+	raised time.Time
+}
+
+type fakeRole struct {
+	role
+	verifier string
+	until    string
+	memberOf map[string]bool
+}
+
+type fakeDatabase struct {
+	database
+	owner   string // whom it was opened to
+	closed  bool   // in quarantine
+	timeout string
+	has     []string // extensions
+}
+
+// NewFake is a server that answers who it is as identity.
+func NewFake(identity string, now func() time.Time) *Fake {
+	return &Fake{
+		Effect: func(_ context.Context, _ string, do func() error) error { return do() }, now: now, identity: identity,
+		rows: map[string]*identityRow{}, roles: map[string]*fakeRole{}, databases: map[string]*fakeDatabase{}, working: map[string]bool{},
+	}
+}
+
+// Fake has the provider speak to a fake in the place of a server.
+func (p *Provider) Fake(f *Fake) { p.open = func(hosted.Access, int) (server, error) { return f, nil } }
+
+// atomic makes one change, or one look, of which nobody sees a part.
+func (f *Fake) atomic(do func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return do()
+}
+
+func refusal(code, format string, args ...any) error {
+	return &pgconn.PgError{Severity: "ERROR", Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func (f *Fake) close() {}
+
+func (f *Fake) identify(ctx context.Context, broker string, write bool) (now said, err error) {
+	err = f.Effect(ctx, "identify", func() error {
+		return f.atomic(func() error {
+			now = said{}
+			if f.rows[broker] == nil && write {
+				f.rows[broker] = &identityRow{said{f.identity + " of " + broker, provider.Epoch{Line: "00000001", Count: 1}}, f.now()}
+			}
+			if row := f.rows[broker]; row != nil {
+				now = row.said
+			}
+			return nil
+		})
+	})
+	return now, err
+}
+
+func (f *Fake) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+	err = f.Effect(ctx, "raise", func() error {
+		return f.atomic(func() error {
+			row := f.rows[broker]
+			if now := f.now(); now.Sub(row.raised) > 10*time.Second || now.Before(row.raised) {
+				row.epoch.Count++
+				row.raised = now
+			}
+			at = row.epoch
+			return nil
+		})
+	})
+	return at, err
+}
+
+func (f *Fake) advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
+	return f.Effect(ctx, "advance", func() error {
+		return f.atomic(func() error {
+			if row := f.rows[broker]; row == nil || row.epoch != seen {
+				return errChanged
+			}
+			f.rows[broker].epoch.Count, f.rows[broker].raised = count, f.now()
+			return nil
+		})
+	})
+}
+
+func (f *Fake) look(ctx context.Context, n names) (now standing, err error) {
+	err = f.Effect(ctx, "look", func() error {
+		return f.atomic(func() error { now = f.standing(n); return nil })
+	})
+	return now, err
+}
+
+// standing is what stands, in the words of the real server's look: of a login that is
+// open, nothing that hangs on it is told.
+func (f *Fake) standing(n names) (now standing) {
+	if r := f.roles[n.owner]; r != nil {
+		now.owner.thing = r.thing
+		if f.databases[n.database] == nil {
+			now.owner.holds = slices.Clone(r.holds)
+		}
+	}
+	now.database.limit = -1
+	if d := f.databases[n.database]; d != nil {
+		now.database = d.database
+	}
+	if r := f.roles[n.login]; r != nil {
+		now.login = r.role
+		now.login.holds = slices.Clone(r.holds)
+		if r.canLogin {
+			now.login.sessions, now.login.prepared, now.login.holds = 0, 0, nil
+		}
+	}
+	return now
+}
+
+// do makes an act in its parts: whoever makes it may die between two. Meanwhile nobody
+// else works at the same name.
+func (f *Fake) do(ctx context.Context, n names, seen standing, a act) error {
+	return f.Effect(ctx, fmt.Sprintf("%T of %+v", a, n), func() error {
+		key := n.owner + n.login
+		var parts []func() error
+		if err := f.atomic(func() error {
+			if f.working[key] || !f.standing(n).same(seen) {
+				return errChanged
+			}
+			f.working[key] = true
+			parts = f.parts(n, a)
+			return nil
+		}); err != nil {
+			return err
+		}
+		defer func() { _ = f.atomic(func() error { delete(f.working, key); return nil }) }()
+		for i, part := range parts {
+			if err := f.atomic(part); err != nil {
+				return err
+			}
+			if i+1 < len(parts) {
+				if err := f.Effect(ctx, "going on", func() error { return nil }); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (f *Fake) id() uint32 { f.lastID++; return f.lastID + 16384 }
+
+// existing is a role that a statement needs.
+func (f *Fake) existing(name string) (*fakeRole, error) {
+	if r := f.roles[name]; r != nil {
+		return r, nil
+	}
+	return nil, refusal("42704", "role %q does not exist", name)
+}
+
+// with makes a change of a role that there is.
+func (f *Fake) with(name string, do func(*fakeRole)) func() error {
+	return func() error {
+		r, err := f.existing(name)
+		if err == nil {
+			do(r)
+		}
+		return err
+	}
+}
+
+// within makes a change of the database and its owner role.
+func (f *Fake) within(n names, do func(*fakeDatabase, *fakeRole)) func() error {
+	return func() error {
+		d := f.databases[n.database]
+		if d == nil {
+			return refusal("3D000", "database %q does not exist", n.database)
+		}
+		r, err := f.existing(n.owner)
+		if err == nil {
+			do(d, r)
+		}
+		return err
+	}
+}
+
+// parts are the transactions of an act.
+func (f *Fake) parts(n names, a act) []func() error {
+	end := f.with(n.login, func(r *fakeRole) { r.sessions = 0 })
+	switch a := a.(type) {
+	case createOwner:
+		return []func() error{func() error { return f.create(n.owner, a.label) }}
+	case createDatabase:
+		return []func() error{func() error {
+			if f.databases[n.database] != nil {
+				return refusal("42P04", "database %q already exists", n.database)
+			}
+			f.databases[n.database] = &fakeDatabase{database: database{thing: thing{id: f.id()}, ours: true, limit: a.limit}}
+			return nil
+		}}
+	case openDatabase:
+		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.comment, d.open, d.owner = a.label, true, n.owner })}
+	case configure:
+		return []func() error{
+			f.within(n, func(d *fakeDatabase, _ *fakeRole) {
+				d.has = slices.Compact(slices.Sorted(slices.Values(append(d.has, a.extensions...))))
+			}),
+			f.within(n, func(d *fakeDatabase, r *fakeRole) { d.limit, d.timeout, r.comment = a.limit, a.timeout, a.label }),
+		}
+	case dropDatabase:
+		return []func() error{func() error { return f.dropDatabase(n.database) }}
+	case dropOwner:
+		return []func() error{f.with(n.owner, func(r *fakeRole) { r.holds = nil }), func() error { return f.drop(n.owner) }}
+	case closeInstance:
+		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.closed, r.comment = true, a.label })}
+	case openInstance:
+		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.closed, r.comment = false, a.label })}
+	case createLogin:
+		return []func() error{func() error {
+			if _, err := f.existing(n.owner); err != nil {
+				return err
+			}
+			if err := f.create(n.login, a.label); err != nil {
+				return err
+			}
+			if !a.readOnly {
+				f.roles[n.login].memberOf[n.owner] = true
+			}
+			return nil
+		}}
+	case openLogin:
+		open := f.with(n.login, func(r *fakeRole) { r.canLogin, r.verifier, r.until, r.comment = true, a.verifier, a.until, a.label })
+		if a.readOnly {
+			return []func() error{f.with(n.login, func(r *fakeRole) { r.hold(n.database) }), open}
+		}
+		return []func() error{open}
+	case lockLogin:
+		return []func() error{f.with(n.login, func(r *fakeRole) {
+			r.canLogin, r.comment = false, a.label
+			if !a.keep {
+				r.verifier = ""
+			}
+		}), end}
+	case endSessions:
+		return []func() error{end}
+	case unlockLogin:
+		return []func() error{f.with(n.login, func(r *fakeRole) { r.canLogin, r.comment = a.login, a.label })}
+	case emptyLogin:
+		return []func() error{f.with(n.login, func(r *fakeRole) { r.holds, r.prepared = nil, 0 })}
+	case dropLogin:
+		return []func() error{func() error { return f.drop(n.login) }}
+	}
+	panic(fmt.Sprintf("the fake knows no %T", a))
+}
+
+func (r *fakeRole) hold(database string) {
+	if !slices.Contains(r.holds, database) {
+		r.holds = slices.Sorted(slices.Values(append(r.holds, database)))
+	}
+}
+
+func (f *Fake) create(name, label string) error {
+	if f.roles[name] != nil {
+		return refusal("42710", "role %q already exists", name)
+	}
+	f.roles[name] = &fakeRole{role: role{thing: thing{id: f.id(), comment: label}}, memberOf: map[string]bool{}}
+	return nil
+}
+
+// drop refuses a role on which something hangs. Who was a member of it is none any more.
+func (f *Fake) drop(name string) error {
+	r, err := f.existing(name)
+	if err != nil {
+		return err
+	}
+	opened := slices.ContainsFunc(slices.Collect(maps.Values(f.databases)), func(d *fakeDatabase) bool { return d.owner == name })
+	if len(r.holds) > 0 || opened {
+		return refusal("2BP01", "role %q cannot be dropped because some objects depend on it", name)
+	}
+	delete(f.roles, name)
+	for _, other := range f.roles {
+		delete(other.memberOf, name)
+	}
+	return nil
+}
+
+func (f *Fake) dropDatabase(name string) error {
+	if f.databases[name] == nil {
+		return refusal("3D000", "database %q does not exist", name)
+	}
+	delete(f.databases, name)
+	for _, r := range f.roles {
+		r.holds = slices.DeleteFunc(r.holds, func(held string) bool { return held == name })
+	}
+	return nil
+}
+
+func (f *Fake) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
+	return has, f.Effect(ctx, "offers", func() error {
+		if name == "C" {
+			has.locale = &locale{provider: "c", collate: "C", ctype: "C"}
+		}
+		for _, one := range extensions {
+			if one == "pgcrypto" {
+				has.extensions = append(has.extensions, one)
+			}
+		}
+		return nil
+	})
+}
+
+func (f *Fake) list(ctx context.Context, after string, limit int) (all []listed, err error) {
+	err = f.Effect(ctx, "list", func() error {
+		return f.atomic(func() error {
+			all = nil
+			for name, r := range f.roles {
+				all = append(all, listed{name, r.comment})
+			}
+			for name, d := range f.databases {
+				if f.roles[prefixOwner+strings.TrimPrefix(name, prefixDatabase)] == nil {
+					all = append(all, listed{name, d.comment})
+				}
+			}
+			all = slices.DeleteFunc(all, func(l listed) bool { return l.name <= after || !strings.HasPrefix(l.comment, "longshore:") })
+			slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.name, b.name) })
+			all = all[:min(limit, len(all))]
+			return nil
+		})
+	})
+	return all, err
+}
+
+func (f *Fake) size(ctx context.Context, _ string) (size int64, err error) {
+	return 8 << 20, f.Effect(ctx, "size", func() error { return nil })
+}
+
+// Plant makes a role as somebody else would.
+func (f *Fake) Plant(name, comment string) {
+	_ = f.atomic(func() error { return f.create(name, comment) })
+}
+
+// Look tells the labels of what stands at the names, and the limits of the database.
+func (f *Fake) Look(role, database string) (text string) {
+	_ = f.atomic(func() error {
+		if r := f.roles[role]; r != nil {
+			text = fmt.Sprintf("role %q; ", r.comment)
+		}
+		if d := f.databases[database]; d != nil {
+			text += fmt.Sprintf("database %q of %d, %s, %v", d.comment, d.limit, d.timeout, d.has)
+		}
+		return nil
+	})
+	return text
+}
+
+// Secrets counts those that the server accepts of a login.
+func (f *Fake) Secrets(login string) (n int) {
+	_ = f.atomic(func() error {
+		if r := f.roles[login]; r != nil && r.canLogin && r.verifier != "" {
+			n = 1
+		}
+		return nil
+	})
+	return n
+}
+
+// Opens reports whether a login gets into a database, as the server decides it.
+func (f *Fake) Opens(login, password, database string) (opens bool) {
+	_ = f.atomic(func() error {
+		r, d := f.roles[login], f.databases[database]
+		opens = r != nil && d != nil && r.canLogin && d.open && !d.closed && (r.memberOf[d.owner] || slices.Contains(r.holds, database)) &&
+			accepts(r.verifier, password)
+		return nil
+	})
+	return opens
+}
+
+// accepts reports whether a verifier, as PostgreSQL keeps it, is of the password.
+func accepts(verifier, password string) bool {
+	kept, found := strings.CutPrefix(verifier, "SCRAM-SHA-256$4096:")
+	salt, keys, also := strings.Cut(kept, "$")
+	stored, _, too := strings.Cut(keys, ":")
+	raw, err := base64.StdEncoding.DecodeString(salt)
+	if !found || !also || !too || err != nil {
+		return false
+	}
+	salted, err := pbkdf2.Key(sha256.New, password, raw, 4096, sha256.Size)
+	if err != nil {
+		return false
+	}
+	mac := hmac.New(sha256.New, salted)
+	mac.Write([]byte("Client Key"))
+	sum := sha256.Sum256(mac.Sum(nil))
+	return stored == base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Restore puts the server back to what it is now, when it is called.
+func (f *Fake) Restore() (restore func()) {
+	copied := func() (rows map[string]*identityRow, roles map[string]*fakeRole, databases map[string]*fakeDatabase) {
+		rows, roles, databases = map[string]*identityRow{}, map[string]*fakeRole{}, map[string]*fakeDatabase{}
+		for name, one := range f.rows {
+			same := *one
+			rows[name] = &same
+		}
+		for name, one := range f.roles {
+			same := *one
+			same.memberOf, same.holds = maps.Clone(one.memberOf), slices.Clone(one.holds)
+			roles[name] = &same
+		}
+		for name, one := range f.databases {
+			same := *one
+			same.has = slices.Clone(one.has)
+			databases[name] = &same
+		}
+		return rows, roles, databases
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rows, roles, databases := copied()
+	return func() {
+		_ = f.atomic(func() error { f.rows, f.roles, f.databases = rows, roles, databases; return nil })
+	}
+}

@@ -1,0 +1,122 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/crashtest"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// overFake is a harness over a server in memory, every call to which can go wrong.
+func overFake(t *testing.T) *providertest.Harness {
+	t.Helper()
+	clock, calls := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)), &providertest.Calls{}
+	f, other := postgres.NewFake("one", clock.Now), postgres.NewFake("other", clock.Now)
+	open := func(broker string, f *postgres.Fake) *postgres.Provider {
+		p := postgres.New(postgres.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}},
+			Now: clock.Now})
+		p.SetPage(suitePage)
+		p.Fake(f)
+		return p
+	}
+	f.Effect = func(ctx context.Context, _ string, do func() error) error { return calls.Call(ctx, do) }
+	p := open("broker-1", f)
+	return &providertest.Harness{
+		Provider: failing{p}, Inventory: p, Broker: "broker-1", Target: provider.Target{Name: hosted.DefaultTarget},
+		Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
+			p := open("broker-1", other)
+			return p, p
+		},
+		Clock: clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
+		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
+		Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+		Plant: func(_ testing.TB, at, owner provider.Tags) {
+			_, name, login := namesAt(at)
+			comment := ""
+			if owner != (provider.Tags{}) {
+				comment = hosted.Label{Tags: owner, Created: clock.Now()}.Text()
+			}
+			if login != "" {
+				name = login
+			}
+			f.Plant(name, comment)
+		},
+		Look: func(_ testing.TB, at provider.Tags) string {
+			database, owner, login := namesAt(at)
+			if login != "" {
+				database, owner = "", login
+			}
+			return f.Look(owner, database)
+		},
+		Opens: func(_ testing.TB, g *provider.Grant) bool { return opensFake(f, g) },
+		Secrets: func(_ testing.TB, at provider.Tags) int {
+			_, _, login := namesAt(at)
+			return f.Secrets(login)
+		},
+		Falter: calls.Arm, PageSize: suitePage,
+		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+			p := open(broker, f)
+			return failing{p}, p
+		},
+	}
+}
+
+func opensFake(f *postgres.Fake, g *provider.Grant) bool {
+	login, _ := g.Credentials["username"].(string)
+	password, _ := g.Credentials["password"].(string)
+	database, _ := g.Credentials["name"].(string)
+	return f.Opens(login, password, database)
+}
+
+// The whole suite, with each call refused, lost, late or the last one.
+func TestSoundOverFake(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(providertest.MutantVariable) != "" {
+		t.Skip("a mutant is looked for by TestSound")
+	}
+	providertest.Run(t, overFake)
+}
+
+// fakes are those of the histories, by the provider that speaks to each.
+var opening = func(f func(provider.Provider) *postgres.Fake) func(provider.Provider, *provider.Grant) (bool, error) {
+	return func(p provider.Provider, g *provider.Grant) (bool, error) { return opensFake(f(p), g), nil }
+}
+
+// histories are a subject over servers in memory.
+func histories() crashtest.Subject {
+	type onFake struct {
+		*postgres.Provider
+		fake *postgres.Fake
+	}
+	return crashtest.Subject{
+		Name: "postgres", Settings: map[string]any{"connection_limit": 5}, Others: map[string]any{"connection_limit": 9},
+		Sparse: 17,
+		Opens:  opening(func(p provider.Provider) *postgres.Fake { return p.(onFake).fake }),
+		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
+			f := postgres.NewFake("one", now)
+			f.Effect = func(_ context.Context, name string, do func() error) error {
+				if name == "look" || name == "list" || name == "identify" { // reading is no effect
+					return do()
+				}
+				return effect(strings.TrimPrefix(name, "postgres."), do)
+			}
+			p := onFake{postgres.New(postgres.Options{Now: now,
+				Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}}}), f}
+			p.Fake(f)
+			return p, p
+		},
+	}
+}
+
+// Whole histories of a platform and a broker, with processes that die between any two
+// changes of the server, and within one.
+func TestHistories(t *testing.T) { crashtest.Run(t, histories(), 150) }
