@@ -22,6 +22,10 @@ const (
 	statementTimeout = "15s"
 	lockTimeout      = "1s"
 	idleTimeout      = "30s" // in a transaction
+	// sessionTimeout ends a session that nobody uses, and with it the lock that it has:
+	// its owner stands still, or its machine has gone without a word. It is longer than
+	// a pool keeps one.
+	sessionTimeout = "90s"
 )
 
 // workDatabase is where the broker's login works unless its access says otherwise.
@@ -68,7 +72,8 @@ func config(a hosted.Access) (*pgx.ConnConfig, error) {
 	cfg.RuntimeParams = map[string]string{
 		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout, "client_encoding": "UTF8", "standard_conforming_strings": "on",
-		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none", "synchronous_commit": "on",
+		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none",
+		"synchronous_commit": "on", "idle_session_timeout": sessionTimeout,
 	}
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return cfg, nil

@@ -33,8 +33,14 @@ type Fake struct {
 	lastID    uint32
 	roles     map[string]*fakeRole
 	databases map[string]*fakeDatabase
-	working   map[string]bool // the names that somebody works at
+	working   map[string]*session // by the names that they work at
 }
+
+// A session is one that works at a name, and when it did something last: as the real
+// one, the server ends it when it has stood still for long.
+type session struct{ last time.Time }
+
+const sessionEnds = 90 * time.Second
 
 type identityRow struct {
 	said
@@ -60,7 +66,7 @@ type fakeDatabase struct {
 func NewFake(identity string, now func() time.Time) *Fake {
 	return &Fake{
 		Effect: func(_ context.Context, _ string, do func() error) error { return do() }, now: now, identity: identity,
-		rows: map[string]*identityRow{}, roles: map[string]*fakeRole{}, databases: map[string]*fakeDatabase{}, working: map[string]bool{},
+		rows: map[string]*identityRow{}, roles: map[string]*fakeRole{}, databases: map[string]*fakeDatabase{}, working: map[string]*session{},
 	}
 }
 
@@ -157,21 +163,35 @@ func (f *Fake) standing(n names) (now standing) {
 // else works at the same name.
 func (f *Fake) do(ctx context.Context, n names, seen standing, a act) error {
 	return f.Effect(ctx, fmt.Sprintf("%T of %+v", a, n), func() error {
-		key := n.owner + n.login
+		key, mine := n.owner+n.login, &session{f.now()}
 		var parts []func() error
 		if err := f.atomic(func() error {
-			if f.working[key] || !f.standing(n).same(seen) {
+			other := f.working[key]
+			if other != nil && mine.last.Sub(other.last) < sessionEnds || !f.standing(n).same(seen) {
 				return errChanged
 			}
-			f.working[key] = true
+			f.working[key] = mine
 			parts = f.parts(n, a)
 			return nil
 		}); err != nil {
 			return err
 		}
-		defer func() { _ = f.atomic(func() error { delete(f.working, key); return nil }) }()
+		defer func() {
+			_ = f.atomic(func() error {
+				if f.working[key] == mine {
+					delete(f.working, key)
+				}
+				return nil
+			})
+		}()
 		for i, part := range parts {
-			if err := f.atomic(part); err != nil {
+			if err := f.atomic(func() error {
+				if f.working[key] != mine {
+					return refusal("57P05", "terminating connection due to idle-session timeout")
+				}
+				mine.last = f.now()
+				return part()
+			}); err != nil {
 				return err
 			}
 			if i+1 < len(parts) {

@@ -99,7 +99,7 @@ func histories() crashtest.Subject {
 	}
 	return crashtest.Subject{
 		Name: "postgres", Settings: map[string]any{"connection_limit": 5}, Others: map[string]any{"connection_limit": 9},
-		Sparse: 17,
+		Sparse: 29,
 		Opens:  opening(func(p provider.Provider) *postgres.Fake { return p.(onFake).fake }),
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := postgres.NewFake("one", now)
