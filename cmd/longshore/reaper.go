@@ -188,6 +188,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 			"again:"},
 		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
 		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
+		{found.Retained, "These are retained of deleted instances, as `longshore retained` lists; where they were ordered is lost:"},
 		{found.Released, "These were in quarantine, and are put into use again:"},
 		{found.Unknown, "Not to be derived:"},
 	} {

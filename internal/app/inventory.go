@@ -41,8 +41,8 @@ func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string
 	for _, h := range page {
 		things = append(things, reaper.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Target: lifecycle.Target(h.Target), State: h.State.Encode(),
-			Created: h.Created,
-			Key:     lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+			Created: h.Created, RetainedUntil: h.RetainedUntil, PlanID: h.PlanID,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}
 	return things, next, err

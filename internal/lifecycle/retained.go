@@ -155,6 +155,17 @@ func (s Source) StandsRetained(r Retained, operation string) bool {
 	return r.Version > 0 && r.Phase == Restoring && r.By == operation
 }
 
+// RetainedFound is the record of a retained thing that has lost it: what the thing
+// itself says. Where it was ordered is lost. Somebody is to have the time to miss it.
+func RetainedFound(o Orphan, name, planID string, until, now time.Time) Retained {
+	r := Retained{
+		Key: o.Key.InstanceKey(), Incarnation: o.Incarnation, Provider: o.Provider, Name: name, PlanID: planID, Created: o.Created,
+		Deleted: now, Until: later(until, now.Add(QuarantineTime)), Made: o.made(),
+	}
+	r.Due = r.Until
+	return r
+}
+
 // retained stands before the platform in the tokens of removals. No platform has
 // such an id.
 const retained = "#retained#"

@@ -34,6 +34,9 @@ type Rebuilt struct {
 	// Released are things in quarantine that have a record again, and are put into
 	// use again.
 	Released []string `json:"released,omitempty"`
+	// Retained are things that are retained of deleted instances, and have a record of
+	// that again.
+	Retained []string `json:"retained,omitempty"`
 	// Unknown are things of which too little is said, and why.
 	Unknown []string `json:"unknown,omitempty"`
 	// Restless is in how many listings what exists changed, so that each may have
@@ -120,7 +123,9 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 				continue // another broker's: to record it would be to delete it one day
 			}
 			holdings[name] = append(holdings[name], h)
-			r.exists[name][keyOf(h)] = true
+			if h.RetainedUntil.IsZero() { // else its instance is deleted
+				r.exists[name][keyOf(h)] = true
+			}
 		}
 	}
 	return holdings, nil
@@ -142,7 +147,7 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 					continue
 				}
 				seen[name+" "+h.Name] = true
-				if r.derived[keyOf(h)] {
+				if h.RetainedUntil.IsZero() && r.derived[keyOf(h)] {
 					continue
 				}
 				did, err := r.rebuild(ctx, name, h)
@@ -218,6 +223,9 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
+	}
+	if !h.RetainedUntil.IsZero() {
+		return r.rebuildRetained(ctx, found, h)
 	}
 	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
 	if err != nil {

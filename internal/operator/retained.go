@@ -3,11 +3,13 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/pages"
+	"github.com/longshore/longshore/internal/provider"
 )
 
 // Retained reads one page of what is kept of deleted instances.
@@ -79,7 +81,11 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 // takes finds a plan of the same offering that takes what is retained: its own, if
 // that does.
 func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
-	offering, own, _ := c.Catalog(r.ServiceID, r.PlanID)
+	service := r.ServiceID
+	if service == "" { // its record was derived again
+		service, _ = c.ServiceOf(r.PlanID)
+	}
+	offering, own, _ := c.Catalog(service, r.PlanID)
 	for _, plan := range append([]catalog.Plan{own}, offering.Plans...) {
 		if plan.RestoreParameter != "" {
 			out.Service, out.Plan, out.Parameter = offering.Name, plan.Name, plan.RestoreParameter
@@ -108,4 +114,25 @@ func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.R
 		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists what is", u.ID)
 	}
 	return found, nil
+}
+
+// rebuildRetained derives the record of what is retained of a deleted instance.
+func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan, h provider.Holding) (did bool, _ error) {
+	was, err := r.Records.Retained(ctx, found.Key, found.Incarnation)
+	if err != nil {
+		return false, err
+	}
+	if was.Version > 0 {
+		r.out.Kept++
+		return false, nil
+	}
+	is := lifecycle.RetainedFound(found, h.Name, h.PlanID, h.RetainedUntil, r.Now())
+	switch err := r.Records.Commit(ctx, ledger.PutRetained(is)); {
+	case errors.Is(err, ledger.ErrConflict):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	r.out.Retained = append(r.out.Retained, is.Handle())
+	return true, nil
 }

@@ -97,3 +97,47 @@ func TestUndeleteIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A rebuild from what exists alone finds what is retained, and never takes it for the
+// instance, which is deleted.
+func TestRebuildOfWhatIsRetained(t *testing.T) {
+	things := demotest.NewMemory()
+	before := newSite(t, things)
+	service, plan := before.plan("retained")
+	c := before.caller()
+	c.AcceptsIncomplete = false
+	_, err := before.broker.Provision(t.Context(), broker.ProvisionRequest{
+		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+	})
+	if err == nil {
+		_, err = before.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, _, err := before.console.Retained(t.Context(), "")
+	if err != nil || len(was) != 1 {
+		t.Fatal(was, err)
+	}
+	s := newSite(t, things)
+	s.clock = before.clock.Add(time.Hour)
+	out, err := s.console.Rebuild(t.Context())
+	if err != nil || len(out.Retained) != 1 || len(out.Instances)+len(out.Unknown)+len(out.Gone)+out.Restless != 0 {
+		t.Fatalf("%+v %v", out, err)
+	}
+	is, _, err := s.console.Retained(t.Context(), "")
+	if err != nil || len(is) != 1 || is[0].Key != was[0].Key || is[0].Incarnation != was[0].Incarnation || is[0].Name != was[0].Name ||
+		is[0].PlanID != plan || is[0].Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
+		t.Errorf("%+v, and was %+v: %v", is, was, err)
+	}
+	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
+		t.Errorf("nobody knows where it was ordered: %v", err)
+	}
+	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i", Organization: "o", Space: "s"}); err != nil ||
+		again.Plan != "retained" {
+		t.Errorf("%+v %v", again, err)
+	}
+	if out, err := s.console.Rebuild(t.Context()); err != nil || out.Kept != 1 || len(out.Retained) != 0 {
+		t.Errorf("again: %+v %v", out, err)
+	}
+}

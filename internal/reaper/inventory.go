@@ -27,6 +27,10 @@ type Thing struct {
 	// State is what its deletion needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
+	// RetainedUntil is set on what is retained of a deleted instance, of which PlanID
+	// was the plan.
+	RetainedUntil time.Time
+	PlanID        string
 }
 
 // odd reports whether a thing is none that this broker could have made: it lacks its
@@ -263,7 +267,8 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case kept.Version > 0 && kept.Name == t.Name:
 		counted.Retained++
 		return nil
-	case c.State == lifecycle.Ready || kept.Version > 0: // its server was restored, and it stands as before its deletion
+	case c.State == lifecycle.Ready && t.RetainedUntil.IsZero() || kept.Version > 0:
+		// Of another life; or its server was restored, and it stands as before its deletion.
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	case now.Sub(t.Created) < youngFor:
@@ -272,6 +277,9 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	}
 	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, State: t.State,
 		Created: t.Created}
+	if !t.RetainedUntil.IsZero() {
+		return p.unrecorded(ctx, orphan, t)
+	}
 	return p.orphan(ctx, orphan, c, t.Name)
 }
 

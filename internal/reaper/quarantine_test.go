@@ -351,6 +351,29 @@ func TestWhatIsRetained(t *testing.T) {
 	}
 }
 
+// A retained thing that has lost its record gets one again, whatever has its id now;
+// it is never taken for an orphan.
+func TestWhatIsRetainedGetsItsRecordAgain(t *testing.T) {
+	s := known(t)
+	was := thing("i", s.now.Add(-24*time.Hour))
+	was.Incarnation, was.RetainedUntil, was.PlanID = "deleted", s.now.Add(time.Hour), "plan"
+	s.recorded("i", false)
+	s.things = []reaper.Thing{was}
+	if c := s.pass(); c.Sighted != 1 || c.Retained != 0 {
+		t.Errorf("%+v", c)
+	}
+	for range 2 {
+		if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+len(c.Quarantined)+c.Sighted != 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	r, err := s.records.Retained(t.Context(), was.Key, "deleted")
+	if err != nil || r.Name != was.Name || r.PlanID != "plan" || r.Until.Before(s.now.Add(lifecycle.QuarantineTime-3*time.Hour)) ||
+		len(s.started) != 0 {
+		t.Errorf("%+v %v, started %v", r, err, s.started)
+	}
+}
+
 // What the inventory says of an orphan is what its deletion is given.
 func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	s := known(t)

@@ -58,3 +58,28 @@ func (r *Reaper) restoring(ctx context.Context, kept lifecycle.Retained, now tim
 	}
 	return r.Records.Commit(ctx, ledger.PutRetained(kept.GivenBack(now)), ledger.Check(i))
 }
+
+// unrecorded gives a retained thing its record again, once it was seen twice without
+// one: it is no orphan, and is removed when its time is over.
+func (p *part) unrecorded(ctx context.Context, o lifecycle.Orphan, t Thing) error {
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	seen, err := p.InventoryOptions.Records.Sighting(ctx, o.Provider, t.Name, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading when %q was seen first: %w", t.Name, err)
+	case seen.First.IsZero():
+		seen.First = now
+		counted.Sighted++
+		return p.Reaper.Records.Commit(ctx, ledger.PutSighting(seen))
+	case now.Sub(seen.First) < apart || !p.known || p.DryRun:
+		counted.Sighted++
+		return nil
+	}
+	found := lifecycle.RetainedFound(o, t.Name, t.PlanID, t.RetainedUntil, now)
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutRetained(found), ledger.DeleteSighting(seen)); err != nil {
+		return fmt.Errorf("recording that %q is retained: %w", t.Name, err)
+	}
+	counted.Retained++
+	p.Log.Error("a retained thing had lost its record, and has one again", "thing", t.Name, "provider", o.Provider, "until", found.Until)
+	return nil
+}

@@ -57,10 +57,14 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 		if !ok || label.Broker != p.broker {
 			continue
 		}
-		page = append(page, provider.Holding{
+		h := provider.Holding{
 			Name: t.name, Tags: label.Tags, Created: label.Created.UTC(), PlanID: label.PlanID,
 			Target: provider.Target{Name: target, Identity: at.identity}, Epoch: at.epoch,
-		})
+		}
+		if t.name == retainedNames(label.Tags).owner {
+			h.RetainedUntil = factsOf(label).Until
+		}
+		page = append(page, h)
 	}
 	if len(things) == p.page {
 		next = things[len(things)-1].name

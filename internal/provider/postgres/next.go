@@ -12,6 +12,7 @@ import (
 const (
 	lockedUnbind     = "unbind"
 	lockedQuarantine = "quarantine"
+	lockedRetained   = "retained"
 )
 
 // facts are what the provider keeps with an owner role or a login, in its label.
@@ -24,6 +25,10 @@ type facts struct {
 	Operation string `json:"operation,omitempty"`
 	// Ready says that nothing is left to be made.
 	Ready bool `json:"ready,omitempty"`
+	// Until is how long a database is retained, and From the owner role, as it was
+	// named while it was retained, of one that becomes another instance.
+	Until time.Time `json:"until,omitzero"`
+	From  string    `json:"from,omitempty"`
 	// ReadOnly is a login that only reads.
 	ReadOnly bool `json:"read_only,omitempty"`
 }

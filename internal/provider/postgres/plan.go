@@ -23,6 +23,8 @@ type meaning struct {
 	ValidDays        int      `json:"valid_days,omitempty"`
 	Extensions       []string `json:"extensions,omitempty"`
 	Target           string   `json:"target,omitempty"`
+	// RetainDays is how long a deleted database is retained; 0 to drop it at once.
+	RetainDays int `json:"retain_days,omitempty"`
 }
 
 func meaningFrom(snapshot json.RawMessage) (m meaning, err error) {
@@ -50,6 +52,8 @@ var limitSettings = []struct {
 		"write the megabytes from which on users are warned, or leave it out for no warning"},
 	{"valid_days", 1, 3650, func(m *meaning) *int { return &m.ValidDays },
 		"write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
+	{"retain_days", 1, 3650, func(m *meaning) *int { return &m.RetainDays },
+		"write for how many days a deleted database is retained, 1 to 3650, or leave it out, or write on_delete: drop"},
 }
 
 // Check finds what is wrong with the settings of a plan. What instances record of
@@ -80,7 +84,11 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 			return nil, remedy.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
 		}
 	}
-	names = append(names, "extensions", "target")
+	if v, ok := plan.Settings["on_delete"]; ok && (v != "drop" || m.RetainDays > 0) {
+		return nil, remedy.For("on_delete", "says nothing that can be done", "write on_delete: drop, or retain_days alone")
+	}
+	names = append(names, "extensions", "target", "on_delete")
+	delete(unknown, "on_delete")
 	delete(unknown, "extensions")
 	delete(unknown, "target")
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
@@ -167,6 +175,8 @@ type wantedInstance struct {
 	facts   facts
 	asked   asked
 	locale  *locale
+	// keptUntil is how long what it is made of is retained, if it is given back.
+	keptUntil time.Time
 }
 
 // wanted reads what is asked for, and checks with the server what it may not have.

@@ -63,6 +63,7 @@ var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Retainer    = (*Provider)(nil)
 	_ provider.Reconciler  = (*Provider)(nil)
 )
 
@@ -240,7 +241,7 @@ func (p *Provider) instance(
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if in.Source != nil {
+	if in.Source != nil && in.Source.Retained == nil {
 		return p.restore(ctx, in)
 	}
 	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
@@ -248,7 +249,12 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		if err != nil {
 			return nil, err
 		}
-		_, unfinished, err := s.run(ctx, n, w.provision)
+		next := w.provision
+		if from := in.Source; from != nil && from.Retained != nil {
+			w.keptUntil = from.Retained.Until
+			next = w.move(ctx, s, from.Tags(in.Broker))
+		}
+		_, unfinished, err := s.run(ctx, n, next)
 		return unfinished, err
 	})
 }
@@ -280,13 +286,16 @@ func unchanged(err error) error {
 
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, in, func(s *site, n names) (*provider.Status, error) {
-		if unfinished, err := p.endCopies(ctx, s, provider.TagsOf(in), nil); err != nil || unfinished != nil {
+	var kept *provider.Retained
+	st, err := p.instance(ctx, in, func(s *site, n names) (unfinished *provider.Status, err error) {
+		if unfinished, err = p.endCopies(ctx, s, provider.TagsOf(in), nil); err != nil || unfinished != nil {
 			return unfinished, err
 		}
-		_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) { return remove(provider.TagsOf(in), now) })
+		unfinished, kept, err = p.deprovision(ctx, s, n, in)
 		return unfinished, err
 	})
+	st.Retained = kept
+	return st, err
 }
 
 // Bind implements provider.Provider.

@@ -173,6 +173,24 @@ type configure struct {
 	extensions []string
 }
 
+// shutDatabase lets nobody connect to the database, in one transaction with the
+// owner's label.
+type shutDatabase struct{ label string }
+
+// renameInstance renames a shut database and its owner role, and labels both anew, in
+// one transaction. Nothing may stand at the new names.
+type renameInstance struct {
+	to              names
+	owner, database string
+}
+
+// takeInstance is a renameInstance the other way round: what has the names of from
+// gets those that nothing stands at.
+type takeInstance struct {
+	from            names
+	owner, database string
+}
+
 // dropDatabase ends all that goes on in the database, and drops it.
 type dropDatabase struct{}
 
@@ -239,6 +257,9 @@ func (createOwner) isAct()    {}
 func (createDatabase) isAct() {}
 func (openDatabase) isAct()   {}
 func (configure) isAct()      {}
+func (shutDatabase) isAct()   {}
+func (renameInstance) isAct() {}
+func (takeInstance) isAct()   {}
 func (dropDatabase) isAct()   {}
 func (dropOwner) isAct()      {}
 func (createLogin) isAct()    {}

@@ -35,6 +35,12 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 		return w.configure(a)
 	case setLimit:
 		return w.limit(a.limit)
+	case shutDatabase:
+		return w.shutDatabase(a)
+	case renameInstance:
+		return w.rename(w.names, a.to, a.owner, a.database)
+	case takeInstance:
+		return w.rename(a.from, w.names, a.owner, a.database)
 	case dropDatabase:
 		return w.dropDatabase()
 	case dropOwner:
@@ -158,6 +164,13 @@ func (w work) configure(a configure) error {
 	}
 	return w.here("ALTER DATABASE %1$I CONNECTION LIMIT %3$s; "+timeout+"; COMMENT ON ROLE %2$I IS %4$L",
 		w.names.database, w.names.owner, strconv.Itoa(a.limit), a.label, a.timeout)
+}
+
+// rename has the server wait for sessions that are about to end; what still goes on
+// in the database after that delays it.
+func (w work) rename(from, to names, owner, database string) error {
+	return w.here(`ALTER DATABASE %1$I RENAME TO %3$I; ALTER ROLE %2$I RENAME TO %4$I;
+COMMENT ON ROLE %4$I IS %5$L; COMMENT ON DATABASE %3$I IS %6$L`, from.database, from.owner, to.database, to.owner, owner, database)
 }
 
 func (w work) dropOwner() error {
@@ -366,12 +379,26 @@ func (w work) rollBack(which string, args ...any) error {
 }
 
 // dropDatabase waits for nobody; but prepared transactions outlive their sessions.
+// withoutPrepared rolls back the transactions in the database that wait for their
+// second phase: they keep it from being dropped or renamed.
+func (w work) withoutPrepared() error {
+	if w.seen.database.prepared == 0 {
+		return nil
+	}
+	const all = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`
+	return w.rollBack(all, w.names.database)
+}
+
+func (w work) shutDatabase(a shutDatabase) error {
+	if err := w.withoutPrepared(); err != nil {
+		return err
+	}
+	return w.here(`ALTER DATABASE %1$I ALLOW_CONNECTIONS false; COMMENT ON ROLE %2$I IS %3$L`, w.names.database, w.names.owner, a.label)
+}
+
 func (w work) dropDatabase() error {
-	if w.seen.database.prepared > 0 {
-		const all = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`
-		if err := w.rollBack(all, w.names.database); err != nil {
-			return err
-		}
+	if err := w.withoutPrepared(); err != nil {
+		return err
 	}
 	return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
 }

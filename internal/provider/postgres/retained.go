@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// A plan's setting retain_days has the database of a deleted instance be retained. It
+// is closed to all logins first; then it and its owner role are renamed in one
+// transaction, and their labels say until when. It becomes another instance in the
+// same way.
+
+// retainedNames are those of what is retained of an instance, which differ from those
+// of its other lives.
+func retainedNames(t provider.Tags) names {
+	t = t.Retained()
+	return names{database: hosted.Name(prefixDatabase, t), owner: hosted.Name(prefixOwner, t)}
+}
+
+// A retaining has the database of an instance be under a retained name.
+type retaining struct {
+	tags  provider.Tags // of the instance
+	as    provider.Tags // that it is retained with: its own, or those that it had before
+	to    names
+	until time.Time
+	// back says that it is given back: it may be half moved.
+	back bool
+}
+
+// retaining is what a deprovision does with what there is; nil if that is not kept.
+func (p *Provider) retaining(in provider.Instance) (*retaining, error) {
+	tags := provider.TagsOf(in)
+	if from := in.Source; from != nil && from.Retained != nil {
+		as := from.Tags(in.Broker)
+		return &retaining{tags: tags, as: as, to: retainedNames(as), until: from.Retained.Until, back: true}, nil
+	}
+	m, err := meaningFrom(in.Snapshot)
+	if err != nil || in.Unfinished || in.PlanID == "" || m.RetainDays == 0 {
+		return nil, err
+	}
+	until := created(p.now()).Add(time.Duration(m.RetainDays) * 24 * time.Hour)
+	return &retaining{tags: tags, as: tags, to: retainedNames(tags), until: until}, nil
+}
+
+// isRetained reports whether that is what stands.
+func isRetained(tags provider.Tags, now standing) (hosted.Label, bool) {
+	label, ok := now.owner.label()
+	return label, ok && label.Tags == tags && label.Locked == lockedRetained && now.database.exists()
+}
+
+// next is what comes next until nothing stands under the instance's own names.
+func (r *retaining) next(now standing) (decision, error) {
+	label, ours := labelled(now.owner.thing, r.tags)
+	switch {
+	case now.owner.exists() && !ours, now.database.exists() && !now.owned(r.tags):
+		return decision{}, notOurs()
+	case !ours || !now.database.exists() || label.Tags != r.tags || !factsOf(label).Ready && !r.back:
+		return remove(r.tags, now) // half made, or of another life
+	case label.Locked != lockedRetained || now.database.open:
+		label.Locked = lockedRetained
+		return decision{act: shutDatabase{label.Text()}}, nil
+	}
+	f := factsOf(label)
+	f.Ready, f.Until, f.From = true, r.until, ""
+	label.Tags, label.Locked = r.as, lockedRetained
+	owner := f.text(label)
+	label.Facts = nil
+	return decision{act: renameInstance{to: r.to, owner: owner, database: label.Text()}}, nil
+}
+
+// deprovision removes the instance, or retains it.
+func (p *Provider) deprovision(ctx context.Context, s *site, n names, in provider.Instance) (*provider.Status, *provider.Retained, error) {
+	tags := provider.TagsOf(in)
+	next := func(now standing) (decision, error) { return remove(tags, now) }
+	r, err := p.retaining(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r == nil {
+		_, unfinished, err := s.run(ctx, n, next)
+		return unfinished, nil, err
+	}
+	kept, err := s.look(ctx, r.to)
+	if err != nil {
+		return nil, nil, s.explain(err)
+	}
+	// Where it is retained already, a late call has made what stands under its name.
+	if _, is := isRetained(r.as, kept); !is {
+		if kept.owner.exists() || kept.database.exists() {
+			return nil, nil, notOurs()
+		}
+		next = r.next
+	}
+	if _, unfinished, err := s.run(ctx, n, next); err != nil || unfinished != nil {
+		return unfinished, nil, err
+	}
+	if kept, err = s.look(ctx, r.to); err != nil {
+		return nil, nil, s.explain(err)
+	}
+	if label, is := isRetained(r.as, kept); is && !r.back {
+		return nil, &provider.Retained{Name: r.to.owner, Until: factsOf(label).Until}, nil
+	}
+	return nil, nil, nil
+}
+
+// RemoveRetained implements provider.Retainer.
+func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	n := retainedNames(h.Tags)
+	if h.Name != n.owner || h.Tags.Binding != "" {
+		return provider.Status{}, notOurs()
+	}
+	in := provider.Instance{Broker: h.Tags.Broker, Platform: h.Tags.Platform, ID: h.Tags.Instance, Target: h.Target, Epoch: h.Epoch}
+	s, learnt, err := p.at(ctx, in)
+	if err != nil || learnt != nil {
+		return settle(s, learnt, err, provider.Status{})
+	}
+	defer s.leave()
+	_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) {
+		if label, ok := now.owner.label(); now.owner.exists() && (!ok || label.Tags != h.Tags) {
+			return decision{}, notOurs()
+		}
+		return remove(h.Tags, now)
+	})
+	return settle(s, unfinished, err, provider.Status{})
+}
+
+// move is what comes next until what was retained is the instance.
+func (w *wantedInstance) move(ctx context.Context, s *site, from provider.Tags) func(standing) (decision, error) {
+	kept := retainedNames(from)
+	return func(now standing) (decision, error) {
+		label, ours := labelled(now.owner.thing, w.tags)
+		if ours && label.Incarnation != w.tags.Incarnation && factsOf(label).From == kept.owner {
+			back := retaining{tags: label.Tags, as: from, to: kept, until: w.keptUntil, back: true}
+			return back.next(now) // an earlier life of the instance has taken it
+		}
+		if now.owner.exists() || now.database.exists() {
+			return w.provision(now)
+		}
+		there, err := s.look(ctx, kept)
+		if err != nil {
+			return decision{}, s.explain(err)
+		}
+		if _, is := isRetained(from, there); !is {
+			return decision{}, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+		}
+		f := w.facts
+		f.From = kept.owner
+		return decision{act: takeInstance{from: kept, owner: f.text(w.label()), database: w.label().Text()}}, nil
+	}
+}
