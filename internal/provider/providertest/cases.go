@@ -45,6 +45,8 @@ var cases = []struct {
 	{"Orphans", testOrphans},
 	{"Quarantine", testQuarantine},
 	{"Restores", testRestores},
+	{"Retains", testRetains},
+	{"Undeletes", testUndeletes},
 }
 
 // What a provider does not read cannot be told from what it forgot, so each

@@ -93,6 +93,9 @@ func Factory(pageSize int, secret string, world func(*testing.T) (reopen func(te
 				p := demo.New(reopen(t), demo.Options{Broker: broker, Delay: opts.Delay, Now: opts.Now})
 				return p, p
 			},
+			Retaining: func() (map[string]any, json.RawMessage) {
+				return map[string]any{"secret": secret, "retain_days": 7}, json.RawMessage(fmt.Sprintf(`{"secret":%q,"retain_days":7}`, secret))
+			},
 			PageSize: pageSize,
 		}
 	}
