@@ -263,6 +263,10 @@ func (f *Fake) parts(n names, a act) []func() error {
 			}),
 			f.within(n, func(d *fakeDatabase, r *fakeRole) { d.limit, d.timeout, r.comment = a.limit, a.timeout, a.label }),
 		}
+	case setLimit:
+		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.limit = a.limit })}
+	case endInstance:
+		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.sessions = 0 })}
 	case dropDatabase:
 		return []func() error{func() error { return f.dropDatabase(n.database) }}
 	case dropOwner:

@@ -23,7 +23,7 @@ import (
 const suitePage = 3
 
 // The suite over a real server. Its many faults are made over the fake.
-func TestSound(t *testing.T) {
+func TestSoundOnAServer(t *testing.T) {
 	version := os.Getenv("LONGSHORE_TEST_POSTGRES")
 	if version == "" {
 		version = "17"

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// calls are what the same acts come to on any server.
+type calls struct {
+	server
+	names names
+	said  []string
+}
+
+// act makes an act on what stands, or on what stood at the beginning, and notes what
+// came of it: the code that it is refused by, and what stands then.
+func (c *calls) act(t *testing.T, a act, stale bool) {
+	t.Helper()
+	var seen standing
+	if !stale {
+		var err error
+		if seen, err = c.look(t.Context(), c.names); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code := "done"
+	if err := c.do(t.Context(), c.names, seen, a); err != nil {
+		code = "refused"
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+			code = refused.Code
+		} else if errors.Is(err, errChanged) {
+			code = "changed"
+		}
+	}
+	now, err := c.look(t.Context(), c.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []*thing{&now.owner.thing, &now.database.thing, &now.login.thing} {
+		of.id = min(of.id, 1) // whether there is one
+	}
+	c.said = append(c.said, fmt.Sprintf("%T %v: %s: %+v", a, stale, code, now))
+}
+
+// What a real server does and refuses, the fake does and refuses.
+func TestFakeIsAsReal(t *testing.T) {
+	t.Parallel()
+	label := func(text string) string { return "longshore:" + text }
+	lives := map[string][]act{
+		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")}, configure{label: label("c"), limit: 7, timeout: "60s"},
+			createLogin{label: label("d")}, openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
+			unlockLogin{label: label("g"), login: true}, lockLogin{label: label("h")}, endSessions{}, emptyLogin{}, dropLogin{},
+			closeInstance{label("i")}, openInstance{label("j")}, dropDatabase{}, dropOwner{}},
+		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"), limit: -1},
+			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
+			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
+		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")}, createOwner{label("c")},
+			createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2}, openDatabase{label("e")}, dropOwner{},
+			createLogin{label: label("f")}, createLogin{label: label("g")}, dropDatabase{}, dropOwner{}, emptyLogin{}, dropLogin{}},
+	}
+	for name, life := range lives {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			real, err := openSQL(pgtest.Start(t, "17").Access(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(real.close)
+			n := namesOf(provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i", Binding: "b"})
+			on := []*calls{{server: real, names: n}, {server: NewFake("fake", time.Now), names: n}}
+			for _, c := range on {
+				for i, a := range life {
+					c.act(t, a, false)
+					if i == 2 {
+						c.act(t, a, true)
+					}
+				}
+			}
+			if d := cmp.Diff(on[0].said, on[1].said); d != "" {
+				t.Errorf("-real +fake:\n%s", d)
+			}
+		})
+	}
+}
+
+// Epochs of both go on alike.
+func TestFakesEpochsAreAsReal(t *testing.T) {
+	t.Parallel()
+	real, err := openSQL(pgtest.Start(t, "17").Access(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(real.close)
+	for _, s := range []server{real, NewFake("fake", time.Now)} {
+		none, err := s.identify(t.Context(), "broker", false)
+		if err != nil || none.identity != "" {
+			t.Errorf("%T, of which nothing is known: %+v %v", s, none, err)
+		}
+		first, err := s.identify(t.Context(), "broker", true)
+		again, err2 := s.identify(t.Context(), "broker", false)
+		if errors.Join(err, err2) != nil || first != again || first.identity == "" || first.epoch.Count != 1 {
+			t.Errorf("%T says %+v, then %+v: %v %v", s, first, again, err, err2)
+		}
+		if at, err := s.raise(t.Context(), "broker"); err != nil || at != first.epoch {
+			t.Errorf("%T is raised at once to %v: %v", s, at, err)
+		}
+		other := provider.Epoch{Line: "other", Count: 1}
+		if err := s.advance(context.Background(), "broker", other, 9); !errors.Is(err, errChanged) {
+			t.Errorf("%T is advanced from where it is not: %v", s, err)
+		}
+		if err := s.advance(t.Context(), "broker", first.epoch, 9); err != nil {
+			t.Errorf("%T is not advanced: %v", s, err)
+		}
+		if now, err := s.identify(t.Context(), "broker", false); err != nil || now.epoch != (provider.Epoch{Line: first.epoch.Line, Count: 9}) {
+			t.Errorf("%T is at %v: %v", s, now.epoch, err)
+		}
+	}
+}
