@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 	case configure:
 		return w.configure(a)
 	case setLimit:
-		return w.limit(a.limit)
+		return w.limit(w.names.database, a.limit)
 	case shutDatabase:
 		return w.shutDatabase(a)
 	case renameInstance:
@@ -84,14 +85,20 @@ func (w work) in(database string, text string, args ...string) error {
 // dies meanwhile leaves it so, and the next one sets it (standing.bounded).
 func (w work) enter(database string, do func(*pgx.Conn) error) error {
 	err := w.inside(w.ctx, database, do)
-	if meaningOf(err) != meansFull || database != w.names.database {
-		return err
-	}
-	if err := w.limit(-1); err != nil {
+	if meaningOf(err) != meansFull {
 		return err
 	}
 	label, _ := w.seen.owner.label()
-	back := func() error { return w.limit(limitOf(factsOf(label))) }
+	limit := limitOf(factsOf(label))
+	if database != w.names.database { // another tenant's, which has granted something
+		if err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit); err != nil {
+			return err
+		}
+	}
+	if err := w.limit(database, -1); err != nil {
+		return err
+	}
+	back := func() error { return w.limit(database, limit) }
 	entered := false
 	err = w.inside(w.ctx, database, func(c *pgx.Conn) error {
 		entered = true
@@ -106,9 +113,9 @@ func (w work) enter(database string, do func(*pgx.Conn) error) error {
 	return err
 }
 
-// limit sets how many connections the database takes.
-func (w work) limit(n int) error {
-	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(n))
+// limit sets how many connections a database takes.
+func (w work) limit(database string, n int) error {
+	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, database, strconv.Itoa(n))
 }
 
 // member grants the broker's login membership in a role: to become it, and no more.
@@ -175,7 +182,7 @@ COMMENT ON ROLE %4$I IS %5$L; COMMENT ON DATABASE %3$I IS %6$L`, from.database, 
 
 func (w work) dropOwner() error {
 	for _, database := range w.seen.owner.holds {
-		if err := w.in(database, w.member(w.names.owner)+`; SET LOCAL ROLE %1$I; DROP OWNED BY %1$I; RESET ROLE`, w.names.owner); err != nil {
+		if err := w.disown(database, `DROP OWNED BY %1$I`, w.names.owner); err != nil {
 			return err
 		}
 	}
@@ -295,7 +302,7 @@ func (w work) asPrivileged(text string, roles ...string) string {
 			continue
 		}
 		before += "GRANT " + name + " TO CURRENT_USER WITH INHERIT TRUE, SET TRUE; "
-		if role == w.names.owner {
+		if strings.HasPrefix(role, prefixOwner) { // it stays a member, as before
 			after += "; " + w.member(role)
 		} else {
 			after += "; REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"
@@ -337,11 +344,34 @@ func (w work) emptyLogin() error {
 				text = `REASSIGN OWNED BY %1$I TO %2$I; ` + text
 			}
 		}
-		if err := w.in(database, w.asPrivileged(text, roles...), w.names.login, w.names.owner); err != nil {
+		if err := w.disown(database, text, roles...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// disown takes from the first of the roles what it has in a database. A right is
+// revoked in the name of who granted it, or else the server only warns: any tenant
+// may grant something to another one's roles, whose names it can read.
+func (w work) disown(database, text string, roles ...string) error {
+	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
+WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o'
+  AND r.rolname ~ '^ls[ob]' ORDER BY 1`, database)
+	if err != nil {
+		return err
+	}
+	granters, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(roles)
+	for _, granter := range granters {
+		if !slices.Contains(all, granter) {
+			all = append(all, granter)
+		}
+	}
+	return w.in(database, w.asPrivileged(text, all...), roles[0], w.names.owner)
 }
 
 // rollBack ends the prepared transactions that a query names, with their databases
