@@ -136,17 +136,13 @@ func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
 	n := namesOf(t)
 	reads := pgcopy.Side{Login: hosted.Name(prefixReads, t)}
 	if source != nil {
-		of := namesOf(sourceTags(t.Broker, source))
+		of := namesOf(source.Tags(t.Broker))
 		reads.Database, reads.Owner = of.database, of.owner
 	}
 	return []pgcopy.Side{
 		reads, {Database: n.database, Owner: n.owner, Login: hosted.Name(prefixFills, t)},
 		{Database: n.database, Owner: n.owner, Login: hosted.Name(prefixSaves, t)},
 	}
-}
-
-func sourceTags(broker string, s *provider.Source) provider.Tags {
-	return provider.Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation}
 }
 
 // endCopies has nothing be left of copies for an instance; unfinished says that
@@ -186,6 +182,9 @@ func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.
 	if p.programs == nil {
 		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
 			"runs. Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
+	}
+	if in.Source.Retained != nil {
+		return provider.Status{}, provider.Failf("Deleted databases are not retained here.")
 	}
 	if in.Source.Target != in.Target || in.Target.Identity == "" {
 		return provider.Status{}, provider.Failf("The database to restore from is on another server. Order one on the same server.")
@@ -285,7 +284,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	if err != nil {
 		return err
 	}
-	t := sourceTags(in.Broker, in.Source)
+	t := in.Source.Tags(in.Broker)
 	n := namesOf(t)
 	now, err := s.look(ctx, n)
 	if err != nil {
