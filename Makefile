@@ -117,7 +117,7 @@ soak: ## crash, for SECONDS (60): random histories with faults at any effect
 # What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
 # of its own in bench, so that the product depends on nothing that it needs.
 .PHONY: bench
-bench: build ## compare with a broker made of brokerapi (BENCH="-rounds 3")
+bench: build postgres ## compare with a broker made of brokerapi, and measure databases (BENCH="-rounds 3")
 	cd bench && $(GO) vet ./... && $(GO) test ./...
 	cd bench && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o ../bin/bench/ . ./alone ./peer
 	bin/bench/bench -longshore bin/longshore -alone bin/bench/alone -peer bin/bench/peer $(BENCH)

@@ -23,7 +23,7 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "",
 		"write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
 	flag.StringVar(&o.only, "only", "",
-		"measure this `part` alone: handlers, loopback, together, starts or million; the last is not measured otherwise")
+		"measure this `part` alone: handlers, loopback, together, starts, databases or million; the last is not measured otherwise")
 	flag.IntVar(&o.records, "records", 1_000_000, "how many records the large folder of million has")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
@@ -62,7 +62,10 @@ func run(o options, out io.Writer) (err error) {
 	for _, part := range []struct {
 		name    string
 		measure func() (*section, error)
-	}{{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts}, {"million", b.million}} {
+	}{
+		{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts},
+		{"databases", b.databases}, {"million", b.million},
+	} {
 		if o.only != part.name && (o.only != "" || part.name == "million") {
 			continue
 		}
