@@ -46,6 +46,9 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if err := s.checkTargets(all.Offerings()); err != nil {
+		return "", err
+	}
 	// A stack may go on without plans, so that what exists can be deleted.
 	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)), Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
 		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new NAME DIR writes "+

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // Servers are what a provider on shared servers is told of them.
@@ -95,4 +99,22 @@ func reading(stack awscdk.Stack, name string, servers Servers) (all []awsiam.Pol
 		all = append(all, opening)
 	}
 	return all
+}
+
+// checkTargets finds the plan whose server the stack does not have: what is ordered
+// of it would wait for ever.
+func (s Settings) checkTargets(offerings []catalog.Offering) error {
+	var problems []error
+	for _, o := range offerings {
+		servers, has := s.Servers[o.Provider]
+		for _, p := range o.Plans {
+			target, _ := p.Settings["target"].(string)
+			if target = cmp.Or(target, hosted.DefaultTarget); has && servers.Secrets[target] == "" {
+				_, several, _ := hostedContexts(o.Provider)
+				problems = append(problems, fmt.Errorf("plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings",
+					p.Name, o.Name, target, several))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }

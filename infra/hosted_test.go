@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
 )
 
 const (
@@ -107,6 +108,32 @@ func TestServerSettings(t *testing.T) {
 	} {
 		if _, err := settingsOf(test.context); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// A plan of a server that the stack does not have is found at deploy.
+func TestPlansNameServersThatThereAre(t *testing.T) {
+	plans := func(target any) []catalog.Offering {
+		mine := catalog.Plan{Name: "p", Settings: map[string]any{"target": target}}
+		return []catalog.Offering{
+			{Name: "mine", Provider: "postgres", Plans: []catalog.Plan{mine}},
+			{Name: "demo", Provider: "demo", Plans: []catalog.Plan{{Name: "sync"}}},
+		}
+	}
+	for secrets, bad := range map[string]map[any]bool{
+		"default=" + serverSecret: {nil: false, "default": false, "big": true},
+		"big=" + serverSecret:     {nil: true, "big": false},
+	} {
+		parsed, err := app.ParseSecrets("context", secrets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Settings{Servers: map[string]Servers{"postgres": {Secrets: parsed}}}
+		for target, want := range bad {
+			if err := s.checkTargets(plans(target)); (err != nil) != want || want && !strings.Contains(err.Error(), "-c postgres-secrets=") {
+				t.Errorf("%s, target %v: %v", secrets, target, err)
+			}
 		}
 	}
 }
