@@ -56,14 +56,16 @@ func TestFakeIsAsReal(t *testing.T) {
 	t.Parallel()
 	label := func(text string) string { return "longshore:" + text }
 	lives := map[string][]act{
-		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")}, configure{label: label("c"), limit: 7, timeout: "60s"},
+		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")},
+			configure{label: label("c"), limit: 7, timeout: "60s"},
 			createLogin{label: label("d")}, openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
 			unlockLogin{label: label("g"), login: true}, lockLogin{label: label("h")}, endSessions{}, emptyLogin{}, dropLogin{},
 			closeInstance{label("i")}, openInstance{label("j")}, dropDatabase{}, dropOwner{}},
 		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"), limit: -1},
 			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
 			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
-		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")}, createOwner{label("c")},
+		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
+			createOwner{label("c")},
 			createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2}, openDatabase{label("e")}, dropOwner{},
 			createLogin{label: label("f")}, createLogin{label: label("g")}, dropDatabase{}, dropOwner{}, emptyLogin{}, dropLogin{}},
 	}
