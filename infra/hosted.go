@@ -111,8 +111,8 @@ func (s Settings) checkTargets(offerings []catalog.Offering) error {
 			target, _ := p.Settings["target"].(string)
 			if target = cmp.Or(target, hosted.DefaultTarget); has && servers.Secrets[target] == "" {
 				_, several, _ := hostedContexts(o.Provider)
-				problems = append(problems, fmt.Errorf("plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings",
-					p.Name, o.Name, target, several))
+				problems = append(problems, fmt.Errorf(
+					"plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings", p.Name, o.Name, target, several))
 			}
 		}
 	}
