@@ -21,7 +21,7 @@ import (
 // An Engine is what addresses of its servers look like.
 type Engine struct {
 	// Schemes are those of its URLs, and how TLS is used where a URL does not say; empty
-	// for TLSRequire, or none on this machine. Example is a URL of it.
+	// for TLS, or none on this machine. Example is a URL of it.
 	Schemes map[string]string
 	Example string
 	Port    int
@@ -29,6 +29,8 @@ type Engine struct {
 	// another is named; NoDatabases has none named at all.
 	UsersDatabase bool
 	NoDatabases   bool
+	// Verifies has TLS verified wherever it is used: there is no TLSRequire.
+	Verifies bool
 	// Names are what secrets call the engine.
 	Names []string
 }
@@ -110,7 +112,7 @@ func ParseURL(setting, raw string, e Engine) (Access, error) {
 		}
 		a.CA = string(pem)
 	}
-	return a.withTLS(setting, cmp.Or(query[querySSLMode], usual), root == systemRoots)
+	return a.withTLS(setting, cmp.Or(query[querySSLMode], usual), root == systemRoots, e)
 }
 
 var queries = []string{queryHost, queryPublicHost, queryPublicPort, querySSLMode, querySSLRoot}
@@ -151,9 +153,12 @@ func portOf(text string, unset int) (int, error) {
 
 // withTLS settles how the server is spoken to: verified wherever there is
 // something to verify it by.
-func (a Access) withTLS(setting, mode string, roots bool) (Access, error) {
+func (a Access) withTLS(setting, mode string, roots bool, e Engine) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
-	modes := []string{TLSDisable, TLSRequire, TLSVerify}
+	modes, unless := []string{TLSDisable, TLSRequire, TLSVerify}, TLSRequire
+	if e.Verifies {
+		modes, unless = []string{TLSDisable, TLSVerify}, TLSVerify
+	}
 	verifies := a.CA != "" || roots
 	switch {
 	case mode != "" && !slices.Contains(modes, mode):
@@ -173,7 +178,7 @@ func (a Access) withTLS(setting, mode string, roots bool) (Access, error) {
 	case mode == "" && a.here():
 		a.TLS = TLSDisable
 	default:
-		a.TLS = cmp.Or(mode, TLSRequire) // nobody on the way can talk it out of TLS
+		a.TLS = cmp.Or(mode, unless) // nobody on the way can talk it out of TLS
 	}
 	return a, nil
 }
@@ -228,5 +233,5 @@ func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
 	}
 	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.usual(s.User)), CA: s.CA,
 		PublicHost: s.PublicHost, PublicPort: public}
-	return a.withTLS(setting, s.SSLMode, false)
+	return a.withTLS(setting, s.SSLMode, false, e)
 }

@@ -25,7 +25,7 @@ var (
 		UsersDatabase: true, Names: []string{"engine"},
 	}
 	withoutDatabases = hosted.Engine{
-		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, NoDatabases: true,
+		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, NoDatabases: true, Verifies: true,
 	}
 )
 
@@ -88,6 +88,13 @@ func TestURLs(t *testing.T) {
 	if err != nil || got.Database != "" || got.Port != 2 {
 		t.Errorf("without databases: %s %v", got.Address(), err)
 	}
+	if got.TLS != hosted.TLSVerify {
+		t.Errorf("an engine that verifies: %q", got.TLS)
+	}
+	got, err = hosted.ParseSecret("secret", []byte(`{"host":"h","username":"u","password":"p"}`), withoutDatabases)
+	if err != nil || got.TLS != hosted.TLSVerify {
+		t.Errorf("a secret of an engine that verifies: %q %v", got.TLS, err)
+	}
 }
 
 // What is wrong is named with its remedy, and what was given is never repeated.
@@ -131,6 +138,8 @@ func TestURLsThatAreRefused(t *testing.T) {
 	}
 	_, err := hosted.ParseURL("--engine", "cache://u:canary@h/0", withoutDatabases)
 	refused(t, "a database", "leave out", err)
+	_, err = hosted.ParseURL("--engine", "cache://u:canary@h?sslmode=require", withoutDatabases)
+	refused(t, "TLS that verifies nothing", "give one of disable, verify-full", err)
 }
 
 func refused(t *testing.T, what, says string, err error) {
