@@ -93,6 +93,14 @@ func TestServerSettings(t *testing.T) {
 	if err != nil || one.Servers["postgres"].Secrets.String() != "default="+serverSecret {
 		t.Errorf("one server: %v %v", one.Servers, err)
 	}
+	for _, name := range app.HostedProviders() {
+		context := whole(map[string]any{"postgres": "false", name + "-secret": serverSecret})
+		context[name] = "true"
+		given, err := settingsOf(context)
+		if err != nil || given.Servers[name].Secrets.String() != "default="+serverSecret || len(given.Servers) != 1 {
+			t.Errorf("%s alone: %v %v", name, given.Servers, err)
+		}
+	}
 	for name, test := range map[string]struct {
 		context map[string]any
 		want    string // in the error

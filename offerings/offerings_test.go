@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/offerings"
 )
 
@@ -23,7 +24,10 @@ import (
 func shipped(t *testing.T, of string) *catalog.Catalog {
 	t.Helper()
 	o := compile.Options{
-		Providers: map[string]provider.Check{"demo": demo.Check, "mariadb": mariadb.Check, "postgres": postgres.Check}, Off: map[string]string{},
+		Providers: map[string]provider.Check{
+			"demo": demo.Check, "mariadb": mariadb.Check, "postgres": postgres.Check, "valkey": valkey.Check,
+		},
+		Off: map[string]string{},
 	}
 	for name := range o.Providers {
 		if of != "" && name != of {
@@ -299,6 +303,29 @@ func TestMariaDBSchemas(t *testing.T) {
 	}
 	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"owner"}`: false} {
 		if err := c.CheckBind(o.ID, ids["large"], json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
+		}
+	}
+}
+
+func TestValkeySchemas(t *testing.T) {
+	o, c := shipped(t, "valkey").Offerings()[0], shipped(t, "valkey")
+	p := o.Plans[0]
+	if len(o.Plans) != 1 || o.ID != "a83fba31-a1bf-40b4-acea-05c33884ffef" || p.ID != "13810a56-53c7-46b4-9966-24e2ea68df9e" {
+		t.Errorf("ids never change: %s, %v", o.ID, o.Plans)
+	}
+	if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed || p.AsynchronousBinding != catalog.Allowed {
+		t.Errorf("%s: %+v", p.Name, p)
+	}
+	for params, want := range map[string]bool{``: true, `{}`: true, `{"role":"read_only"}`: false, `{"maxmemory":1}`: false} {
+		if err := c.CheckCreate(o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
+			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
+		}
+	}
+	for params, want := range map[string]bool{
+		``: true, `{"role":"read_only"}`: true, `{"role":"read_write"}`: true, `{"role":"admin"}`: false, `{"prefix":"x"}`: false,
+	} {
+		if err := c.CheckBind(o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
 	}

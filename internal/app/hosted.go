@@ -73,7 +73,7 @@ type hostedProvider interface {
 const URLEmbedded = "embedded"
 
 // hostedRows are all of them, by their names.
-var hostedRows = byName(mariadbRow, postgresRow)
+var hostedRows = byName(mariadbRow, postgresRow, valkeyRow)
 
 func byName(all ...hostedRow) map[string]hostedRow {
 	of := map[string]hostedRow{}
@@ -200,7 +200,7 @@ type HostedFlag struct{ Name, Usage string }
 func HostedFlags() (all []HostedFlag) {
 	for _, name := range HostedProviders() {
 		h := hostedRows[name]
-		usage := fmt.Sprintf("`URL` of the %s server to make databases on, %s; without it there are none", h.title, h.engine.Example)
+		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none", h.title, h.engine.Example)
 		if h.start != nil {
 			usage += ", and with " + URLEmbedded + " the broker starts one"
 		}

@@ -7,12 +7,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/valkey"
 )
 
 // The providers on shared servers, by their names in offering files.
 const (
 	ProviderMariaDB  = "mariadb"
 	ProviderPostgres = "postgres"
+	ProviderValkey   = "valkey"
 )
 
 var mariadbRow = hostedRow{
@@ -36,6 +38,20 @@ var postgresRow = hostedRow{
 	check: postgres.Check,
 	open:  openPostgres,
 	start: startPostgres, help: postgresSettings,
+}
+
+var valkeyRow = hostedRow{
+	name: ProviderValkey, title: "Valkey",
+	engine: hosted.Engine{
+		Schemes: map[string]string{
+			"redis": hosted.TLSDisable, "valkey": hosted.TLSDisable, "rediss": hosted.TLSVerify, "valkeys": hosted.TLSVerify,
+		},
+		Example: "rediss://longshore:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
+	},
+	check: valkey.Check,
+	open: func(o hostedOptions) hostedProvider {
+		return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log})
+	},
 }
 
 // openPostgres makes the provider. Without programs that copy, it says so to whom
