@@ -447,6 +447,19 @@ func TestLooks(t *testing.T) {
 			},
 			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
 		},
+		"FaultAfterTrouble": {
+			reason: "what was said of a trouble goes with it, whatever comes next",
+			before: func(c *lifecycle.Record) {
+				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "cannot be used", "unreachable", 2
+			},
+			do: func(c lifecycle.Record) lifecycle.Record {
+				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
+			},
+			want: func(c *lifecycle.Record) {
+				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "", "", 3
+				c.Operation.Next, c.Due = sec(3), sec(3+2*grace)
+			},
+		},
 		"FaultInTime": {
 			reason: "nor does a fault rewrite the due time without need",
 			before: func(c *lifecycle.Record) { c.Due = sec(500) },

@@ -359,6 +359,9 @@ func (r Record) Faulted(now time.Time, f Fault) Record {
 		return r
 	}
 	r = r.clone()
+	if r.Operation.Trouble != "" {
+		r.Operation.Description = "" // that of the trouble
+	}
 	r.Operation.Faults++
 	r.Operation.Trouble = limits.Clip(f.Trouble, limits.Trouble)
 	r.plan(now, Look{After: f.After, Description: f.Description})
