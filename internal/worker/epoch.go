@@ -40,8 +40,8 @@ func (w *Worker) tellsEpoch(ctx context.Context, name string, in *provider.Insta
 // new one meet here, and the first one writes it: what stands already is not written
 // again. One of another line never takes the place of what is known: only an operator
 // can tell which of the two is right.
-func (w *Worker) keepsEpoch(ctx context.Context, q question, status provider.Status) error {
-	known, said := q.epoch, status.Epoch
+func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch, status provider.Status) error {
+	said := status.Epoch
 	if known.Identity == "" && status.Target != nil {
 		known.Identity = status.Target.Identity
 	}

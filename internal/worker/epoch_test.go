@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/testkit"
@@ -151,5 +152,34 @@ func TestManyStepsSeeANewEpoch(t *testing.T) {
 	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
 	if err != nil || known.Count != a.said.Count || a.changes != 16 {
 		t.Errorf("after %d changes it is known as %+v, and is %v: %v", a.changes, known, a.said, err)
+	}
+}
+
+// RemoveRetained raises the epoch as other changes do.
+func (a *aged) RemoveRetained(_ context.Context, h provider.Holding) (provider.Status, error) {
+	return a.step(provider.Instance{Target: h.Target, Epoch: h.Epoch})
+}
+
+// The removal of what was retained is on record: a target that is restored to before it,
+// where the thing is there again, is seen to be restored.
+func TestARemovalOfWhatIsRetainedKeepsTheEpoch(t *testing.T) {
+	w := newWorld(t)
+	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
+	o := w.worker().Options
+	o.Providers = a.wired()
+	kept := lifecycle.Retained{Key: instanceKey, Incarnation: "old", Provider: "demo", Name: "thing", Until: w.clock,
+		Made: lifecycle.Made{Target: lifecycle.Target{Name: "east", Identity: "s-1"}}}
+	kept = kept.BeginRemoval("op", w.clock)
+	if err := w.ledger().Commit(t.Context(), ledger.PutRetained(kept),
+		ledger.PutEpoch(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
+	if err != nil || !outcome.Settled || len(w.retained()) != 0 {
+		t.Fatalf("it is not removed: %+v %v", outcome, err)
+	}
+	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
+	if err != nil || known.Count != 8 {
+		t.Errorf("the target is at %v, and known as %+v: %v", a.said, known, err)
 	}
 }

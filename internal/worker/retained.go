@@ -58,10 +58,12 @@ func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provid
 	}
 	h := holdingOf(r.Name, r.Key, r.Incarnation, r.Made, state, r.Created)
 	h.PlanID, h.RetainedUntil = r.PlanID, r.Until
-	if _, h.Epoch, err = w.epochOf(ctx, r.Provider, h.Target); err != nil {
+	known, epoch, err := w.epochOf(ctx, r.Provider, h.Target)
+	if err != nil {
 		return provider.Status{}, err
 	}
-	return w.within(ctx, r.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	h.Epoch = epoch
+	return w.callKnowing(ctx, r.Provider, known, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
 		can, ok := p.Provider.(provider.Retainer)
 		if !ok {
 			return provider.Status{}, errNoRetainer

@@ -109,12 +109,18 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider. Which epoch its target is at is recorded before anything
-// else that it answers.
+// call asks the provider.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
-	status, err := w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return q.ask(ctx, p.Provider) })
+	return w.callKnowing(ctx, name, q.epoch, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return q.ask(ctx, p.Provider) })
+}
+
+// callKnowing asks the provider by what is known of the target. Which epoch that is at
+// is recorded before anything else that it answers.
+func (w *Worker) callKnowing(ctx context.Context, name string, known lifecycle.TargetEpoch,
+	ask func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
+	status, err := w.within(ctx, name, ask)
 	if err == nil {
-		err = w.keepsEpoch(ctx, q, status)
+		err = w.keepsEpoch(ctx, known, status)
 	}
 	return status, err
 }
