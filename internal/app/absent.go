@@ -18,9 +18,13 @@ import (
 // be done waits, and why is in the log.
 type absent struct{ why error }
 
+// It has what any provider may have: what it lacked would be taken for done, as is
+// the quarantine of a provider that knows none.
 var (
-	_ provider.Provider  = absent{}
-	_ provider.Inventory = absent{}
+	_ provider.Provider    = absent{}
+	_ provider.Retainer    = absent{}
+	_ provider.Inventory   = absent{}
+	_ provider.Quarantiner = absent{}
 )
 
 func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
@@ -43,6 +47,17 @@ func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error)
 
 // Unbind implements provider.Provider.
 func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// RemoveRetained implements provider.Retainer.
+func (a absent) RemoveRetained(context.Context, provider.Holding) (provider.Status, error) {
+	return a.step()
+}
+
+// Quarantine implements provider.Quarantiner.
+func (a absent) Quarantine(context.Context, provider.Holding) error { return a.why }
+
+// Release implements provider.Quarantiner.
+func (a absent) Release(context.Context, provider.Holding) error { return a.why }
 
 // List implements provider.Inventory.
 func (a absent) List(context.Context, string) ([]provider.Holding, string, error) {

@@ -56,11 +56,6 @@ func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
 		return &operator.Refusal{Message: "No broker runs on this data folder, and the database server runs with it: start the broker, and run " +
 			"the command again."}
 	}
-	lives := filepath.Join(f.path(ProviderPostgres), "data", "postmaster.pid")
-	if _, err := os.Lstat(lives); !errors.Is(err, fs.ErrNotExist) {
-		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker, which takes it " +
-			"over, and run the command again."}
-	}
 	return f.backup(ctx, new(quiet), nil, to)
 }
 
@@ -84,8 +79,14 @@ func (q *quiet) hold(f func() error) error {
 	return f()
 }
 
-// backup writes all of the folder. Server is the one that runs in it; nil for none.
+// backup writes all of the folder. Server is the one that the broker runs in it; nil for
+// none. One that lives on since its broker was killed would be copied while it writes.
 func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to io.Writer) error {
+	lives := filepath.Join(f.path(ProviderPostgres), "data", "postmaster.pid")
+	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {
+		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker with " +
+			postgresRow.flag() + " " + URLEmbedded + ", which takes it over, and run the command again."}
+	}
 	return backup.Folder{
 		Dir: f.dir, Records: fileRecords, Snapshot: f.records.Snapshot, Quiet: q.hold, Server: server,
 		Leaves: func(name string) bool {

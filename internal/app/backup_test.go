@@ -118,6 +118,26 @@ func TestABackupOfAllRestores(t *testing.T) {
 	}
 }
 
+// A server that outlived its broker is never copied by one that does not run it: its files
+// are not of one moment.
+func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
+	dir := t.TempDir()
+	e := begun(t, dir)
+	data := filepath.Join(dir, ProviderPostgres, "data")
+	if err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, "postmaster.pid"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"running", "stopped"} {
+		refusal := (*operator.Refusal)(nil)
+		if err := Backup(t.Context(), dir, Wish{All: true}, io.Discard); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "--postgres embedded") {
+			t.Errorf("%s: %v", when, err)
+		}
+		if when == "running" {
+			e.Close()
+		}
+	}
+}
+
 // synchronous gives a plan of the demo that answers at once.
 func synchronous(t *testing.T, e *Embedded) (service, plan string) {
 	t.Helper()

@@ -146,12 +146,13 @@ func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	wired, left = map[string]provider.Wired{}, map[string]error{}
+	all := map[string]provider.Wired{}
 	defer func() {
 		if err != nil {
-			closeAll(wired)
+			closeAll(all)
 		}
 	}()
+	left = map[string]error{}
 	for _, name := range Providers() {
 		if rows[name].embedded == nil {
 			continue
@@ -170,12 +171,12 @@ func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map
 		if w.CallTimeout == 0 {
 			w.CallTimeout = callTimeout
 		}
-		wired[name] = w
+		all[name] = w
 		if err := f.used(name); err != nil {
 			return nil, nil, err
 		}
 	}
-	return wired, left, provider.CheckWired(wired, hardTimeout)
+	return all, left, provider.CheckWired(all, hardTimeout)
 }
 
 // closeAll ends what providers keep open.

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// What is asked of an absent provider waits, whatever it is: what was taken for done
+// would never be done.
+func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
+	why := errors.New("no server")
+	var wired any = absent{why}
+	if q, ok := wired.(provider.Quarantiner); !ok {
+		t.Error("a thing is taken for locked")
+	} else if err := errors.Join(q.Quarantine(t.Context(), provider.Holding{}), q.Release(t.Context(), provider.Holding{})); !errors.Is(err, why) {
+		t.Errorf("its quarantine says %v", err)
+	}
+	if r, ok := wired.(provider.Retainer); !ok {
+		t.Error("the operator is told of another version of the program")
+	} else if _, err := r.RemoveRetained(t.Context(), provider.Holding{}); !errors.Is(err, why) {
+		t.Errorf("its removal says %v", err)
+	}
+}
+
+// Where one provider cannot be opened, the server that another one has started ends.
+func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
+	was := rows[ProviderMariaDB]
+	t.Cleanup(func() { rows[ProviderMariaDB] = was })
+	opened, closed := 0, 0
+	rows[ProviderMariaDB] = row{embedded: func(embedding) (provider.Wired, error) {
+		opened++
+		return provider.Wired{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
+	}}
+	dir := t.TempDir()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	marker := filepath.Join(dir, fileMarker) // which cannot be written any more
+	if err := errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := wiredIn(f, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
+	}
+}
