@@ -111,7 +111,9 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 
 // call asks the provider.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
-	return w.callKnowing(ctx, name, q.epoch, func(ctx context.Context, p provider.Wired) (provider.Status, error) { return q.ask(ctx, p.Provider) })
+	return w.callKnowing(ctx, name, q.epoch, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		return q.ask(ctx, p.Provider)
+	})
 }
 
 // callKnowing asks the provider by what is known of the target. Which epoch that is at
