@@ -128,8 +128,8 @@ func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"running", "stopped"} {
-		refusal := (*operator.Refusal)(nil)
-		if err := Backup(t.Context(), dir, Wish{All: true}, io.Discard); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "--postgres embedded") {
+		refusal, err := (*operator.Refusal)(nil), Backup(t.Context(), dir, Wish{All: true}, io.Discard)
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "--postgres embedded") {
 			t.Errorf("%s: %v", when, err)
 		}
 		if when == "running" {
