@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/pages"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/vault"
 )
 
 // Retained reads one page of what is kept of deleted instances.
@@ -124,7 +125,7 @@ func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan
 	}
 	if was.Version > 0 {
 		r.out.Kept++
-		return false, nil
+		return r.loseRetained(ctx, was, found)
 	}
 	is := lifecycle.RetainedFound(found, h.Name, h.PlanID, h.RetainedUntil, r.Now())
 	switch err := r.Records.Commit(ctx, ledger.PutRetained(is)); {
@@ -135,4 +136,22 @@ func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan
 	}
 	r.out.Retained = append(r.out.Retained, is.Handle())
 	return true, nil
+}
+
+// loseRetained has a state that does not open, since the key is lost, be what the thing
+// itself says: nobody could have it back else.
+func (r *rebuilding) loseRetained(ctx context.Context, was lifecycle.Retained, found lifecycle.Orphan) (did bool, _ error) {
+	if was.Made.State == nil {
+		return false, nil
+	}
+	label := vault.Label{Key: was.Key, Member: vault.State}
+	lost, err := r.lost(ctx, []vault.Value{{Label: label, Sealed: was.Made.State}})
+	if err != nil || len(lost) == 0 {
+		return false, err
+	}
+	was.Made.State, was.Made.Found = nil, found.State
+	if err = r.Records.Commit(ctx, ledger.PutRetained(was)); errors.Is(err, ledger.ErrConflict) {
+		return true, nil // the next pass looks again
+	}
+	return true, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/vault"
 )
 
 // An operator allows that what is retained is given back, and learns what is to be
@@ -139,5 +140,43 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	}
 	if out, err := s.console.Rebuild(t.Context()); err != nil || out.Kept != 1 || len(out.Retained) != 0 {
 		t.Errorf("again: %+v %v", out, err)
+	}
+}
+
+// With the key, the state of what is retained is lost: it is what the thing says, so that
+// another instance can still be made of it.
+func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
+	for name, opens := range map[string]bool{"Opens": true, "Lost": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, demotest.NewMemory())
+			service, plan := s.plan("retained")
+			c := s.caller()
+			c.AcceptsIncomplete = false
+			_, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{
+				Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+			})
+			if err == nil {
+				_, err = s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
+			}
+			was, _, err2 := s.ledger.AllRetained(t.Context(), "")
+			if err := errors.Join(err, err2); err != nil || len(was) != 1 {
+				t.Fatal(was, err)
+			}
+			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: was[0].Key, Member: vault.State}, []byte(`{"format":1}`))
+			was[0].Made.State = sealed
+			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.PutRetained(was[0]))); err != nil {
+				t.Fatal(err)
+			}
+			if !opens {
+				s.sealsWith(local(t, 1))
+			}
+			if _, err := s.console.Rebuild(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			is, _, err := s.ledger.AllRetained(t.Context(), "")
+			if err != nil || len(is) != 1 || (is[0].Made.State != nil) != opens || is[0].Until != was[0].Until {
+				t.Errorf("%+v %v", is, err)
+			}
+		})
 	}
 }
