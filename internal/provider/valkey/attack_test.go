@@ -4,18 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"net"
-	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -620,32 +614,17 @@ func TestListingSeveralServers(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	s := valkeytest.Start(t, "one")
-	front := httptest.NewTLSServer(nil) // for its certificate
-	t.Cleanup(front.Close)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: front.TLS.Certificates})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			outside, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go relay(outside, net.JoinHostPort(s.Access().Host, strconv.Itoa(s.Access().Port)))
-		}
-	}()
+	port, ca := s.TLS(t)
 	a := s.Access()
-	a.Port, a.TLS = l.Addr().(*net.TCPAddr).Port, hosted.TLSVerify
+	a.Port, a.TLS = port, hosted.TLSVerify
 	w := newWorld(t, s)
 	for name, c := range map[string]struct {
 		ca, host string
 		works    bool
 	}{
-		"Verified":  {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})), "127.0.0.1", true},
+		"Verified":  {ca, "127.0.0.1", true},
 		"NoCA":      {"", "127.0.0.1", false},
-		"OtherName": {string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})), "localhost", false},
+		"OtherName": {ca, "localhost", false},
 	} {
 		a.CA, a.Host = c.ca, c.host
 		w.p = w.open(a)
@@ -663,16 +642,4 @@ func TestTLS(t *testing.T) {
 		}
 		w.deprovision("i")
 	}
-}
-
-// relay carries bytes both ways until one side ends.
-func relay(outside net.Conn, address string) {
-	defer func() { _ = outside.Close() }()
-	inside, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer func() { _ = inside.Close() }()
-	go func() { _, _ = io.Copy(inside, outside); _ = inside.Close() }()
-	_, _ = io.Copy(outside, inside)
 }

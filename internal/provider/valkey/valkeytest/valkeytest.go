@@ -9,11 +9,14 @@ import (
 	"bufio"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -211,6 +214,41 @@ func (s *Server) run(path string) error {
 // Access is how the broker reaches it.
 func (s *Server) Access() hosted.Access {
 	return hosted.Access{Host: "127.0.0.1", Port: s.port, User: broker, Password: s.password, TLS: hosted.TLSDisable}
+}
+
+// TLS has the server answer behind TLS too, until the test's end: at the port, on
+// 127.0.0.1, by whom the certificate in PEM names.
+func (s *Server) TLS(t testing.TB) (port int, ca string) {
+	t.Helper()
+	front := httptest.NewTLSServer(nil) // for its certificate
+	t.Cleanup(front.Close)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: front.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			outside, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go relay(outside, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+}
+
+// relay carries bytes both ways until one side ends.
+func relay(outside net.Conn, address string) {
+	defer func() { _ = outside.Close() }()
+	inside, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = inside.Close() }()
+	go func() { _, _ = io.Copy(inside, outside); _ = inside.Close() }()
+	_, _ = io.Copy(outside, inside)
 }
 
 // Log is what the server has logged.
