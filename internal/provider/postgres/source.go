@@ -163,7 +163,7 @@ func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *pr
 		return nil, nil // no copies are made on it
 	}
 	for _, side := range sides {
-		gone, err := pgcopy.Evict(ctx, copied{real.dialer}, side)
+		gone, err := pgcopy.Evict(ctx, copied(real), side)
 		if err != nil {
 			return nil, s.explain(err)
 		}
