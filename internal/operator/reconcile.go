@@ -197,14 +197,15 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
-// owned reports whether a record says that the thing is to be in use.
+// owned reports whether a record says that the thing is to be in use. One of another life
+// of its id is not what the record is about, whatever state that is in.
 func (r *reconciliation) owned(ctx context.Context, h provider.Holding) (bool, error) {
 	key := keyOf(h)
 	rec, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {
 		return false, err
 	}
-	if rec.Owns(h.Tags.Incarnation) {
+	if rec.Exists() && rec.Incarnation == h.Tags.Incarnation {
 		r.there[key] = true
 		live := rec.State == lifecycle.Ready || rec.State == lifecycle.Creating || rec.State == lifecycle.Updating
 		if live && key.Binding != "" {

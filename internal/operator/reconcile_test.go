@@ -316,3 +316,42 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 		t.Errorf("%+v %v, locked %v", all, err, h.locked)
 	}
 }
+
+// A login that is back is locked also where its id is being bound again: that binding has
+// another login.
+func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
+	s, h := restored(t, "one")
+	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"}
+	was, err := s.ledger.Record(t.Context(), key, s.clock)
+	if err != nil || was.Exists() {
+		t.Fatal(was.State, err)
+	}
+	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.console.Reconcile(t.Context(), "", "", true); err != nil || !h.locked["i-removed"] || all[0].Logins != 1 {
+		t.Errorf("%+v %v, locked %v", all, err, h.locked)
+	}
+}
+
+// What was retained and stands as before its deletion is told, from its tombstone on.
+func TestReconcileTellsWhatIsBack(t *testing.T) {
+	h := newHost()
+	s := newHosted(t, h)
+	s.provision("i", "sync")
+	snapshot := h.snapshot()
+	service, plan := s.plan("sync")
+	was, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
+	if err == nil {
+		_, err = s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
+	}
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.PutRetained(was.Retain("kept", s.clock, s.clock)))); err != nil {
+		t.Fatal(err)
+	}
+	h.server = snapshot
+	all, err := s.console.Reconcile(t.Context(), "", "", false)
+	if err != nil || len(all[0].Returned) != 1 || all[0].Trouble == "" {
+		t.Errorf("%+v %v", all, err)
+	}
+}
