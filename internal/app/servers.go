@@ -46,7 +46,7 @@ var valkeyRow = hostedRow{
 		Schemes: map[string]string{
 			"redis": hosted.TLSDisable, "valkey": hosted.TLSDisable, "rediss": hosted.TLSVerify, "valkeys": hosted.TLSVerify,
 		},
-		Example: "rediss://longshore:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
+		Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
 	},
 	check: valkey.Check,
 	open: func(o hostedOptions) hostedProvider {

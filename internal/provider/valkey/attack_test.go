@@ -528,6 +528,13 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			a.User, a.Password = "poor", "poor"
 			return a
 		}, "docs/valkey.md"},
+		"OursNamedLikeIt": {func() hosted.Access {
+			s := valkeytest.New(t)
+			a := s.Access()
+			must(t, s.Root(t), append([]string{"ACL", "SETUSER", "longshore", "on", ">" + a.Password}, strings.Fields(valkeytest.BrokerRules)...)...)
+			a.User = "longshore"
+			return a
+		}, "another name"},
 		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused"},
 		"HalfTLS":  {func() hosted.Access { a := sound.Access(); a.TLS = hosted.TLSRequire; return a }, "rediss://"},
 		"BrokenCA": {func() hosted.Access { a := sound.Access(); a.TLS, a.CA = hosted.TLSVerify, "x"; return a }, "PEM"},

@@ -195,8 +195,18 @@ func (s *server) identity(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// name gives a server an identity. Of two that do so at once, the first is heard.
+// name gives a server an identity. Of two that do so at once, the first is heard. A
+// user of that name who may log in is somebody's, perhaps the broker's own login:
+// it would be turned off.
 func (s *server) name(ctx context.Context, identity string) (string, error) {
+	flags, _, err := s.look(ctx, userIdentity)
+	if err != nil {
+		return "", err
+	}
+	if slices.Contains(flags, "on") {
+		return "", fmt.Errorf("target %q has a user %s who may log in, and that name is for the server's identity: give that user another name, "+
+			"as docs/valkey.md says", s.target, userIdentity)
+	}
 	if err := s.set(ctx, userIdentity, "off", "&"+identityMark+identity); err != nil {
 		return "", err
 	}
