@@ -2,11 +2,14 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/vault"
 )
 
 // Recreate tries once more to create what failed to be created, as it was asked
@@ -54,11 +57,36 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	if err != nil {
 		return Row{}, err
 	}
+	switch restores, err := c.restores(ctx, i); {
+	case err != nil:
+		return Row{}, err
+	case restores:
+		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform delete it, and " +
+			"create another one")
+	}
 	i, past, err := i.BeginCreate(c.start(timeout), i)
 	if err != nil {
 		return Row{}, err
 	}
 	return c.drive(ctx, i, ledger.PutPast(past))
+}
+
+// restores reports whether the instance was ordered with another one to restore it
+// from. Without that, it would be made empty, and look as it was ordered.
+func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error) {
+	_, plan, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
+	if plan.RestoreParameter == "" || i.Attributes.Parameters == nil {
+		return false, nil
+	}
+	plain, err := c.Vault.Open(ctx, vault.Label{Key: i.Key, Member: vault.Parameters}, i.Attributes.Parameters)
+	if err != nil {
+		return false, fmt.Errorf("opening what it was ordered with: %w", err)
+	}
+	var given map[string]any
+	if json.Unmarshal(plain, &given) != nil {
+		return false, nil // no broker took it for one that names something
+	}
+	return given[plan.RestoreParameter] != nil, nil
 }
 
 // rebind binds again, under the condition that its instance still allows it.

@@ -186,3 +186,39 @@ func TestRecreateChecksTheInstance(t *testing.T) {
 		t.Errorf("a binding of what is gone was made: %v", err)
 	}
 }
+
+// What was to be restored from another instance is not made empty in its place, whether
+// the broker has removed what it left or not.
+func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
+	for name, removed := range map[string]bool{"Failed": false, "Removed": true} {
+		t.Run(name, func(t *testing.T) {
+			s, f, _ := failing(t, false)
+			service, plan := s.plan("retained")
+			order := func(id, parameters string) {
+				c := s.caller()
+				c.AcceptsIncomplete = true
+				if _, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan,
+					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.noRoom = false
+			order("from", `{}`)
+			f.noRoom = true
+			order("copy", `{"restore_from":"from"}`)
+			f.noRoom = false
+			r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "copy"}, s.clock)
+			if err != nil || r.State != lifecycle.CreateFailed {
+				t.Fatal(r.State, err)
+			}
+			if removed {
+				if _, err := s.console.Retry(t.Context(), r.Token().String()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(), "restored") {
+				t.Errorf("%+v %v", row, err)
+			}
+		})
+	}
+}
