@@ -118,6 +118,25 @@ func TestABackupOfAllRestores(t *testing.T) {
 	}
 }
 
+// What a backup leaves whose process dies holds secrets: the next start removes it.
+func TestWhatABackupLeavesIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	begun(t, dir).Close()
+	err := os.MkdirAll(filepath.Join(dir, ".backup-1", "in"), 0o700)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, ".backup-2"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	begun(t, dir).Close()
+	for _, name := range []string{".backup-1", ".backup-2"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, fileRecords)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A server that outlived its broker is never copied by one that does not run it: its files
 // are not of one moment.
 func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {

@@ -101,6 +101,9 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 		}
 		return f, nil
 	}
+	if err := backup.Clear(dir); err != nil {
+		return nil, fail("holds what a backup has left, which cannot be removed", "remove what begins with .backup- in it", err)
+	}
 	if err := f.openMarked(mark, anew, fail); err != nil {
 		return nil, err
 	}

@@ -46,6 +46,21 @@ type Server struct {
 	Data string
 }
 
+// aside begins the names of what is written in the folder meanwhile.
+const aside = ".backup-"
+
+// Clear removes from a folder that nobody else has open what a backup has left in it
+// whose process died: it holds secrets.
+func Clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), aside) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
 // Write writes the archive: unpacked, it is a data folder as it was at one moment,
 // at which the records, the vault's key and the server say the same. That moment is
 // while all are quiet, near the end: databases that are large are read before it,
@@ -64,13 +79,13 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 	}
 	// What is read while all are quiet goes to a file first: whoever reads the
 	// archive may be slow, and nobody waits for that.
-	aside, err := os.CreateTemp(f.Dir, ".backup-*") // mode 0600
+	held, err := os.CreateTemp(f.Dir, aside+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making a file in the data folder: %w", err)
 	}
-	defer func() { _ = os.Remove(aside.Name()) }()
+	defer func() { _ = os.Remove(held.Name()) }()
 	err = f.Quiet(func() error {
-		small := newArchive(ctx, f.Dir, aside)
+		small := newArchive(ctx, f.Dir, held)
 		err := f.quiet(small)
 		if err == nil && copied != nil {
 			err = copied.end(small)
@@ -78,12 +93,12 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 		return errors.Join(err, small.tar.Flush())
 	})
 	if err == nil {
-		_, err = aside.Seek(0, io.SeekStart)
+		_, err = held.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		err = archive.append(aside)
+		err = archive.append(held)
 	}
-	if err = errors.Join(err, aside.Close()); err != nil {
+	if err = errors.Join(err, held.Close()); err != nil {
 		return fmt.Errorf("copying the data folder: %w", err)
 	}
 	if copied != nil {
@@ -96,7 +111,7 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 
 // quiet copies all but the running server's data directory.
 func (f Folder) quiet(to *archive) error {
-	snapshot, err := os.MkdirTemp(f.Dir, ".backup-*") // mode 0700
+	snapshot, err := os.MkdirTemp(f.Dir, aside+"*") // mode 0700
 	if err != nil {
 		return err
 	}
