@@ -21,7 +21,8 @@ import (
 
 // A Fake is a PostgreSQL server in memory, as the provider sees one: it keeps roles,
 // databases and what hangs on them, and refuses what PostgreSQL refuses, by its codes.
-// TestFakeIsAsReal holds it to a real one.
+// TestFakeIsAsReal holds it to a real one. It shows neither the sessions nor the
+// prepared transactions of tenants, which delay a real one's changes.
 type Fake struct {
 	// Effect is called around each change and each look, by its name.
 	Effect func(ctx context.Context, name string, do func() error) error
@@ -265,6 +266,12 @@ func (f *Fake) parts(n names, a act) []func() error {
 		}
 	case setLimit:
 		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.limit = a.limit })}
+	case shutDatabase:
+		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.open, r.comment = false, a.label })}
+	case renameInstance:
+		return []func() error{func() error { return f.rename(n, a.to, a.owner, a.database) }}
+	case takeInstance:
+		return []func() error{func() error { return f.rename(a.from, n, a.owner, a.database) }}
 	case endInstance:
 		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.sessions = 0 })}
 	case dropDatabase:
@@ -311,6 +318,43 @@ func (f *Fake) parts(n names, a act) []func() error {
 		return []func() error{func() error { return f.drop(n.login) }}
 	}
 	panic(fmt.Sprintf("the fake knows no %T", a))
+}
+
+// rename is one transaction. Whoever is a member of the role, or has something in the
+// database, is and has so under the new names.
+func (f *Fake) rename(from, to names, owner, database string) error {
+	d := f.databases[from.database]
+	switch {
+	case d == nil:
+		return refusal("3D000", "database %q does not exist", from.database)
+	case f.databases[to.database] != nil:
+		return refusal("42P04", "database %q already exists", to.database)
+	}
+	r, err := f.existing(from.owner)
+	if err == nil && f.roles[to.owner] != nil {
+		err = refusal("42710", "role %q already exists", to.owner)
+	}
+	if err != nil {
+		return err
+	}
+	delete(f.databases, from.database)
+	delete(f.roles, from.owner)
+	f.databases[to.database], f.roles[to.owner] = d, r
+	d.comment, r.comment = database, owner
+	if d.owner == from.owner {
+		d.owner = to.owner
+	}
+	for _, other := range f.roles {
+		if other.memberOf[from.owner] {
+			delete(other.memberOf, from.owner)
+			other.memberOf[to.owner] = true
+		}
+		if i := slices.Index(other.holds, from.database); i >= 0 {
+			other.holds[i] = to.database
+			slices.Sort(other.holds)
+		}
+	}
+	return nil
 }
 
 func (r *fakeRole) hold(database string) {

@@ -55,6 +55,7 @@ func (c *calls) act(t *testing.T, a act, stale bool) {
 func TestFakeIsAsReal(t *testing.T) {
 	t.Parallel()
 	label := func(text string) string { return "longshore:" + text }
+	kept := namesOf(provider.Tags{Broker: "fake-kept" + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i"})
 	lives := map[string][]act{
 		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")},
 			configure{label: label("c"), limit: 7, timeout: "60s"},
@@ -64,6 +65,12 @@ func TestFakeIsAsReal(t *testing.T) {
 		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"), limit: -1},
 			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
 			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
+		"Retained": {shutDatabase{label("a")}, createOwner{label("a")}, renameInstance{kept, label("b"), label("c")}, createDatabase{limit: 5},
+			openDatabase{label("b")}, configure{label: label("c"), limit: 7}, createLogin{label: label("d")}, shutDatabase{label("e")},
+			renameInstance{kept, label("f"), label("g")}, renameInstance{kept, label("f"), label("g")}, createOwner{label("h")},
+			takeInstance{kept, label("i"), label("j")}, createDatabase{limit: 1}, takeInstance{kept, label("i"), label("j")},
+			renameInstance{kept, label("k"), label("l")}, dropDatabase{}, dropOwner{}, takeInstance{kept, label("m"), label("n")},
+			takeInstance{kept, label("m"), label("n")}, openDatabase{label("o")}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
 		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
 			createOwner{label("c")},
 			createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2}, openDatabase{label("e")}, dropOwner{},
