@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/scram"
 	"github.com/longshore/longshore/internal/secret"
@@ -104,7 +105,7 @@ func Evict(ctx context.Context, s Server, side Side) (gone bool, err error) {
 			gone = err == nil
 			return err
 		}
-		if err := within(ctx, c, "ALTER ROLE "+quoted(side.Login)+" NOLOGIN PASSWORD NULL"); err != nil {
+		if err := shut(ctx, s, c, side.Login); err != nil {
 			return err
 		}
 		if holds, err = ending(ctx, c, side.Login); err != nil || len(holds) > 0 {
@@ -120,6 +121,67 @@ func Evict(ctx context.Context, s Server, side Side) (gone bool, err error) {
 		err = errors.Join(err, s.Inside(ctx, database, func(c *pgx.Conn) error { return empty(ctx, c, side, database) }))
 	}
 	return gone, err
+}
+
+// shut lets nobody in by the login any more.
+//
+// Hazard: a tenant's code that the copy ran may have changed the login's password in a
+// transaction that is still open, or prepared, and so hold a lock on the role for as
+// long as it likes. Those end first then, and shutting is tried again.
+func shut(ctx context.Context, s Server, c *pgx.Conn, login string) error {
+	err := within(ctx, c, "ALTER ROLE "+quoted(login)+" NOLOGIN PASSWORD NULL")
+	const lockNotAvailable = "55P03"
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != lockNotAvailable {
+		return err
+	}
+	if err := terminate(ctx, c, login); err != nil {
+		return err
+	}
+	rows, err := c.Query(ctx, "SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1", login)
+	if err != nil {
+		return err
+	}
+	type waiting struct{ GID, Database string }
+	prepared, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
+	if err != nil {
+		return err
+	}
+	for _, x := range prepared {
+		if err := become(ctx, c, login); err != nil {
+			return err
+		}
+		if err := s.Inside(ctx, x.Database, func(c *pgx.Conn) error {
+			if _, err := c.Exec(ctx, "SET ROLE "+quoted(login)); err != nil {
+				return err
+			}
+			_, err := c.Exec(ctx, "ROLLBACK PREPARED '"+strings.ReplaceAll(x.GID, "'", "''")+"'")
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return errSessions
+}
+
+// become lets the broker's login become another one; the grant ends with that.
+func become(ctx context.Context, c *pgx.Conn, login string) error {
+	options := ""
+	if major(c) >= 16 {
+		options = " WITH INHERIT FALSE, SET TRUE"
+	}
+	return within(ctx, c, "GRANT "+quoted(login)+" TO CURRENT_USER"+options)
+}
+
+// terminate ends the login's sessions, which takes a moment.
+func terminate(ctx context.Context, c *pgx.Conn, login string) error {
+	name, options, revoke := quoted(login), "", []string{}
+	if major(c) >= 16 {
+		options, revoke = " WITH INHERIT TRUE", []string{"REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"}
+	}
+	return within(ctx, c, append([]string{
+		"GRANT " + name + " TO CURRENT_USER" + options,
+		"SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
+	}, revoke...)...)
 }
 
 // look reports whether the login is there.
@@ -143,20 +205,12 @@ var errSessions = errors.New("sessions of a copy's login have not ended yet")
 // ending ends the login's sessions, and gives the databases in which it has
 // something; nil when it has nothing.
 func ending(ctx context.Context, c *pgx.Conn, login string) (holds []string, _ error) {
-	name, options, revoke := quoted(login), "", []string{}
-	if major(c) >= 16 {
-		options, revoke = " WITH INHERIT TRUE", []string{"REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"}
-	}
 	var left int
 	if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", login).Scan(&left); err != nil {
 		return nil, err
 	}
 	if left > 0 {
-		statements := []string{
-			"GRANT " + name + " TO CURRENT_USER" + options,
-			"SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
-		}
-		if err := within(ctx, c, append(statements, revoke...)...); err != nil {
+		if err := terminate(ctx, c, login); err != nil {
 			return nil, err
 		}
 		return nil, errSessions

@@ -39,6 +39,9 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 	case shutDatabase:
 		return w.shutDatabase(a)
 	case renameInstance:
+		if err := w.endInstance(); err != nil {
+			return err
+		}
 		return w.rename(w.names, a.to, a.owner, a.database)
 	case takeInstance:
 		return w.rename(a.from, w.names, a.owner, a.database)
@@ -190,7 +193,7 @@ func (w work) dropOwner() error {
 }
 
 func (w work) createLogin(a createLogin) error {
-	text := `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %4$L; ` + admit(a.readOnly)
+	text := `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %4$L; ` + w.admit(a.readOnly)
 	if a.readOnly {
 		text += `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
 	} else {
@@ -200,8 +203,13 @@ func (w work) createLogin(a createLogin) error {
 }
 
 // admit gives a login, %1, its rights in the database, %2, or of the owner role, %3.
-func admit(readOnly bool) string {
-	if readOnly {
+// An instance in quarantine lets readers in when it is released itself.
+func (w work) admit(readOnly bool) string {
+	label, _ := w.seen.owner.label()
+	switch {
+	case readOnly && label.Locked == lockedQuarantine:
+		return `SELECT`
+	case readOnly:
 		return `GRANT CONNECT ON DATABASE %2$I TO %1$I`
 	}
 	return `GRANT %3$I TO %1$I`
@@ -325,7 +333,7 @@ func (w work) unlockLogin(a unlockLogin) error {
 		text = `ALTER ROLE %1$I LOGIN`
 	}
 	if w.seen.owner.exists() && w.seen.database.exists() {
-		text += "; " + admit(a.readOnly)
+		text += "; " + w.admit(a.readOnly)
 	}
 	return w.here(text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label)
 }
@@ -408,7 +416,6 @@ func (w work) rollBack(which string, args ...any) error {
 	return nil
 }
 
-// dropDatabase waits for nobody; but prepared transactions outlive their sessions.
 // withoutPrepared rolls back the transactions in the database that wait for their
 // second phase: they keep it from being dropped or renamed.
 func (w work) withoutPrepared() error {
@@ -426,8 +433,13 @@ func (w work) shutDatabase(a shutDatabase) error {
 	return w.here(`ALTER DATABASE %1$I ALLOW_CONNECTIONS false; COMMENT ON ROLE %2$I IS %3$L`, w.names.database, w.names.owner, a.label)
 }
 
+// dropDatabase ends the sessions of bindings that were left: the server would end them
+// for whoever has their privileges, which the broker's login has not.
 func (w work) dropDatabase() error {
 	if err := w.withoutPrepared(); err != nil {
+		return err
+	}
+	if err := w.endInstance(); err != nil {
 		return err
 	}
 	return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
