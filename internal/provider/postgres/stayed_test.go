@@ -92,8 +92,8 @@ END IF;
 RETURN true; END $$`, `CREATE TABLE t (a int CHECK (public.held(a)))`, `INSERT INTO t VALUES (1)`)
 	o := d.restored("copy")
 	sleeps := func(provider.Status) bool {
-		return len(texts(t, s, "postgres", "SELECT query FROM pg_stat_activity WHERE usename LIKE 'lscw%' AND wait_event = 'PgSleep' AND datname = $1",
-			o.database())) > 0
+		return len(texts(t, s, "postgres", `SELECT query FROM pg_stat_activity
+WHERE usename LIKE 'lscw%' AND wait_event = 'PgSleep' AND datname = $1`, o.database())) > 0
 	}
 	if f := o.restore(sleeps); f != nil {
 		t.Fatal(f.Message)
