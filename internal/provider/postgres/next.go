@@ -25,10 +25,11 @@ type facts struct {
 	Operation string `json:"operation,omitempty"`
 	// Ready says that nothing is left to be made.
 	Ready bool `json:"ready,omitempty"`
-	// Until is how long a database is retained, and From the owner role, as it was
-	// named while it was retained, of one that becomes another instance.
-	Until time.Time `json:"until,omitzero"`
-	From  string    `json:"from,omitempty"`
+	// Until is how long a database is retained. Of one that becomes another instance,
+	// From is the owner role, as it was named while it was retained, and Was whose it was.
+	Until time.Time      `json:"until,omitzero"`
+	From  string         `json:"from,omitempty"`
+	Was   *provider.Tags `json:"was,omitempty"`
 	// ReadOnly is a login that only reads.
 	ReadOnly bool `json:"read_only,omitempty"`
 }
@@ -76,10 +77,14 @@ func (s standing) owned(tags provider.Tags) bool {
 	return s.database.comment == "" && s.database.ours && ok
 }
 
-// remove is what comes next until nothing of the instance stands.
+// remove is what comes next until nothing of the instance stands. What was retained and
+// never became the instance, as by a late call, is retained again.
 func remove(tags provider.Tags, now standing) (decision, error) {
 	if _, ours := labelled(now.owner.thing, tags); now.owner.exists() && !ours {
 		return decision{}, notOurs()
+	}
+	if back := now.taken(); back != nil {
+		return back.next(now)
 	}
 	switch {
 	case now.database.exists() && !now.owned(tags):

@@ -45,6 +45,16 @@ func (p *Provider) retaining(in provider.Instance) (*retaining, error) {
 	return &retaining{tags: tags, as: tags, to: retainedNames(tags), until: until}, nil
 }
 
+// taken gives back what was retained and is not the instance yet; nil for all else.
+func (s standing) taken() *retaining {
+	label, _ := s.owner.label()
+	f := factsOf(label)
+	if f.Ready || f.Was == nil || !s.database.exists() {
+		return nil
+	}
+	return &retaining{tags: label.Tags, as: *f.Was, to: retainedNames(*f.Was), until: f.Until, back: true}
+}
+
 // isRetained reports whether that is what stands.
 func isRetained(tags provider.Tags, now standing) (hosted.Label, bool) {
 	label, ok := now.owner.label()
@@ -64,7 +74,7 @@ func (r *retaining) next(now standing) (decision, error) {
 		return decision{act: shutDatabase{label.Text()}}, nil
 	}
 	f := factsOf(label)
-	f.Ready, f.Until, f.From = true, r.until, ""
+	f.Ready, f.Until, f.From, f.Was = true, r.until, "", nil
 	label.Tags, label.Locked = r.as, lockedRetained
 	owner := f.text(label)
 	label.Facts = nil
@@ -147,7 +157,7 @@ func (w *wantedInstance) move(ctx context.Context, s *site, from provider.Tags) 
 			return decision{}, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
 		}
 		f := w.facts
-		f.From = kept.owner
+		f.From, f.Until, f.Was = kept.owner, w.keptUntil, &from
 		return decision{act: takeInstance{from: kept, owner: f.text(w.label()), database: w.label().Text()}}, nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/pgserver/pgtest"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 )
 
@@ -89,6 +91,57 @@ func holds(t *testing.T, g *provider.Grant, want int) {
 		t.Fatalf("%d rows, want %d: %v", n, want, err)
 	}
 	exec(t, c, "INSERT INTO t VALUES (2)", "ALTER TABLE t ALTER a SET NOT NULL") // as its owner
+}
+
+// What was taken by a call that came late, of an instance that nobody knows any more, is
+// data that somebody may still want back: whatever removes it, it is retained again.
+func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(half *desk){
+		"AsAnOrphan": func(half *desk) {
+			half.in.Source, half.in.PlanID, half.in.Snapshot = nil, "", nil
+			half.deprovision()
+		},
+		"ForAnotherLife": func(half *desk) {
+			o := half.life("half", "op-3")
+			o.in.Source = nil
+			o.provision()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
+			f := postgres.NewFake("one", d.clock.Now)
+			d.p.Fake(f)
+			d.in.Snapshot = json.RawMessage(`{"retain_days":7}`)
+			d.provision()
+			kept := d.retain()
+			half := d.life("half", "op-2")
+			half.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
+				Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
+			died := errors.New("died")
+			f.Effect = func(_ context.Context, name string, do func() error) error {
+				if strings.HasPrefix(name, "postgres.configure") {
+					return died
+				}
+				return do()
+			}
+			if _, err := half.p.Provision(t.Context(), half.in); !errors.Is(err, died) {
+				t.Fatal(err)
+			}
+			if held := d.held(); len(held) != 1 || held[0].Tags.Instance != "half" {
+				t.Fatalf("it was not taken: %+v", held)
+			}
+			f.Effect = func(_ context.Context, _ string, do func() error) error { return do() }
+			gone(half)
+			for _, h := range d.held() {
+				if h.Name == kept.Name && h.Tags == kept.Tags && h.RetainedUntil.Equal(kept.RetainedUntil) {
+					return
+				}
+			}
+			t.Errorf("it lists %+v, want %+v among them", d.held(), kept)
+		})
+	}
 }
 
 // What is deleted is closed, and free as an id; it is removed alone, and whatever has
