@@ -24,7 +24,7 @@ import (
 const (
 	// startWait covers a recovery after a crash.
 	startWait  = 2 * time.Minute
-	startTries = 5
+	startTries = 20
 	stopGrace  = 30 * time.Second
 	// adoptWait is how long a server that ran on may take for its first answer.
 	adoptWait = 20 * time.Second
