@@ -12,6 +12,7 @@
 package pgcopy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -108,7 +109,7 @@ func Evict(ctx context.Context, s Server, side Side) (gone bool, err error) {
 		if err := shut(ctx, s, c, side.Login); err != nil {
 			return err
 		}
-		if holds, err = ending(ctx, c, side.Login); err != nil || len(holds) > 0 {
+		if holds, err = ending(ctx, s, c, side.Login); err != nil || len(holds) > 0 {
 			return err
 		}
 		gone = true
@@ -137,19 +138,29 @@ func shut(ctx context.Context, s Server, c *pgx.Conn, login string) error {
 	if err := terminate(ctx, c, login); err != nil {
 		return err
 	}
+	if _, err := rollBack(ctx, s, c, login); err != nil {
+		return err
+	}
+	return errSessions
+}
+
+// rollBack ends the login's prepared transactions, each in its database, and reports
+// whether there was one. They outlive the login, and hold up its end, or that of the
+// database.
+func rollBack(ctx context.Context, s Server, c *pgx.Conn, login string) (found bool, _ error) {
 	rows, err := c.Query(ctx, "SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1", login)
 	if err != nil {
-		return err
+		return false, err
 	}
 	type waiting struct{ GID, Database string }
 	prepared, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
-	if err != nil {
-		return err
+	if err != nil || len(prepared) == 0 {
+		return false, err
+	}
+	if err := become(ctx, c, login); err != nil {
+		return false, err
 	}
 	for _, x := range prepared {
-		if err := become(ctx, c, login); err != nil {
-			return err
-		}
 		if err := s.Inside(ctx, x.Database, func(c *pgx.Conn) error {
 			if _, err := c.Exec(ctx, "SET ROLE "+quoted(login)); err != nil {
 				return err
@@ -157,10 +168,10 @@ func shut(ctx context.Context, s Server, c *pgx.Conn, login string) error {
 			_, err := c.Exec(ctx, "ROLLBACK PREPARED '"+strings.ReplaceAll(x.GID, "'", "''")+"'")
 			return err
 		}); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return errSessions
+	return true, nil
 }
 
 // become lets the broker's login become another one; the grant ends with that.
@@ -204,7 +215,7 @@ var errSessions = errors.New("sessions of a copy's login have not ended yet")
 
 // ending ends the login's sessions, and gives the databases in which it has
 // something; nil when it has nothing.
-func ending(ctx context.Context, c *pgx.Conn, login string) (holds []string, _ error) {
+func ending(ctx context.Context, s Server, c *pgx.Conn, login string) (holds []string, _ error) {
 	var left int
 	if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE usename = $1", login).Scan(&left); err != nil {
 		return nil, err
@@ -214,6 +225,9 @@ func ending(ctx context.Context, c *pgx.Conn, login string) (holds []string, _ e
 			return nil, err
 		}
 		return nil, errSessions
+	}
+	if found, err := rollBack(ctx, s, c, login); err != nil || found {
+		return nil, cmp.Or(err, errSessions)
 	}
 	rows, err := c.Query(ctx, `SELECT DISTINCT d.datname::text FROM pg_shdepend s JOIN pg_database d ON d.oid = s.dbid
 JOIN pg_roles r ON r.oid = s.refobjid WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = $1
