@@ -42,6 +42,17 @@ func synth() error {
 	if err := CheckCode(settings.Code, settings.Architecture); err != nil {
 		return err
 	}
+	// The catalog is this stack's. Another stack may be synthesized from the same
+	// programs meanwhile, so it is laid beside a copy of them.
+	code, err := os.MkdirTemp("", "longshore-functions-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(code) }()
+	if err := os.CopyFS(code, os.DirFS(settings.Code)); err != nil {
+		return fmt.Errorf("copying the functions: %w", err)
+	}
+	settings.Code = code
 	lacking, err := WriteCatalog(settings)
 	if err != nil {
 		return err
