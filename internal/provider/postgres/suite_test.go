@@ -22,13 +22,14 @@ import (
 // suitePage is small, so that a sweep has several pages.
 const suitePage = 3
 
-// The suite over a real server. Its many faults are made over the fake.
+// The suite over a real server, once: no step reads whether somebody waits. Its many
+// faults are made over the fake.
 func TestSoundOnAServer(t *testing.T) {
 	version := os.Getenv("LONGSHORE_TEST_POSTGRES")
 	if version == "" {
 		version = "17"
 	}
-	providertest.RunExcept(t, func(t *testing.T) *providertest.Harness {
+	providertest.RunOnce(t, func(t *testing.T) *providertest.Harness {
 		return harness(t, pgtest.Start(t, version), pgtest.Start(t, "18"))
 	}, "Faults", "LateCalls", "InstanceStates", "BindingStates")
 }
