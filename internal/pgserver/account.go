@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/longshore/longshore/internal/remedy"
@@ -87,14 +88,16 @@ func (a Account) giveGroup(path string) error {
 // Barred gives the first folder on the way to a path that the account may not
 // pass, and an empty one where it reaches the path.
 func (a Account) Barred(path string) (string, error) {
-	whole, err := filepath.Abs(path)
-	if err == nil {
-		whole, err = filepath.EvalSymlinks(whole)
-	}
+	given, err := filepath.Abs(path)
 	if err != nil || !a.IsOther() {
 		return "", err
 	}
-	for _, dir := range append(above(whole), whole) {
+	whole, err := filepath.EvalSymlinks(given)
+	if err != nil {
+		return "", err
+	}
+	// The way as it is written counts too: a link may lie where the account may not go.
+	for _, dir := range slices.Concat(above(given), above(whole), []string{whole}) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return "", err
