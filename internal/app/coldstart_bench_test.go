@@ -233,7 +233,7 @@ func manyOfferings(b *testing.B, count int) []byte {
 		}
 		all = append(all, o)
 	}
-	compiled, err := catalog.Encode(all)
+	compiled, err := catalog.Encode(all, nil)
 	if err != nil {
 		b.Fatalf("compiling a catalog: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,7 +20,8 @@ type Catalog struct {
 	services map[string]int // index of the entry, by the offering's id
 	plans    map[string]int // the same, by the plan's
 	decode   []func() Offering
-	schemas  sync.Map // of *schema.Schema, by schemaKey
+	files    map[string][]byte // by digest
+	schemas  sync.Map          // of *schema.Schema, by schemaKey
 }
 
 // An entry is what the index of a compiled catalog has of an offering.
@@ -32,7 +34,14 @@ type entry struct {
 // An index is what opening a compiled catalog reads.
 type index struct {
 	Entries []entry `json:"entries"`
-	Sum     uint32  `json:"sum"` // of all the records: CRC-32, IEEE
+	Files   []file  `json:"files,omitempty"` // which follow on the records
+	Sum     uint32  `json:"sum"`             // of all the records and files: CRC-32, IEEE
+}
+
+// A file is what the index has of a file that a provider has kept.
+type file struct {
+	Digest string `json:"digest"`
+	Size   int    `json:"size"`
 }
 
 // A record is an offering as a compiled catalog has it, the broker's own
@@ -59,8 +68,9 @@ type planRecord struct {
 const header = "longshore catalog 1\n"
 
 // Encode makes a compiled catalog: the header, a line of index, and a record
-// for each offering. The same offerings give the same bytes.
-func Encode(offerings []Offering) ([]byte, error) {
+// for each offering; then the files, which are named by their digests. The same
+// offerings and files give the same bytes.
+func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 	var i index
 	var records []byte
 	for _, o := range offerings {
@@ -78,6 +88,10 @@ func Encode(offerings []Offering) ([]byte, error) {
 		}
 		e.Size = len(text)
 		i.Entries, records = append(i.Entries, e), append(records, text...)
+	}
+	for _, digest := range slices.Sorted(maps.Keys(files)) {
+		i.Files = append(i.Files, file{digest, len(files[digest])})
+		records = append(records, files[digest]...)
 	}
 	i.Sum = crc32.ChecksumIEEE(records)
 	text, err := json.Marshal(i)
@@ -99,7 +113,7 @@ func Open(compiled []byte) (*Catalog, error) {
 	if json.Unmarshal(line, &i) != nil || crc32.ChecksumIEEE(records) != i.Sum {
 		return nil, errors.New("the compiled catalog is damaged: build and deploy the functions again")
 	}
-	c := &Catalog{entries: i.Entries, services: map[string]int{}, plans: map[string]int{}}
+	c := &Catalog{entries: i.Entries, services: map[string]int{}, plans: map[string]int{}, files: map[string][]byte{}}
 	for n, e := range i.Entries {
 		text := records[:e.Size]
 		records = records[e.Size:]
@@ -108,6 +122,10 @@ func Open(compiled []byte) (*Catalog, error) {
 		for _, id := range e.Plans {
 			c.plans[id] = n
 		}
+	}
+	for _, f := range i.Files {
+		c.files[f.Digest] = records[:f.Size:f.Size]
+		records = records[f.Size:]
 	}
 	return c, nil
 }

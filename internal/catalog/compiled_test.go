@@ -15,7 +15,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := catalog.Encode(c.Offerings())
+	compiled, err := catalog.Encode(c.Offerings(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := catalog.Encode(opened.Offerings()); err != nil || !bytes.Equal(again, compiled) {
+	if again, err := catalog.Encode(opened.Offerings(), nil); err != nil || !bytes.Equal(again, compiled) {
 		t.Errorf("it changes when it is read and written: %v\n%s\n%s", err, compiled, again)
 	}
 

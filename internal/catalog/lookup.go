@@ -13,12 +13,18 @@ func (c *Catalog) Offerings() []Offering {
 	return all
 }
 
+// File is a file that a provider has kept, by its digest. It must not be changed.
+func (c *Catalog) File(digest string) (content []byte, found bool) {
+	content, found = c.files[digest]
+	return content, found
+}
+
 // Without is the catalog without the offerings of some providers.
 func (c *Catalog) Without(providers []string) *Catalog {
 	if len(providers) == 0 {
 		return c
 	}
-	less := &Catalog{services: map[string]int{}, plans: map[string]int{}}
+	less := &Catalog{services: map[string]int{}, plans: map[string]int{}, files: c.files}
 	for i, decode := range c.decode {
 		if slices.Contains(providers, decode().Provider) {
 			continue

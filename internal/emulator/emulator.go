@@ -50,6 +50,22 @@ func Config(t testing.TB) aws.Config {
 	if testing.Short() {
 		t.Skip("needs an emulated AWS, which -short leaves out")
 	}
+	return config(t, endpoint)
+}
+
+// Enforcing is Config of a MiniStack that does what IAM's policies say, and knows
+// each key: the config's own are the root's, who may do all. It is another one than
+// Config's, and never one that runs already: whether that enforces is not known.
+func Enforcing(t testing.TB) aws.Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an emulated AWS, which -short leaves out")
+	}
+	return config(t, enforcing)
+}
+
+func config(t testing.TB, endpoint func() (string, error)) aws.Config {
+	t.Helper()
 	url, err := endpoint()
 	if err != nil {
 		t.Fatalf("no emulated AWS: %v", err)
@@ -95,19 +111,25 @@ var endpoint = sync.OnceValues(func() (string, error) {
 		}
 		return url, nil
 	}
+	return started()
+})
+
+// enforcing is the address of one that enforces, made by the first who asks.
+var enforcing = sync.OnceValues(func() (string, error) { return started("AUTH=true") })
+
+// started finds the program and runs it, with more in its environment.
+func started(with ...string) (url string, err error) {
 	path, err := find()
 	if err != nil {
 		return "", err
 	}
 	for range startTries {
-		var url string
-		url, err = start(path)
-		if err == nil {
+		if url, err = start(path, with); err == nil {
 			return url, nil
 		}
 	}
 	return "", err
-})
+}
 
 // find looks for the program that make has installed.
 func find() (string, error) {
@@ -122,7 +144,7 @@ func find() (string, error) {
 }
 
 // start runs the program until this process ends.
-func start(path string) (url string, err error) {
+func start(path string, with []string) (url string, err error) {
 	port, err := testserver.FreePort()
 	if err != nil {
 		return "", err
@@ -133,7 +155,7 @@ func start(path string) (url string, err error) {
 	}
 	logPath := filepath.Join(dir, "log")
 	url = "http://127.0.0.1:" + port
-	exited, err := testserver.Launch(path, dir, logPath, []string{
+	exited, err := testserver.Launch(path, dir, logPath, append([]string{
 		"PATH=/usr/local/bin:/usr/bin:/bin",
 		"HOME=" + dir,
 		"TMPDIR=" + dir,
@@ -148,7 +170,7 @@ func start(path string) (url string, err error) {
 		"AWS_EC2_METADATA_DISABLED=true",
 		// State machines wait a twentieth of what they are told.
 		"SFN_WAIT_SCALE=0.05",
-	})
+	}, with...))
 	if err != nil {
 		return "", fmt.Errorf("starting %q: %w", path, err)
 	}

@@ -88,4 +88,7 @@ type Checked struct {
 	Files fs.FS
 	// Maintenance is the version of the plan's maintenance_info.
 	Maintenance string
+	// Keep has the compiled catalog carry a file, such as a template, by the SHA-256
+	// of its content in hex, which it gives; snapshots name it so.
+	Keep func(content []byte) (digest string)
 }

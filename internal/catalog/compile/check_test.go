@@ -67,6 +67,32 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A file that a provider keeps is in the catalog by its digest, and is not there
+// where its offering is left out.
+func TestKeptFiles(t *testing.T) {
+	var digest string
+	check := func(p provider.Checked) (json.RawMessage, error) {
+		digest = p.Keep([]byte("a template"))
+		return nil, nil
+	}
+	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	source := compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound}), Shipped: true}
+	c, err := compile.Load(o, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, found := c.File(digest); !found || string(kept) != "a template" {
+		t.Errorf("the catalog has %q, %v", kept, found)
+	}
+	o.Off = map[string]string{"demo": "turn it on"}
+	if c, err = compile.Load(o, source); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := c.File(digest); found {
+		t.Error("a file of an offering that is left out is in the catalog")
+	}
+}
+
 // Of a provider that is off, what ships is left out; an operator who names it is
 // told what to do.
 func TestProvidersThatAreOff(t *testing.T) {

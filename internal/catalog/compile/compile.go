@@ -74,7 +74,7 @@ func Load(o Options, sources ...Source) (*catalog.Catalog, error) {
 // must be unique across it (CAT-04), and because half a catalog would take
 // plans away from instances that use them.
 func Compile(o Options, sources ...Source) ([]byte, error) {
-	c := compiler{Options: o}
+	c := compiler{Options: o, kept: map[string][]byte{}}
 	for _, source := range sources {
 		c.source(source)
 	}
@@ -90,7 +90,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	for i, d := range c.drafts {
 		all[i] = d.offering
 	}
-	return catalog.Encode(all)
+	return catalog.Encode(all, c.kept)
 }
 
 // A compiler collects what it reads.
@@ -99,6 +99,7 @@ type compiler struct {
 	files    []string // in the order of reading
 	problems []remedy.Error
 	drafts   []draft
+	kept     map[string][]byte // files of the providers', by digest
 }
 
 // source reads one folder.
@@ -129,6 +130,7 @@ func (c *compiler) source(source Source) {
 		c.problems = append(c.problems, problems...)
 		if d.file != "" {
 			c.drafts = append(c.drafts, d)
+			maps.Copy(c.kept, d.kept)
 		}
 	}
 }
@@ -165,7 +167,7 @@ func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 	folder, err := fs.Sub(source.FS, path.Dir(name))
 	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
 		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, folder)
+			r.check(check, d.offering, i, folder, d.keep)
 		}
 	}
 	return d, r.problems

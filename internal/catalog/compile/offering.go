@@ -2,6 +2,8 @@ package compile
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,13 +30,22 @@ const (
 type draft struct {
 	offering catalog.Offering
 	file     string
-	lines    map[string]int // by JSON pointer
+	lines    map[string]int    // by JSON pointer
+	kept     map[string][]byte // files of the provider's, by digest
+}
+
+// keep is provider.Checked's Keep.
+func (d draft) keep(content []byte) string {
+	sum := sha256.Sum256(content)
+	digest := hex.EncodeToString(sum[:])
+	d.kept[digest] = content
+	return digest
 }
 
 // draft makes an offering of a value, and checks what the schema of offering
 // files cannot say.
 func (r *reader) draft(v any) draft {
-	d := draft{file: r.file, lines: map[string]int{}}
+	d := draft{file: r.file, lines: map[string]int{}, kept: map[string][]byte{}}
 	for at, p := range r.places {
 		d.lines[at] = p.line
 	}
@@ -130,10 +141,10 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 }
 
 // check has the provider look at a plan, and keeps its snapshot.
-func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folder fs.FS) {
+func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folder fs.FS, keep func([]byte) string) {
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
 	asked := provider.Checked{
-		Offering: o.Name, Plan: p.Name, ServiceID: o.ID, PlanID: p.ID, Settings: p.Settings, Files: folder,
+		Offering: o.Name, Plan: p.Name, ServiceID: o.ID, PlanID: p.ID, Settings: p.Settings, Files: folder, Keep: keep,
 	}
 	if p.MaintenanceInfo != nil {
 		asked.Maintenance = p.MaintenanceInfo.Version

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// A Scope is what the names of all that one broker makes in AWS accounts begin with:
+// its rights end where other names begin.
+type Scope string
+
+// lower is base32 in the letters that every name may have.
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func short(text string, letters int) string {
+	sum := sha256.Sum256([]byte(text))
+	return lower.EncodeToString(sum[:])[:letters]
+}
+
+// ScopeOf is the scope of a broker: of is the name of its stack, or the identity of
+// a broker without one.
+func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
+
+// Path is that of all its IAM users, roles and policies.
+func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/", 1) + "/" }
+
+// Stack is the name of an instance's stack.
+func (s Scope) Stack(in provider.Tags) string {
+	in.Binding = ""
+	return provider.Name(string(s), "i", in)
+}
+
+// InstancePath holds the principals of all bindings of an instance, and
+// BindingPath those of all incarnations of one.
+func (s Scope) InstancePath(t provider.Tags) string {
+	t.Binding = ""
+	return s.Path() + hashOf(t) + "/"
+}
+
+// BindingPath is below InstancePath.
+func (s Scope) BindingPath(t provider.Tags) string { return s.InstancePath(t) + hashOf(t) + "/" }
+
+func hashOf(t provider.Tags) string {
+	name := provider.Name("x", "x", t)
+	return name[len("x-x-"):]
+}
+
+// Binding is the name of a binding's user or role. It ends in a hash of its
+// incarnation, so that a late deletion cannot hit a successor. It has 55 letters, of
+// the 64 that IAM takes.
+func (s Scope) Binding(t provider.Tags) string {
+	return provider.Name(string(s), "b", t) + "-" + short(t.Incarnation, 8)
+}
+
+// nameOf is part of a name for an offering: its own where that is short.
+func nameOf(offering string) string {
+	const most = 20
+	if len(offering) <= most {
+		return offering
+	}
+	return offering[:most-9] + "-" + short(offering, 8)
+}
+
+// ServiceRole is the name of the role by which CloudFormation works for an offering
+// in a region: IAM's names are of all regions. With a region of 14 letters it has 56.
+func (s Scope) ServiceRole(offering, region string) string {
+	return string(s) + "-s-" + nameOf(offering) + "-" + region
+}
+
+// Boundary is the name of the policy that bounds the principals of an offering's
+// bindings.
+func (s Scope) Boundary(offering, region string) string {
+	return string(s) + "-p-" + nameOf(offering) + "-" + region
+}
+
+// Access is the name of the role that a broker takes in another account.
+func (s Scope) Access(region string) string { return string(s) + "-a-" + region }
+
+// Bucket is the name of the bucket that holds templates by their digests.
+func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
