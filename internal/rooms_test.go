@@ -214,7 +214,7 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	adapters := []string{
 		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app",
-		"internal/gateway", "internal/emulator",
+		"internal/gateway", "internal/emulator", "internal/awserr", "internal/awserr/faulttest",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions",
 		"internal/provider/demo/parameters",
 		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",

@@ -41,7 +41,8 @@ var byCode = map[Class][]string{
 		"LimitExceededRate", "EC2ThrottledException",
 	},
 	Absent: {
-		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NotFound", "NotFoundException", "ResourceNotFoundException",
+		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NotFound", "NotFoundException",
+		"ResourceNotFoundException",
 		"StackNotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "ChangeSetNotFound",
 		"StackInstanceNotFoundException",
 	},
@@ -60,7 +61,8 @@ var byCode = map[Class][]string{
 	},
 	Login: {
 		"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
-		"ExpiredTokenException", "InvalidSignatureException", "IncompleteSignature", "MissingAuthenticationToken", "InvalidToken", "RequestExpired",
+		"ExpiredTokenException", "InvalidSignatureException", "IncompleteSignature", "MissingAuthenticationToken", "InvalidToken",
+		"RequestExpired",
 	},
 	Quota: {
 		"LimitExceeded", "LimitExceededException", "ServiceQuotaExceededException", "TooManyBuckets", "StackLimitExceeded",
