@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// The names of the tags that say where an instance was ordered, for people and for
+// their bills. They identify nothing: texts are clipped and cleaned.
+const (
+	LabelOrganization = "longshore:organization"
+	LabelSpace        = "longshore:space"
+	LabelInstanceName = "longshore:instance-name"
+)
+
+// labelLetters is how many characters of a text for people a tag holds.
+const labelLetters = 128
+
+// PlaceLabels are the tags for a place, what is empty left out.
+func PlaceLabels(p provider.Place) []provider.Label {
+	var out []provider.Label
+	for _, l := range []provider.Label{
+		{Name: LabelOrganization, Value: p.Organization}, {Name: LabelSpace, Value: p.Space}, {Name: LabelInstanceName, Value: p.InstanceName},
+	} {
+		if l.Value = Clean(l.Value); l.Value != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Clean gives a text as every service takes it in the value of a tag: what is
+// neither a letter, a digit, a space nor one of _.:/=+-@ becomes a hyphen.
+func Clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" _.:/=+-@", r) {
+			return '-'
+		}
+		return r
+	}, text)
+	if letters := []rune(text); len(letters) > labelLetters {
+		text = string(letters[:labelLetters])
+	}
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(strings.ToLower(text), "aws:") { // only AWS may write those
+		text = "-" + text
+	}
+	return text
+}
