@@ -29,10 +29,9 @@ func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 
 // Where one provider cannot be opened, the server that another one has started ends.
 func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
-	was := rows[ProviderMariaDB]
-	t.Cleanup(func() { rows[ProviderMariaDB] = was })
 	opened, closed := 0, 0
-	rows[ProviderMariaDB] = row{embedded: func(embedding) (provider.Wired, error) {
+	all := rows()
+	all[ProviderMariaDB] = row{embedded: func(embedding) (provider.Wired, error) {
 		opened++
 		return provider.Wired{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
 	}}
@@ -46,7 +45,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	if err := errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := wiredIn(f, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+	if _, _, err := wiredIn(all, f, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
 		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
 	}
 }

@@ -85,7 +85,7 @@ func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to
 	lives := filepath.Join(f.path(ProviderPostgres), "data", "postmaster.pid")
 	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {
 		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker with " +
-			postgresRow.flag() + " " + URLEmbedded + ", which takes it over, and run the command again."}
+			postgresRow().flag() + " " + URLEmbedded + ", which takes it over, and run the command again."}
 	}
 	return backup.Folder{
 		Dir: f.dir, Records: fileRecords, Snapshot: f.records.Snapshot, Quiet: q.hold, Server: server,

@@ -2,11 +2,16 @@ package app_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
 )
@@ -25,6 +30,9 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("building: %v\n%s", err, out)
 			}
+			if function == "api" {
+				checkClients(t, binary)
+			}
 			cmd := exec.Command(binary)
 			cmd.Env = []string{"AWS_REGION=us-east-1", "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
 			out, err := cmd.CombinedOutput()
@@ -33,5 +41,23 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})
+	}
+}
+
+// The API's function has the clients of what it calls itself, and those that the SDK
+// finds its credentials with. It has none of a provider's: every start would load them.
+func checkClients(t *testing.T, binary string) {
+	t.Helper()
+	symbols, err := exec.Command("go", "tool", "nm", binary).Output()
+	if err != nil {
+		t.Fatalf("reading what the program is made of: %v", err)
+	}
+	has := map[string]bool{}
+	for _, found := range regexp.MustCompile(`aws-sdk-go-v2/service/([a-z0-9]+)\.\(\*Client\)`).FindAllSubmatch(symbols, -1) {
+		has[string(found[1])] = true
+	}
+	want := []string{"dynamodb", "kms", "lambda", "secretsmanager", "sfn", "signin", "sso", "ssooidc", "sts"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(has))); diff != "" {
+		t.Errorf("clients, -want +got:\n%s", diff)
 	}
 }

@@ -129,7 +129,7 @@ func FolderConsole(
 	if err != nil {
 		return nil, nil, err
 	}
-	wired, left, err := wiredIn(f, getenv, slog.New(slog.DiscardHandler))
+	wired, left, err := wiredIn(rows(), f, getenv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.close()
 		return nil, nil, err

@@ -124,7 +124,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 // wire builds the providers, and leaves out of what is offered what there are none for.
 func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
-	wired, left, err := wiredIn(e.folder, s.Getenv, e.log)
+	wired, left, err := wiredIn(rows(), e.folder, s.Getenv, e.log)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func newBroker(
 	return broker.New(broker.Options{
 		Identity: identity, Records: records, Catalog: offered, Vault: v, Engine: engine,
 		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
-		SynchronousWait: provider.DefaultWait, Waits: providerWaits(), OperationTimeout: operationTimeout,
+		SynchronousWait: provider.DefaultWait, Waits: waits, OperationTimeout: operationTimeout,
 		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
 	})
 }

@@ -73,7 +73,7 @@ type hostedProvider interface {
 const URLEmbedded = "embedded"
 
 // hostedRows are all of them, by their names.
-var hostedRows = byName(mariadbRow, postgresRow, valkeyRow)
+func hostedRows() map[string]hostedRow { return byName(mariadbRow(), postgresRow(), valkeyRow()) }
 
 func byName(all ...hostedRow) map[string]hostedRow {
 	of := map[string]hostedRow{}
@@ -199,7 +199,7 @@ type HostedFlag struct{ Name, Usage string }
 // HostedFlags are those of `longshore serve`, in the order of their names.
 func HostedFlags() (all []HostedFlag) {
 	for _, name := range HostedProviders() {
-		h := hostedRows[name]
+		h := hostedRows()[name]
 		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none", h.title, h.engine.Example)
 		if h.start != nil {
 			usage += ", and with " + URLEmbedded + " the broker starts one"
@@ -210,18 +210,18 @@ func HostedFlags() (all []HostedFlag) {
 }
 
 // HostedProviders are the names of the providers on shared servers, in order.
-func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows)) }
+func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows())) }
 
 // EnvSecrets is what tells the functions where the secrets of such a provider's
 // servers are.
-func EnvSecrets(name string) string { return hostedRows[name].envSecrets() }
+func EnvSecrets(name string) string { return hostedRows()[name].envSecrets() }
 
 // withFlags is the environment, in which flags stand before variables.
 func withFlags(servers map[string]string, getenv func(string) string) func(string) string {
 	given := map[string]string{}
 	for name, server := range servers {
 		if server != "" {
-			given[hostedRows[name].envURL()] = server
+			given[hostedRows()[name].envURL()] = server
 		}
 	}
 	return func(name string) string {
@@ -235,7 +235,7 @@ func withFlags(servers map[string]string, getenv func(string) string) func(strin
 // warnOfShown warns of passwords that stand in the command line.
 func warnOfShown(servers map[string]string, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		h := hostedRows[name]
+		h := hostedRows()[name]
 		if u, err := url.Parse(servers[name]); err == nil && u.User != nil {
 			if _, has := u.User.Password(); has {
 				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, or the password in "+

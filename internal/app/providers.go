@@ -45,10 +45,6 @@ type row struct {
 	// the stack does not have it.
 	deployed func(d Deployed) (provider.Wired, error)
 	outside  func(stack string, said map[string]string) map[string]string
-	// wait is how long a request waits for its work, as its Wired says; zero for
-	// provider.DefaultWait. It stands here because the API's function knows
-	// providers by their names alone: it calls none.
-	wait time.Duration
 	// vpc has it called inside a VPC; zero where it never is.
 	vpc vpcRow
 }
@@ -67,9 +63,19 @@ type embedding struct {
 // ProviderDemo is the name of the demo in offering files.
 const ProviderDemo = "demo"
 
-// rows are all providers, by their names in offering files.
-var rows = withHosted(map[string]row{
-	ProviderDemo: {
+// rows are all providers, by their names in offering files. It is a function, and no
+// variable: what a variable names is in every program, and the API's function
+// calls no provider. Each start of it would pay for them all.
+func rows() map[string]row {
+	all := map[string]row{ProviderDemo: demoRow()}
+	for name, h := range hostedRows() {
+		all[name] = h.row()
+	}
+	return all
+}
+
+func demoRow() row {
+	return row{
 		check: demo.Check, onRequest: true,
 		settings: func(getenv func(string) string) error {
 			_, err := demoDelay(getenv)
@@ -81,51 +87,37 @@ var rows = withHosted(map[string]row{
 			return map[string]string{EnvDemoPrefix: DemoPrefix(stack)}
 		},
 		vpc: vpcRow{open: demoInside},
-	},
-})
-
-// withHosted adds the rows of the providers on shared servers.
-func withHosted(all map[string]row) map[string]row {
-	for name, h := range hostedRows {
-		all[name] = h.row()
 	}
-	return all
 }
 
 // Providers are the names of all providers, in order.
-func Providers() []string { return slices.Sorted(maps.Keys(rows)) }
+func Providers() []string { return slices.Sorted(maps.Keys(rows())) }
 
 // OnRequest reports whether a stack offers a provider only where the operator
 // asks for it.
-func OnRequest(name string) bool { return rows[name].onRequest }
+func OnRequest(name string) bool { return rows()[name].onRequest }
 
 // Checks are what checks the plans of offering files, by the providers that they
 // may name; nil for nothing.
 func Checks() map[string]provider.Check {
 	all := map[string]provider.Check{}
-	for name, r := range rows {
+	for name, r := range rows() {
 		all[name] = r.check
 	}
 	return all
 }
 
-// providerWaits are how long a request waits for the work of the providers that
-// need another time than most.
-func providerWaits() map[string]time.Duration {
-	all := map[string]time.Duration{}
-	for name, r := range rows {
-		if r.wait != 0 {
-			all[name] = r.wait
-		}
-	}
-	return all
-}
+// waits are how long a request waits for the work of the providers that need
+// another time than most: what their Wired says. It stands beside the rows because
+// the API's function knows providers by their names alone.
+var waits = map[string]time.Duration{}
 
 // ProviderSettings explains the settings that providers have in the environment.
 func ProviderSettings() string {
 	var all []string
+	known := rows()
 	for _, name := range Providers() {
-		all = append(all, rows[name].help)
+		all = append(all, known[name].help)
 	}
 	return strings.Join(all, "\n  ")
 }
@@ -133,16 +125,19 @@ func ProviderSettings() string {
 // checkProviders checks them.
 func checkProviders(getenv func(string) string) error {
 	var problems []error
+	known := rows()
 	for _, name := range Providers() {
-		problems = append(problems, rows[name].settings(getenv))
+		problems = append(problems, known[name].settings(getenv))
 	}
 	return errors.Join(problems...)
 }
 
-// wiredIn builds the providers of the embedded broker in its data folder, with
-// their own settings; nil for none. Left are those that it goes on without, and
+// wiredIn builds those of the known providers that the embedded broker can have, in
+// its data folder, with their own settings; nil for none. Left are those that it goes on without, and
 // why. Those that are wired are to be closed.
-func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map[string]provider.Wired, left map[string]error, err error) {
+func wiredIn(
+	known map[string]row, f *folder, getenv func(string) string, log *slog.Logger,
+) (wired map[string]provider.Wired, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
@@ -153,11 +148,11 @@ func wiredIn(f *folder, getenv func(string) string, log *slog.Logger) (wired map
 		}
 	}()
 	left = map[string]error{}
-	for _, name := range Providers() {
-		if rows[name].embedded == nil {
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if known[name].embedded == nil {
 			continue
 		}
-		w, err := rows[name].embedded(embedding{
+		w, err := known[name].embedded(embedding{
 			dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
@@ -191,8 +186,9 @@ func closeAll(wired map[string]provider.Wired) {
 // wired builds the providers that the stack has, each called where it has to be.
 func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 	wired = map[string]provider.Wired{}
+	all := rows()
 	for name := range strings.SplitSeq(d.Getenv(EnvProviders), ",") {
-		r, known := rows[name]
+		r, known := all[name]
 		if name == "" {
 			continue
 		}
@@ -218,8 +214,9 @@ func fromOutside(stack string, said map[string]string) map[string]string {
 		EnvStack: stack, EnvBroker: said[outputs.Broker], EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC],
 	}
 	var has []string
+	known := rows()
 	for _, name := range Providers() {
-		if its := rows[name].outside(stack, said); its != nil {
+		if its := known[name].outside(stack, said); its != nil {
 			has = append(has, name)
 			maps.Copy(set, its)
 		}

@@ -17,41 +17,47 @@ const (
 	ProviderValkey   = "valkey"
 )
 
-var mariadbRow = hostedRow{
-	name: ProviderMariaDB, title: "MariaDB",
-	engine: hosted.Engine{
-		Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
-		Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
-	},
-	check: mariadb.Check,
-	open: func(o hostedOptions) hostedProvider {
-		return mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
-	},
-}
-
-var postgresRow = hostedRow{
-	name: ProviderPostgres, title: "PostgreSQL",
-	engine: hosted.Engine{
-		Schemes: map[string]string{"postgresql": "", "postgres": ""}, Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
-		Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
-	},
-	check: postgres.Check,
-	open:  openPostgres,
-	start: startPostgres, help: postgresSettings,
-}
-
-var valkeyRow = hostedRow{
-	name: ProviderValkey, title: "Valkey",
-	engine: hosted.Engine{
-		Schemes: map[string]string{
-			"redis": hosted.TLSDisable, "valkey": hosted.TLSDisable, "rediss": hosted.TLSVerify, "valkeys": hosted.TLSVerify,
+func mariadbRow() hostedRow {
+	return hostedRow{
+		name: ProviderMariaDB, title: "MariaDB",
+		engine: hosted.Engine{
+			Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
+			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 		},
-		Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
-	},
-	check: valkey.Check,
-	open: func(o hostedOptions) hostedProvider {
-		return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log})
-	},
+		check: mariadb.Check,
+		open: func(o hostedOptions) hostedProvider {
+			return mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+		},
+	}
+}
+
+func postgresRow() hostedRow {
+	return hostedRow{
+		name: ProviderPostgres, title: "PostgreSQL",
+		engine: hosted.Engine{
+			Schemes: map[string]string{"postgresql": "", "postgres": ""}, Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
+			Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
+		},
+		check: postgres.Check,
+		open:  openPostgres,
+		start: startPostgres, help: postgresSettings,
+	}
+}
+
+func valkeyRow() hostedRow {
+	return hostedRow{
+		name: ProviderValkey, title: "Valkey",
+		engine: hosted.Engine{
+			Schemes: map[string]string{
+				"redis": hosted.TLSDisable, "valkey": hosted.TLSDisable, "rediss": hosted.TLSVerify, "valkeys": hosted.TLSVerify,
+			},
+			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
+		},
+		check: valkey.Check,
+		open: func(o hostedOptions) hostedProvider {
+			return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log})
+		},
+	}
 }
 
 // openPostgres makes the provider. Without programs that copy, it says so to whom

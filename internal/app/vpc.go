@@ -28,9 +28,9 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	if getenv(EnvInVPC) == "" {
 		return nil, nil
 	}
-	names := strings.Split(getenv(EnvInVPC), ",")
+	names, all := strings.Split(getenv(EnvInVPC), ","), rows()
 	for _, name := range names {
-		if rows[name].vpc.open == nil {
+		if all[name].vpc.open == nil {
 			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
 				"deploy all functions of one version")
 		}
@@ -48,6 +48,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 	if err != nil {
 		return nil, err
 	}
+	all := rows()
 	for _, name := range names {
 		outside := wired[name]
 		_, quarantines := outside.Inventory.(provider.Quarantiner)
@@ -55,7 +56,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 			Provider: name, Function: set[EnvCalls],
 			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines, Epochs: outside.Epochs,
 		}
-		if reach := rows[name].vpc.reach; reach != nil {
+		if reach := all[name].vpc.reach; reach != nil {
 			if o.Reach, err = reach(d); err != nil {
 				return nil, err
 			}
@@ -75,9 +76,9 @@ func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	served := map[string]calls.Open{}
+	served, all := map[string]calls.Open{}, rows()
 	for _, name := range names {
-		if served[name], err = rows[name].vpc.open(d); err != nil {
+		if served[name], err = all[name].vpc.open(d); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
 	if APITimeout >= gateway || provider.MaxWait > APITimeout-answered-broker.TimeToAnswer {
 		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, provider.MaxWait)
 	}
-	for name, wait := range providerWaits() {
+	for name, wait := range waits {
 		if wait <= 0 || wait > provider.MaxWait {
 			t.Errorf("requests for %q wait %v", name, wait)
 		}
