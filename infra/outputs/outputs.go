@@ -29,6 +29,9 @@ const (
 	// calls; they are there only where a provider needs one.
 	Calls = "CallsFunctionArn"
 	InVPC = "ProvidersInVPC"
+	// AWSTargets are where AWS services are made, as the functions are told it; it is
+	// there only with the provider cloudformation.
+	AWSTargets = "AwsTargets"
 	// DomainTarget is there only with a domain of the operator's own.
 	DomainTarget = "DomainTarget"
 )
