@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/vault"
 )
 
@@ -31,7 +32,9 @@ type target struct {
 	plan       catalog.Plan
 	modes      []catalog.Mode
 	attributes lifecycle.Attributes
+	before     json.RawMessage // the parameters that the instance has
 	parameters json.RawMessage
+	moves      bool // to another plan, or to another version of its plan
 	changes    bool // it differs from what the instance is
 }
 
@@ -118,7 +121,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if err != nil {
 		return t, err
 	}
-	t.parameters = lifecycle.MergeParameters(before, q.Parameters)
+	t.before, t.parameters = before, lifecycle.MergeParameters(before, q.Parameters)
 	if err := b.checkParameters(i, t, q); err != nil {
 		return t, err
 	}
@@ -128,15 +131,16 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if q.MaintenanceVersion != nil {
 		t.attributes.MaintenanceVersion = *q.MaintenanceVersion
 	}
-	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok {
-		t.attributes.Snapshot = known.Snapshot // no change by itself
+	t.moves = t.attributes.PlanID != i.Attributes.PlanID || t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion
+	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok && (t.moves || i.Attributes.Snapshot == nil) {
+		// Otherwise the instance keeps what its plan meant for it: a user who changes a
+		// parameter has not asked for an upgrade. No change by itself.
+		t.attributes.Snapshot = known.Snapshot
 	}
 	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
 		t.attributes.DashboardURL = offering.DashboardOf(i.Key.Instance) // no change by itself
 	}
-	t.changes = t.attributes.PlanID != i.Attributes.PlanID ||
-		t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion ||
-		!lifecycle.SameParameters(before, t.parameters)
+	t.changes = t.moves || !lifecycle.SameParameters(before, t.parameters)
 	return t, nil
 }
 
@@ -182,19 +186,50 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		return lifecycle.RefusePartUnknown()
 	}
 	if t.attributes.PlanID == i.Attributes.PlanID {
-		return nil
+		return inPlace(i, t)
 	}
 	offering, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if offering.ID == "" {
 		offering, _ = b.Catalog.Offering(i.Attributes.ServiceID)
 	}
 	if !offering.PlanIsUpdateable(plan) {
-		no, yes := false, true
-		refusal := lifecycle.RefusePlanChange()
-		refusal.InstanceUsable, refusal.UpdateRepeatable = &yes, &no
-		return refusal
+		return neverDone(lifecycle.RefusePlanChange())
+	}
+	return inPlace(i, t)
+}
+
+// inPlace refuses by the snapshots what the provider could only do with another
+// thing in the place of the one that holds the instance's data, and parameters that
+// the instance's own version of the plan does not know (UPD-11).
+func inPlace(i lifecycle.Record, t target) error {
+	was, is := provider.ChangeOf(i.Attributes.Snapshot), provider.ChangeOf(t.attributes.Snapshot)
+	if !was.To(is) {
+		return neverDone(lifecycle.RefuseMove())
+	}
+	if i.LostParameters() {
+		return nil // nobody can tell what differs: the provider says what it cannot do
+	}
+	newest := maintenanceVersion(t.plan)
+	for _, c := range lifecycle.ChangedParameters(t.before, t.parameters) {
+		switch {
+		case was.IsFixed(c.Name) || is.IsFixed(c.Name):
+			return neverDone(lifecycle.RefuseFixed(c.Name))
+		case c.Removed || is.Knows(c.Name):
+		case newest != "" && newest != t.attributes.MaintenanceVersion:
+			return neverDone(lifecycle.RefuseUpgradeFirst(c.Name, newest))
+		default:
+			return neverDone(lifecycle.RefuseUnknownHere(c.Name))
+		}
 	}
 	return nil
+}
+
+// neverDone is the refusal of an update that left the instance as it was, and that
+// meets the same refusal when it is repeated (ERR-10).
+func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
+	no, yes := false, true
+	r.InstanceUsable, r.UpdateRepeatable = &yes, &no
+	return r
 }
 
 // contextOnly stores a new context where the offering honours it (UPD-15);

@@ -101,7 +101,15 @@ var (
 	RefuseSourceChange = text(BadRequest, "The parameter %s says what the service instance was restored from, and cannot be changed.")
 	RefuseMerged       = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
 	RefusePlanChange   = text(Unprocessable, "The plan of this service instance cannot be changed.")
-	RefuseMaintenance  = text(MaintenanceInfoConflict,
+	RefuseMove         = text(Unprocessable, "The service instance cannot move there in place: it would lose the data that it holds. "+
+		"Create a new service instance there, and copy the data.")
+	RefuseFixed = text(Unprocessable, "The parameter %s cannot be changed on a service instance that exists: it would lose the data that it "+
+		"holds. Create a new service instance with it, and copy the data.")
+	RefuseUpgradeFirst = text(Unprocessable, "The version of the plan that this service instance has does not know the parameter %s: "+
+		"upgrade first, by an update with maintenance_info.version %s.")
+	RefuseUnknownHere = text(Unprocessable, "The version of the plan that this service instance has does not know the parameter %s, "+
+		"and there is no upgrade; leave it out, or create a new service instance.")
+	RefuseMaintenance = text(MaintenanceInfoConflict,
 		"The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
 	RefuseAsyncRequired = text(AsyncRequired, AsyncRequiredSentence)
 	RefuseRequiresApp   = text(RequiresApp, RequiresAppSentence)

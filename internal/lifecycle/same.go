@@ -18,6 +18,30 @@ func SameParameters(a, b json.RawMessage) bool {
 	return sameValue(decode(a), decode(b))
 }
 
+// A ParameterChange is a member that two objects of parameters do not have alike.
+type ParameterChange struct {
+	Name    string
+	Removed bool // the second has none of this name
+}
+
+// ChangedParameters are the members whose values differ, by the order of their names.
+func ChangedParameters(a, b json.RawMessage) (changes []ParameterChange) {
+	x, _ := decode(a).(map[string]any)
+	y, _ := decode(b).(map[string]any)
+	for name, v := range x {
+		if w, ok := y[name]; !ok || !sameValue(v, w) {
+			changes = append(changes, ParameterChange{Name: name, Removed: !ok})
+		}
+	}
+	for name := range y {
+		if _, ok := x[name]; !ok {
+			changes = append(changes, ParameterChange{Name: name})
+		}
+	}
+	slices.SortFunc(changes, func(a, b ParameterChange) int { return strings.Compare(a.Name, b.Name) })
+	return changes
+}
+
 // decode gives an empty object for what is absent or null (INP-07).
 func decode(raw json.RawMessage) any {
 	var v any

@@ -31,6 +31,9 @@ func (c Change) Knows(parameter string) bool {
 	return c.Accepts == nil || slices.Contains(c.Accepts, parameter)
 }
 
+// IsFixed reports whether a parameter's value never changes.
+func (c Change) IsFixed(parameter string) bool { return slices.Contains(c.Fixed, parameter) }
+
 // To reports whether an instance can move from c to another snapshot's.
 func (c Change) To(next Change) bool {
 	return c.Shape == "" || next.Shape == "" || c.Shape == next.Shape

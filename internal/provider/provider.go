@@ -249,9 +249,9 @@ type Instance struct {
 	// left the catalog. Its numbers are of any type that a decoder of YAML or
 	// JSON gives, json.Number included.
 	Settings map[string]any `json:"settings"`
-	// Snapshot is what the plan meant when the instance was made or last
-	// updated, as Check gave it; in an update what it is to mean, and Former
-	// what it meant before. Never addresses or secrets.
+	// Snapshot is what the plan meant when the instance was made or last moved to
+	// another plan or maintenance version, as Check gave it; in an update what it is
+	// to mean, and Former what it meant before. Never addresses or secrets.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 	Former   json.RawMessage `json:"former,omitempty"`
 	// Maintenance is the version of the plan's maintenance_info that the

@@ -225,7 +225,7 @@ func TestWhatAProviderIsTold(t *testing.T) {
 		panic("unreachable")
 	}
 	b := w.kit().BrokerOptions()
-	b.Identity, b.Catalog = "broker-1", planned{w.offered, json.RawMessage(`{"means":"this"}`)}
+	b.Identity, b.Catalog = "broker-1", planned{w.offered, json.RawMessage(`{"means":"this"}`), "1.0.0"}
 	r, err := provision(w, broker.New(b))
 	if err != nil {
 		t.Fatal(err)
@@ -242,8 +242,11 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	if first := told[0]; first.State.Data != nil || first.Target != (provider.Target{}) {
 		t.Errorf("the first step is told a state or a target: %v", first.Target)
 	}
-	b.Catalog = planned{w.offered, json.RawMessage(`{"means":"more"}`)}
-	if r, err = update(w, broker.New(b)); err != nil {
+	b.Catalog = planned{w.offered, json.RawMessage(`{"means":"more"}`), "2.0.0"}
+	newer := "2.0.0"
+	if r, err = broker.New(b).Update(t.Context(), broker.UpdateRequest{
+		Caller: w.caller(), InstanceID: "i", ServiceID: service(), MaintenanceVersion: &newer,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if in = run(r); string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` ||
@@ -322,12 +325,13 @@ func TestStatesAtTheirBounds(t *testing.T) {
 // planned is a catalog whose plans mean something.
 type planned struct {
 	*catalog.Catalog
-	snapshot json.RawMessage
+	snapshot    json.RawMessage
+	maintenance string
 }
 
 func (p planned) Plan(service, plan string) (catalog.Offering, catalog.Plan, bool) {
 	offering, found, ok := p.Catalog.Plan(service, plan)
-	found.Snapshot = p.snapshot
+	found.Snapshot, found.MaintenanceInfo = p.snapshot, &catalog.MaintenanceInfo{Version: p.maintenance}
 	return offering, found, ok
 }
 
