@@ -24,8 +24,14 @@ func short(text string, letters int) string {
 // a broker without one.
 func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
 
-// Path is that of all its IAM users, roles and policies.
+// Path is that of the IAM users and roles of its bindings.
 func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/", 1) + "/" }
+
+// FixedPath is that of what an operator makes for it: service roles, boundaries, the
+// role in another account. Hazard: it must not lie below Path. In a pattern of a
+// policy a star crosses slashes, and whoever may make roles below Path could choose a
+// path there that leads into what only an operator makes.
+func (s Scope) FixedPath() string { return strings.TrimSuffix(s.Path(), "/") + "-fixed/" }
 
 // Stack is the name of an instance's stack.
 func (s Scope) Stack(in provider.Tags) string {
@@ -81,3 +87,23 @@ func (s Scope) Access(region string) string { return string(s) + "-a-" + region 
 
 // Bucket is the name of the bucket that holds templates by their digests.
 func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
+
+// A Place is where things are made: what ARNs say.
+type Place struct{ Partition, Account, Region string }
+
+func (s Scope) fixed(p Place, kind, name string) string {
+	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
+}
+
+// ServiceRoleARN is that of ServiceRole.
+func (s Scope) ServiceRoleARN(p Place, offering string) string {
+	return s.fixed(p, "role", s.ServiceRole(offering, p.Region))
+}
+
+// BoundaryARN is that of Boundary.
+func (s Scope) BoundaryARN(p Place, offering string) string {
+	return s.fixed(p, "policy", s.Boundary(offering, p.Region))
+}
+
+// AccessARN is that of Access.
+func (s Scope) AccessARN(p Place) string { return s.fixed(p, "role", s.Access(p.Region)) }

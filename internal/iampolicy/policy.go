@@ -1,0 +1,151 @@
+// Package iampolicy reads IAM policies and says what they allow. It owns what a
+// policy document is and how AWS decides by it within one account: allow and deny,
+// wildcards, conditions, policy variables, boundaries. It is pure: it serves tests and
+// checks of policies where no emulator of AWS enforces them, and grants nothing. It
+// leaves out policies of resources, of sessions and of organizations.
+package iampolicy
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Version is that of the policy language; an earlier one has no variables.
+const Version = "2012-10-17"
+
+// The effects of statements.
+const (
+	EffectAllow = "Allow"
+	EffectDeny  = "Deny"
+)
+
+// A Document is a policy.
+type Document struct {
+	Version   string
+	Statement []Statement
+}
+
+// A Statement allows or denies actions on resources, if its condition holds.
+type Statement struct {
+	Sid         string `json:",omitempty"`
+	Effect      string
+	Action      Texts     `json:",omitempty"`
+	NotAction   Texts     `json:",omitempty"`
+	Resource    Texts     `json:",omitempty"`
+	NotResource Texts     `json:",omitempty"`
+	Condition   Condition `json:",omitempty"`
+}
+
+// A Condition has, by operators and by keys, the values that are asked for.
+type Condition map[string]map[string]Texts
+
+// Texts are one or several: JSON may have one stand alone.
+type Texts []string
+
+// UnmarshalJSON reads one text, a truth value, or a list.
+func (t *Texts) UnmarshalJSON(raw []byte) error {
+	var one any
+	if err := json.Unmarshal(raw, &one); err != nil {
+		return err
+	}
+	all, ok := one.([]any)
+	if !ok {
+		all = []any{one}
+	}
+	out := make(Texts, 0, len(all))
+	for _, v := range all {
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case bool, float64:
+			out = append(out, fmt.Sprint(v))
+		default:
+			return fmt.Errorf("a policy has %v where it needs a text", v)
+		}
+	}
+	*t = out
+	return nil
+}
+
+// Parse reads a document. It takes members that it does not know as mistakes: what is
+// overlooked could be a condition.
+func Parse(raw []byte) (Document, error) {
+	var written struct {
+		Version   string
+		ID        string `json:"Id"`
+		Statement json.RawMessage
+	}
+	if err := strictly(raw, &written); err != nil {
+		return Document{}, fmt.Errorf("reading a policy: %w", err)
+	}
+	d := Document{Version: written.Version}
+	if err := strictly(written.Statement, &d.Statement); err != nil {
+		var one Statement
+		if strictly(written.Statement, &one) != nil {
+			return Document{}, fmt.Errorf("reading the statements of a policy: %w", err)
+		}
+		d.Statement = []Statement{one}
+	}
+	for i, s := range d.Statement {
+		if err := s.check(); err != nil {
+			return Document{}, fmt.Errorf("statement %d of a policy: %w", i+1, err)
+		}
+	}
+	return d, nil
+}
+
+// check finds what AWS would refuse.
+func (s Statement) check() error {
+	switch {
+	case s.Effect != EffectAllow && s.Effect != EffectDeny:
+		return fmt.Errorf("its effect is %q, not %s or %s", s.Effect, EffectAllow, EffectDeny)
+	case (s.Action == nil) == (s.NotAction == nil):
+		return fmt.Errorf("it needs one of Action and NotAction")
+	case (s.Resource == nil) == (s.NotResource == nil):
+		return fmt.Errorf("it needs one of Resource and NotResource")
+	}
+	for operator := range s.Condition {
+		if _, err := parseOperator(operator); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Map is the document with each text of its actions, resources and conditions given
+// to f.
+func (d Document) Map(f func(string) string) Document {
+	out := Document{Version: d.Version, Statement: make([]Statement, len(d.Statement))}
+	for i, s := range d.Statement {
+		out.Statement[i] = s.Map(f)
+	}
+	return out
+}
+
+// Map is Document.Map for one.
+func (s Statement) Map(f func(string) string) Statement {
+	texts := func(in Texts) Texts {
+		if in == nil {
+			return nil
+		}
+		out := make(Texts, len(in))
+		for i, text := range in {
+			out[i] = f(text)
+		}
+		return out
+	}
+	out := Statement{
+		Sid: s.Sid, Effect: s.Effect,
+		Action: texts(s.Action), NotAction: texts(s.NotAction), Resource: texts(s.Resource), NotResource: texts(s.NotResource),
+	}
+	if s.Condition != nil {
+		out.Condition = Condition{}
+	}
+	for operator, keys := range s.Condition {
+		out.Condition[operator] = map[string]Texts{}
+		for key, values := range keys {
+			out.Condition[operator][key] = texts(values)
+		}
+	}
+	return out
+}

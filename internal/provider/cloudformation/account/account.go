@@ -1,0 +1,247 @@
+// Package account says what an AWS account must hold so that a broker can make
+// services in it by CloudFormation, and what the broker may do there. It owns these
+// resources and policies as plain data, which a stack, a command or another account's
+// template carries out; it calls nothing.
+package account
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// Here is the place that a template of CloudFormation is used in: its pseudo parameters.
+// All texts of this package have them, until Fill or the template puts the place in.
+var Here = plan.Place{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
+
+// Options are how an account is prepared.
+type Options struct {
+	// Emulated leaves out what emulators of AWS do not know, and deny by: the
+	// conditions on the boundary of principals, on who gets a role, and on the role of
+	// a stack. Never set it on AWS.
+	Emulated bool
+	// Trust has the account be another one than the broker's; nil for its own.
+	Trust *Trust
+	// Access are the ARNs of the roles that the broker takes in other accounts.
+	Access []string
+}
+
+// Trust is whose broker may work in an account.
+type Trust struct {
+	// Principals are the ARNs of the roles or users that may take the access role.
+	Principals []string
+	// ExternalID is what they must say: without it, whoever may ask the broker for
+	// things in an account of his could name somebody else's.
+	ExternalID string
+}
+
+// A Resource is one of a template. What it is needed for may outlive an offering, and
+// the stack itself.
+type Resource struct {
+	Type                string
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+	Properties          map[string]any
+}
+
+// kept is a resource that stays when its template lets it go.
+func kept(kind string, properties map[string]any) Resource {
+	const retain = "Retain"
+	return Resource{Type: kind, DeletionPolicy: retain, UpdateReplacePolicy: retain, Properties: render(properties).(map[string]any)}
+}
+
+// Sizes that IAM takes: of a role's policies inside it, and of a policy of its own.
+// White space does not count.
+const (
+	mostInside = 10_240
+	mostPolicy = 6_144
+)
+
+// Resources are what an account must hold in the region of the template, by their
+// logical ids: a bucket for templates, and for each offering the role by which
+// CloudFormation works and the boundary of its bindings' principals; and with
+// Options.Trust the role that the broker takes.
+func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
+	all := map[string]Resource{}
+	for id, r := range templates(scope) {
+		all[id] = r
+	}
+	for _, offering := range offerings {
+		role, err := serviceRole(scope, offering)
+		if err != nil {
+			return nil, fmt.Errorf("offering %s: %w", offering.Name, err)
+		}
+		boundary, err := boundary(scope, offering)
+		if err != nil {
+			return nil, fmt.Errorf("offering %s: %w", offering.Name, err)
+		}
+		all["ServiceRole"+letters(offering.Name)], all["Boundary"+letters(offering.Name)] = role, boundary
+	}
+	if o.Trust != nil {
+		role, err := access(scope, *o.Trust, o)
+		if err != nil {
+			return nil, err
+		}
+		all["AccessRole"] = role
+	}
+	return all, nil
+}
+
+// letters is part of a logical id for a name of any letters: no two names have the same.
+func letters(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	plain := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, name)
+	return plain + hex.EncodeToString(sum[:4])
+}
+
+// templates is the bucket that templates lie in by their digests: versions stay, so that
+// none is ever replaced unseen.
+func templates(scope plan.Scope) map[string]Resource {
+	name := scope.Bucket(Here.Account, Here.Region)
+	insecure := iampolicy.Statement{
+		Sid: "OnlyTLS", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope),
+		Condition: iampolicy.Condition{"Bool": {"aws:SecureTransport": {"false"}}},
+	}
+	return map[string]Resource{
+		"Templates": kept("AWS::S3::Bucket", map[string]any{
+			"BucketName": name,
+			"BucketEncryption": map[string]any{"ServerSideEncryptionConfiguration": []any{
+				map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "AES256"}},
+			}},
+			"OwnershipControls": map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}},
+			"PublicAccessBlockConfiguration": map[string]any{
+				"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+			},
+			"VersioningConfiguration": map[string]any{"Status": "Enabled"},
+		}),
+		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", map[string]any{
+			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(insecure, "*")}},
+		}),
+	}
+}
+
+// withPrincipal is a statement that says of whom it is.
+func withPrincipal(s iampolicy.Statement, principal any) map[string]any {
+	out := object(s)
+	out["Principal"] = principal
+	if principal != "*" {
+		delete(out, "Resource") // a role's own policy names none
+	}
+	return out
+}
+
+// object is anything as JSON has it.
+func object(value any) map[string]any {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // texts and lists of them
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// render makes a template's functions of texts with pseudo parameters.
+func render(value any) any {
+	switch v := value.(type) {
+	case string:
+		if strings.Contains(v, "${AWS::") {
+			// Sub would look for the variables of policies too.
+			return map[string]any{"Fn::Sub": strings.ReplaceAll(strings.ReplaceAll(v, "${", "${!"), "${!AWS::", "${AWS::")}
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, part := range v {
+			out[key] = render(part)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, part := range v {
+			out[i] = render(part)
+		}
+		return out
+	}
+	return value
+}
+
+// Fill puts a place into the texts of statements.
+func Fill(all []iampolicy.Statement, p plan.Place) []iampolicy.Statement {
+	place := strings.NewReplacer(Here.Partition, p.Partition, Here.Account, p.Account, Here.Region, p.Region)
+	out := make([]iampolicy.Statement, len(all))
+	for i, s := range all {
+		out[i] = s.Map(place.Replace)
+	}
+	return out
+}
+
+// longest is a place whose names are as long as any.
+var longest = plan.Place{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
+
+// document is a policy for a template; it has to fit where it goes.
+func document(all []iampolicy.Statement, most int) (map[string]any, error) {
+	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: Fill(all, longest)})
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > most {
+		return nil, fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
+			"or make two offerings of it", len(raw), most)
+	}
+	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
+}
+
+// access is the role that a broker takes here, which is not its own account.
+func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
+	if len(t.Principals) == 0 || t.ExternalID == "" {
+		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")
+	}
+	o.Access = nil // it goes no further
+	policy, err := document(Rights(scope, o), mostInside)
+	if err != nil {
+		return Resource{}, fmt.Errorf("the access role: %w", err)
+	}
+	return kept("AWS::IAM::Role", map[string]any{
+		"RoleName":    scope.Access(Here.Region),
+		"Path":        scope.FixedPath(),
+		"Description": "What a service broker of another account does here",
+		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(iampolicy.Statement{
+			Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
+			Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
+		}, map[string]any{"AWS": anys(t.Principals)})}},
+		"Policies": []any{map[string]any{"PolicyName": "Broker", "PolicyDocument": policy}},
+	}), nil
+}
+
+func anys(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, text := range texts {
+		out[i] = text
+	}
+	return out
+}
+
+// Template is a whole template of CloudFormation with these resources.
+func Template(scope plan.Scope, offerings []Offering, o Options) ([]byte, error) {
+	resources, err := Resources(scope, offerings, o)
+	if err != nil {
+		return nil, err
+	}
+	return json.MarshalIndent(map[string]any{
+		"AWSTemplateFormatVersion": "2010-09-09",
+		"Description":              "What a service broker needs in this account and region to make AWS services",
+		"Resources":                resources,
+	}, "", "  ")
+}

@@ -1,0 +1,102 @@
+package account_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+)
+
+// For an emulator three condition keys are left out, and nothing else differs.
+func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
+	without := func(all []iampolicy.Statement) []iampolicy.Statement {
+		for i := range all {
+			for operator, keys := range all[i].Condition {
+				for _, key := range account.UnknownKeys {
+					delete(keys, key)
+				}
+				if len(keys) == 0 {
+					delete(all[i].Condition, operator)
+				}
+			}
+			if len(all[i].Condition) == 0 {
+				all[i].Condition = nil
+			}
+		}
+		return all
+	}
+	real, emulated := account.Rights(scope, account.Options{}), account.Rights(scope, account.Options{Emulated: true})
+	if cmp.Equal(real, emulated) {
+		t.Fatal("nothing differs")
+	}
+	if d := cmp.Diff(without(real), emulated); d != "" {
+		t.Errorf("more differs than the keys %q:\n%s", account.UnknownKeys, d)
+	}
+	with := account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}}
+	resources := func(emulated bool) map[string]account.Resource {
+		o := with
+		o.Emulated = emulated
+		all, err := account.Resources(scope, []account.Offering{queue(t)}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(all, "AccessRole") // which holds the rights
+		return all
+	}
+	if d := cmp.Diff(resources(false), resources(true)); d != "" {
+		t.Errorf("the resources differ (-real +emulated):\n%s", d)
+	}
+}
+
+// What an instance may need outlives its offering and the stack that made it.
+func TestEverythingIsKept(t *testing.T) {
+	all, err := account.Resources(scope, []account.Offering{queue(t)},
+		account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for id, r := range all {
+		kinds = append(kinds, r.Type)
+		if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
+			t.Errorf("%s goes with its template", id)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "${Prefix}") || strings.Contains(string(text), place.Account) {
+			t.Errorf("%s has what is not of its place: %s", id, text)
+		}
+	}
+	slices.Sort(kinds)
+	want := []string{"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::IAM::Role", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
+	if d := cmp.Diff(want, kinds); d != "" {
+		t.Errorf("resources (-want +got):\n%s", d)
+	}
+}
+
+// IAM refuses what is larger: it is said before anything is made.
+func TestPoliciesFit(t *testing.T) {
+	wide := queue(t)
+	var actions iampolicy.Texts
+	for range 800 {
+		actions = append(actions, "sqs:ReceiveMessage")
+	}
+	wide.Permissions[0].Statement[0].Action = actions
+	if _, err := account.Resources(scope, []account.Offering{wide}, account.Options{}); err == nil || !strings.Contains(err.Error(), "10240") {
+		t.Errorf("permissions that are too large: %v", err)
+	}
+}
+
+func TestAccessNeedsAnExternalID(t *testing.T) {
+	open := account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}}
+	if _, err := account.Resources(scope, nil, account.Options{Trust: &open}); err == nil {
+		t.Error("a role that anybody may have taken for him was made")
+	}
+}

@@ -1,0 +1,242 @@
+package account_test
+
+import (
+	"testing"
+
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+const (
+	scope = plan.Scope("longshore-abcdefgh")
+	other = plan.Scope("longshore-zzzzzzzz")
+)
+
+var place = plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+
+// queue is an offering as an operator might write it.
+func queue(t testing.TB) account.Offering {
+	t.Helper()
+	read := func(text string) iampolicy.Document {
+		d, err := iampolicy.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	return account.Offering{
+		Name: "queue",
+		// Too wide on purpose: what guards others must not hang on it.
+		Permissions: []iampolicy.Document{read(`{"Version":"2012-10-17","Statement":[
+			{"Effect":"Allow","Action":["sqs:*"],"Resource":"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},
+			{"Effect":"Allow","Action":["iam:*","ssm:*","secretsmanager:*","sts:*","s3:*"],"Resource":"*"}]}`)},
+		Policies: []account.Policy{{Document: read(`{"Version":"2012-10-17","Statement":[
+			{"Effect":"Allow","Action":["sqs:SendMessage","sqs:ReceiveMessage"],"Resource":"${QueueArn}"}]}`)}},
+	}
+}
+
+func document(all []iampolicy.Statement) []iampolicy.Document {
+	return []iampolicy.Document{{Version: iampolicy.Version, Statement: account.Fill(all, place)}}
+}
+
+func iam(rest string) string { return "arn:aws:iam::" + place.Account + ":" + rest }
+
+const (
+	hash     = "aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	stack    = "arn:aws:cloudformation:eu-central-1:111122223333:stack/longshore-abcdefgh-i-" + hash + "/*"
+	user     = "user/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
+	role     = "role/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
+	boundary = "policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-queue-eu-central-1"
+	bucket   = "arn:aws:s3:::longshore-abcdefgh-111122223333-eu-central-1"
+)
+
+type call struct {
+	reason           string
+	action, resource string
+	context          map[string][]string
+	want             bool
+}
+
+func (c call) request() iampolicy.Request {
+	return iampolicy.Request{Action: c.action, Resource: c.resource, Context: c.context}
+}
+
+func bounded(arn string) map[string][]string {
+	return map[string][]string{"iam:PermissionsBoundary": {iam(arn)}}
+}
+
+func byRole(arn string) map[string][]string {
+	return map[string][]string{"cloudformation:RoleArn": {iam(arn)}}
+}
+
+func passed(to string) map[string][]string { return map[string][]string{"iam:PassedToService": {to}} }
+
+const serviceRole = "role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-eu-central-1"
+
+// attacks are on whoever runs the broker: what a stolen login of it can do.
+var attacks = map[string]call{
+	"UserBounded": {"a binding's user", "iam:CreateUser", iam(user), bounded(boundary), true},
+	"UserFree":    {"nobody bounds it", "iam:CreateUser", iam(user), nil, false},
+	"UserOther":   {"the boundary is no boundary of ours", "iam:CreateUser", iam(user), bounded("policy/Admin"), false},
+	"UserAWS": {"AWS's own policy bounds nothing", "iam:CreateUser",
+		iam(user), map[string][]string{"iam:PermissionsBoundary": {"arn:aws:iam::aws:policy/AdministratorAccess"}}, false},
+	"UserAnywhere": {"not under our names", "iam:CreateUser", iam("user/eve"), bounded(boundary), false},
+	"UserOfOther": {"of another broker", "iam:CreateUser",
+		iam("user/longshore/zzzzzzzz/a/b/longshore-zzzzzzzz-b-a"), bounded(boundary), false},
+	"RoleBounded": {"a binding's role", "iam:CreateRole", iam(role), bounded(boundary), true},
+	"RoleFree":    {"nobody bounds it", "iam:CreateRole", iam(role), nil, false},
+	"RoleService": {"a role that could be passed", "iam:CreateRole", iam(serviceRole), bounded(boundary), false},
+	"RolePath": {"a path that leads to where roles can be passed from", "iam:CreateRole",
+		iam("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), bounded(boundary), true},
+	"RolePathPassed": {"what was made so is not passed", "iam:PassRole",
+		iam("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
+	"RoleBelowPassed": {"nor what is below the path of bindings", "iam:PassRole",
+		iam("role/longshore/abcdefgh/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
+	"PolicyBounded":   {"a binding's policy", "iam:PutUserPolicy", iam(user), bounded(boundary), true},
+	"PolicyFree":      {"of a user whose boundary is gone", "iam:PutUserPolicy", iam(user), nil, false},
+	"RolePolicyFree":  {"of such a role", "iam:PutRolePolicy", iam(role), nil, false},
+	"RolePolicyFixed": {"of a service role", "iam:PutRolePolicy", iam(serviceRole), bounded(boundary), false},
+	"TrustFixed":      {"who may take a service role", "iam:UpdateAssumeRolePolicy", iam(serviceRole), nil, false},
+	"Attach":          {"a policy of its own", "iam:AttachUserPolicy", iam(user), bounded(boundary), false},
+	"AttachRole":      {"a policy of its own", "iam:AttachRolePolicy", iam(role), bounded(boundary), false},
+	"BoundaryGone":    {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", iam(user), bounded(boundary), false},
+	"BoundaryGoneOfRole": {"the boundary is taken off", "iam:DeleteRolePermissionsBoundary", iam(role),
+		bounded(boundary), false},
+	"BoundaryPut":     {"the boundary becomes another", "iam:PutUserPermissionsBoundary", iam(user), bounded(boundary), false},
+	"BoundaryEdited":  {"its text is changed", "iam:CreatePolicyVersion", iam(boundary), nil, false},
+	"BoundaryVersion": {"an earlier text is taken again", "iam:SetDefaultPolicyVersion", iam(boundary), nil, false},
+	"BoundaryDeleted": {"it is deleted", "iam:DeletePolicy", iam(boundary), nil, false},
+	"BoundaryMade": {"a wider one is made", "iam:CreatePolicy",
+		iam("policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-x"), nil, false},
+	"Group":      {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", iam("group/admins"), nil, false},
+	"Key":        {"a binding's key", "iam:CreateAccessKey", iam(user), nil, true},
+	"KeyOfOther": {"somebody's key", "iam:CreateAccessKey", iam("user/admin"), nil, false},
+	"Password":   {"a password", "iam:CreateLoginProfile", iam(user), nil, false},
+
+	"Pass":        {"an offering's role for a stack", "iam:PassRole", iam(serviceRole), passed("cloudformation.amazonaws.com"), true},
+	"PassOther":   {"another role", "iam:PassRole", iam("role/Admin"), passed("cloudformation.amazonaws.com"), false},
+	"PassBinding": {"a binding's role", "iam:PassRole", iam(role), passed("cloudformation.amazonaws.com"), false},
+	"PassLambda":  {"to another service", "iam:PassRole", iam(serviceRole), passed("lambda.amazonaws.com"), false},
+	"PassAccess": {"the role of another account's broker", "iam:PassRole",
+		iam("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"), false},
+	"Assume":      {"a service role itself", "sts:AssumeRole", iam(serviceRole), nil, false},
+	"AssumeOther": {"any role", "sts:AssumeRole", iam("role/Admin"), nil, false},
+
+	"Stack":        {"an instance", "cloudformation:CreateStack", stack, byRole(serviceRole), true},
+	"StackNoRole":  {"it would work by the broker's own rights", "cloudformation:CreateStack", stack, nil, false},
+	"StackAdmin":   {"it would work by another's", "cloudformation:CreateStack", stack, byRole("role/Admin"), false},
+	"StackBinding": {"it would work by a role that the broker makes", "cloudformation:CreateStack", stack, byRole(role), false},
+	"StackName": {"not under our names", "cloudformation:CreateStack",
+		"arn:aws:cloudformation:eu-central-1:111122223333:stack/mine/*", byRole(serviceRole), false},
+	"StackOfOther": {"of another broker", "cloudformation:UpdateStack",
+		"arn:aws:cloudformation:eu-central-1:111122223333:stack/longshore-zzzzzzzz-i-a/*", byRole(serviceRole), false},
+	"StackRegion": {"in another region", "cloudformation:CreateStack",
+		"arn:aws:cloudformation:us-east-1:111122223333:stack/longshore-abcdefgh-i-a/*", byRole(serviceRole), false},
+	"StackUpdate":   {"an instance", "cloudformation:UpdateStack", stack, byRole(serviceRole), true},
+	"StackRoleGone": {"it would work by the broker's own rights", "cloudformation:UpdateStack", stack, nil, false},
+	"StackDelete":   {"by the role that it was made with", "cloudformation:DeleteStack", stack, nil, true},
+	"StackDeleteAs": {"by another's rights", "cloudformation:DeleteStack", stack, byRole("role/Admin"), false},
+	"ChangeSet":     {"another way to change stacks", "cloudformation:CreateChangeSet", stack, byRole(serviceRole), false},
+	"StackPolicy":   {"not needed", "cloudformation:SetStackPolicy", stack, nil, false},
+
+	"Template":        {"a template is laid down", "s3:PutObject", bucket + "/template", nil, true},
+	"TemplateDeleted": {"instances may need it", "s3:DeleteObject", bucket + "/template", nil, false},
+	"TemplateOpen":    {"its bucket is opened", "s3:PutBucketPolicy", bucket, nil, false},
+	"Content":         {"an instance is emptied", "s3:DeleteObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, true},
+	"ContentRead":     {"what developers keep", "s3:GetObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, false},
+	"ContentOfOther":  {"another broker's instance", "s3:DeleteObject", "arn:aws:s3:::longshore-zzzzzzzz-i-x/key", nil, false},
+	"ContentOfAll":    {"anybody's bucket", "s3:DeleteObject", "arn:aws:s3:::payroll/key", nil, false},
+	"Secret": {"a secret", "secretsmanager:GetSecretValue",
+		"arn:aws:secretsmanager:eu-central-1:111122223333:secret:x-AbCdEf", nil, false},
+}
+
+func TestTheBrokerMayDoNoMore(t *testing.T) {
+	rights := document(account.Rights(scope, account.Options{}))
+	for name, c := range attacks {
+		t.Run(name, func(t *testing.T) {
+			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
+			}
+		})
+	}
+}
+
+// Another broker's service roles are another's, although the scopes differ in letters
+// alone.
+func TestScopesAreApart(t *testing.T) {
+	rights := document(account.Rights(other, account.Options{}))
+	for name, c := range attacks {
+		if c.want && iampolicy.Allows(c.request(), rights) {
+			t.Errorf("%s: another broker may do it too: %s on %s", name, c.action, c.resource)
+		}
+	}
+}
+
+// A service role has guards that its permissions cannot undo, however wide they are.
+func TestServiceRolesAreGuarded(t *testing.T) {
+	rights := document(account.ServiceRights(scope, queue(t)))
+	secret := "arn:aws:secretsmanager:eu-central-1:111122223333:secret:"
+	for name, c := range map[string]call{
+		"Queue": {"what it is for", "sqs:CreateQueue",
+			"arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1", nil, true},
+		"QueueOfOther": {"beyond its prefix", "sqs:CreateQueue", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
+		"Secret":       {"a secret by {{resolve:…}}", "secretsmanager:GetSecretValue", secret + "payroll-AbCdEf", nil, false},
+		"OwnSecret":    {"its stack's own", "secretsmanager:GetSecretValue", secret + "longshore-abcdefgh-i-x-AbCdEf", nil, true},
+		"Parameter": {"a parameter by {{resolve:…}}", "ssm:GetParameters",
+			"arn:aws:ssm:eu-central-1:111122223333:parameter/db/password", nil, false},
+		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil, false},
+		"User":         {"a user without our boundary", "iam:CreateUser", iam("user/longshore-abcdefgh-i-x"), nil, false},
+		"Role":         {"a role with another one", "iam:CreateRole", iam("role/longshore-abcdefgh-i-x"), bounded("policy/Wide"), false},
+		"RoleBounded":  {"a function's role below the boundary", "iam:CreateRole", iam("role/longshore-abcdefgh-i-x"), bounded(boundary), true},
+		"Attach": {"what gives more to a role without a boundary", "iam:AttachRolePolicy",
+			iam("role/longshore-abcdefgh-i-x"), nil, false},
+		"Unbind": {"a boundary is taken off", "iam:DeleteRolePermissionsBoundary",
+			iam("role/longshore-abcdefgh-i-x"), bounded(boundary), false},
+		"Boundary":     {"the boundary's text", "iam:CreatePolicyVersion", iam(boundary), nil, false},
+		"Itself":       {"its own rights", "iam:PutRolePolicy", iam(serviceRole), bounded(boundary), false},
+		"ItselfPassed": {"itself to a function", "iam:PassRole", iam(serviceRole), passed("lambda.amazonaws.com"), false},
+		"Binding":      {"a binding's key", "iam:CreateAccessKey", iam(user), nil, false},
+		"Assume":       {"another role", "sts:AssumeRole", iam("role/Admin"), nil, false},
+		"Templates":    {"the templates of all", "s3:PutObject", bucket + "/x", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever policy a binding gets, its principal stays within the boundary.
+func TestBindingsAreBounded(t *testing.T) {
+	bounds, err := account.Bounds(scope, queue(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anything := []iampolicy.Document{{Version: iampolicy.Version, Statement: []iampolicy.Statement{
+		{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}},
+	}}}
+	own := "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
+	for name, c := range map[string]call{
+		"Send":        {"what it is for", "sqs:SendMessage", own, nil, true},
+		"Delete":      {"what no plan allows", "sqs:DeleteQueue", own, nil, false},
+		"OtherQueue":  {"what no instance has", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
+		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x", nil, false},
+		"OtherService": {"another service", "dynamodb:GetItem",
+			"arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x", nil, false},
+		"User":      {"a principal", "iam:CreateUser", iam(user), bounded(boundary), false},
+		"Itself":    {"its own key", "iam:CreateAccessKey", iam(user), nil, false},
+		"Boundary":  {"its boundary", "iam:DeleteUserPermissionsBoundary", iam(user), nil, false},
+		"Service":   {"the service role", "sts:AssumeRole", iam(serviceRole), nil, false},
+		"Session":   {"a session outlives a key", "sts:GetSessionToken", "*", nil, false},
+		"Stack":     {"its own stack", "cloudformation:DeleteStack", stack, nil, false},
+		"Templates": {"a template of others", "s3:PutObject", bucket + "/x", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := iampolicy.Allows(c.request(), anything, document(bounds)); got != c.want {
+				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
+			}
+		})
+	}
+}

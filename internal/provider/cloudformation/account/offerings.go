@@ -1,0 +1,243 @@
+package account
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// Provider is what offerings call the provider whose account this is about.
+const Provider = "cloudformation"
+
+// An Offering is what an account needs to know of one.
+type Offering struct {
+	Name string
+	// Permissions are what CloudFormation may do for it, by plans; each once.
+	Permissions []iampolicy.Document
+	// Policies are what bindings may do, by plans.
+	Policies []Policy
+}
+
+// A Policy is what a binding of a plan may do.
+type Policy struct {
+	iampolicy.Document
+	// Existing is set where the plan is of something that the broker does not make:
+	// it may be anywhere in the account.
+	Existing bool
+}
+
+// OfferingsOf reads a compiled catalog.
+func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
+	var all []Offering
+	for _, o := range c.Offerings() {
+		if o.Provider != Provider {
+			continue
+		}
+		one := Offering{Name: o.Name}
+		seen := map[string]bool{}
+		for _, p := range o.Plans {
+			m, err := plan.Parse(p.Snapshot)
+			if err != nil {
+				return nil, fmt.Errorf("plan %s of offering %s: %w", p.Name, o.Name, err)
+			}
+			if err := one.add(c, m, seen); err != nil {
+				return nil, fmt.Errorf("plan %s of offering %s: %w", p.Name, o.Name, err)
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// add reads what one plan needs.
+func (o *Offering) add(c *catalog.Catalog, m plan.Meaning, seen map[string]bool) error {
+	if m.Permissions != "" && !seen[m.Permissions] {
+		seen[m.Permissions] = true
+		raw, ok := c.File(m.Permissions)
+		if !ok {
+			return fmt.Errorf("the catalog has no permissions %s", m.Permissions)
+		}
+		d, err := iampolicy.Parse(raw)
+		if err != nil {
+			return err
+		}
+		o.Permissions = append(o.Permissions, d)
+	}
+	if len(m.Policy) > 0 {
+		d, err := iampolicy.Parse(m.Policy)
+		if err != nil {
+			return err
+		}
+		o.Policies = append(o.Policies, Policy{Document: d, Existing: m.Existing != nil})
+	}
+	return nil
+}
+
+// permissions are the statements of permissions.json with the broker's prefix in them.
+func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
+	for _, d := range o.Permissions {
+		for _, s := range d.Statement {
+			all = append(all, s.Map(func(text string) string { return strings.ReplaceAll(text, "${Prefix}", string(scope)+"-") }))
+		}
+	}
+	return all
+}
+
+// serviceRole is the role by which CloudFormation works for an offering.
+func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
+	policy, err := document(ServiceRights(scope, o), mostInside)
+	if err != nil {
+		return Resource{}, fmt.Errorf("its service role: %w", err)
+	}
+	return kept("AWS::IAM::Role", map[string]any{
+		"RoleName":    scope.ServiceRole(o.Name, Here.Region),
+		"Path":        scope.FixedPath(),
+		"Description": "What CloudFormation does for instances of " + o.Name,
+		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(iampolicy.Statement{
+			Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
+			// CloudFormation does not promise to say for whom it asks.
+			Condition: iampolicy.Condition{"StringEqualsIfExists": {"aws:SourceAccount": {Here.Account}}},
+		}, map[string]any{"Service": "cloudformation.amazonaws.com"})}},
+		"Policies": []any{map[string]any{"PolicyName": "Permissions", "PolicyDocument": policy}},
+	}), nil
+}
+
+// ServiceRights are what an offering's service role may do: what its permissions say,
+// and whatever they say, nothing of what guards others.
+func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
+	return append(o.permissions(scope), guards(scope)...)
+}
+
+// guards are denials that no permissions can undo.
+func guards(scope plan.Scope) []iampolicy.Statement {
+	secret, parameter := arn("secretsmanager", "secret:"), arn("ssm", "parameter/")
+	return []iampolicy.Statement{
+		// What stands in a template as {{resolve:…}} is read by this role.
+		{
+			Sid: "OtherSecrets", Effect: iampolicy.EffectDeny,
+			Action: iampolicy.Texts{"secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
+				"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory"},
+			NotResource: iampolicy.Texts{secret + string(scope) + "-i-*", parameter + string(scope) + "-i-*"},
+		},
+		{
+			Sid: "Unbounded", Effect: iampolicy.EffectDeny,
+			Action: iampolicy.Texts{"iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy", "iam:AttachUserPolicy",
+				"iam:AttachRolePolicy", "iam:PutUserPermissionsBoundary", "iam:PutRolePermissionsBoundary"},
+			Resource:  iampolicy.Texts{"*"},
+			Condition: iampolicy.Condition{"StringNotLike": {keyBoundary: {boundaries(scope)}}},
+		},
+		{
+			Sid: "Boundaries", Effect: iampolicy.EffectDeny,
+			Action:   iampolicy.Texts{"iam:DeleteUserPermissionsBoundary", "iam:DeleteRolePermissionsBoundary", "sts:AssumeRole"},
+			Resource: iampolicy.Texts{"*"},
+		},
+		{
+			Sid: "Fixed", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*"},
+			Resource: slices.Concat(principals(scope, "user"), principals(scope, "role"), iampolicy.Texts{
+				iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"), iamARN("role/" + string(scope) + "-s-*"),
+				iamARN("role/" + string(scope) + "-a-*"),
+			}),
+		},
+		{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+	}
+}
+
+// boundary is the policy that bounds the principals of an offering's bindings.
+func boundary(scope plan.Scope, o Offering) (Resource, error) {
+	all, err := Bounds(scope, o)
+	if err != nil {
+		return Resource{}, fmt.Errorf("its boundary: %w", err)
+	}
+	policy, err := document(all, mostPolicy)
+	if err != nil {
+		return Resource{}, fmt.Errorf("its boundary: %w", err)
+	}
+	return kept("AWS::IAM::ManagedPolicy", map[string]any{
+		"ManagedPolicyName": scope.Boundary(o.Name, Here.Region),
+		"Path":              scope.FixedPath(),
+		"Description":       "The most that bindings of " + o.Name + " may do",
+		"PolicyDocument":    policy,
+	}), nil
+}
+
+// Bounds are the most that a binding of an offering may do: the actions of its plans'
+// policies, on what its service role can make; never who may do what, and never the
+// broker's own.
+func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
+	reach := map[string]iampolicy.Texts{}
+	for _, s := range o.permissions(scope) {
+		if s.Effect != iampolicy.EffectAllow {
+			continue
+		}
+		for _, action := range s.Action {
+			service := serviceOf(action)
+			reach[service] = append(reach[service], s.Resource...)
+		}
+	}
+	actions, resources := map[string][]string{}, map[string][]string{}
+	for _, p := range o.Policies {
+		for _, s := range p.Statement {
+			if s.Effect != iampolicy.EffectAllow {
+				continue
+			}
+			if s.Action == nil || s.Resource == nil {
+				return nil, fmt.Errorf("a binding's policy has NotAction or NotResource: say what it may do")
+			}
+			for _, action := range s.Action {
+				service := serviceOf(action)
+				actions[service] = append(actions[service], action)
+				on := reach[service]
+				if p.Existing || on == nil {
+					on = s.Map(anything).Resource
+				}
+				resources[service] = append(resources[service], on...)
+			}
+		}
+	}
+	var all []iampolicy.Statement
+	for _, service := range slices.Sorted(maps.Keys(actions)) {
+		all = append(all, iampolicy.Statement{
+			Effect: iampolicy.EffectAllow, Action: sorted(actions[service]), Resource: widest(resources[service]),
+		})
+	}
+	return append(all,
+		iampolicy.Statement{
+			Sid: "Principals", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*", "sts:*", "cloudformation:*"},
+			Resource: iampolicy.Texts{"*"},
+		},
+		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+	), nil
+}
+
+func serviceOf(action string) string {
+	service, _, _ := strings.Cut(strings.ToLower(action), ":")
+	return service
+}
+
+// anything has stars in the place of what is known of an instance alone.
+func anything(text string) string {
+	for _, part := range strings.SplitAfter(text, "${")[1:] {
+		name, _, ok := strings.Cut(part, "}")
+		if ok && !strings.Contains(name, ":") {
+			text = strings.ReplaceAll(text, "${"+name+"}", "*")
+		}
+	}
+	return text
+}
+
+func sorted(texts []string) iampolicy.Texts {
+	return slices.Compact(slices.Sorted(slices.Values(texts)))
+}
+
+// widest leaves out what others hold.
+func widest(patterns []string) iampolicy.Texts {
+	all := sorted(patterns)
+	return slices.DeleteFunc(slices.Clone(all), func(narrow string) bool {
+		return slices.ContainsFunc(all, func(wide string) bool { return wide != narrow && iampolicy.Like(narrow, wide) })
+	})
+}

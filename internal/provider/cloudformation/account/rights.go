@@ -1,0 +1,133 @@
+package account
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// The keys of conditions that emulators of AWS do not know.
+const (
+	keyBoundary  = "iam:PermissionsBoundary"
+	keyPassed    = "iam:PassedToService"
+	keyStackRole = "cloudformation:RoleArn"
+)
+
+// UnknownKeys are the condition keys that Options.Emulated leaves out.
+var UnknownKeys = []string{keyBoundary, keyPassed, keyStackRole}
+
+// arn is that of something in this account and region.
+func arn(service, rest string) string {
+	return "arn:" + Here.Partition + ":" + service + ":" + Here.Region + ":" + Here.Account + ":" + rest
+}
+
+func iamARN(rest string) string {
+	return "arn:" + Here.Partition + ":iam::" + Here.Account + ":" + rest
+}
+
+// bucketARNs are the bucket of templates, and what is in it.
+func bucketARNs(scope plan.Scope) iampolicy.Texts {
+	bucket := "arn:" + Here.Partition + ":s3:::" + scope.Bucket(Here.Account, Here.Region)
+	return iampolicy.Texts{bucket, bucket + "/*"}
+}
+
+// stacks are those of instances.
+func stacks(scope plan.Scope) iampolicy.Texts {
+	return iampolicy.Texts{arn("cloudformation", "stack/"+string(scope)+"-i-*")}
+}
+
+// principals are those of bindings, users or roles. An emulator leaves the path out:
+// on AWS, the second form is of those without a path.
+func principals(scope plan.Scope, kind string) iampolicy.Texts {
+	return iampolicy.Texts{iamARN(kind + scope.Path() + "*"), iamARN(kind + "/" + string(scope) + "-b-*")}
+}
+
+// serviceRoles are those of all offerings, those that have left the catalog among them:
+// their stacks are still to be deleted.
+func serviceRoles(scope plan.Scope) iampolicy.Texts {
+	return iampolicy.Texts{iamARN("role" + scope.FixedPath() + string(scope) + "-s-*"), iamARN("role/" + string(scope) + "-s-*")}
+}
+
+// boundaries are those of all offerings.
+func boundaries(scope plan.Scope) string {
+	return iamARN("policy" + scope.FixedPath() + string(scope) + "-p-*")
+}
+
+// contents are what instances' names begin with, in a service whose ARNs end in names.
+func contents(scope plan.Scope, service, kind string) string {
+	if service == "s3" {
+		return "arn:" + Here.Partition + ":s3:::" + string(scope) + "-i-*"
+	}
+	return arn(service, kind+string(scope)+"-i-*")
+}
+
+func allow(sid string, resource iampolicy.Texts, actions ...string) iampolicy.Statement {
+	return iampolicy.Statement{Sid: sid, Effect: iampolicy.EffectAllow, Action: actions, Resource: resource}
+}
+
+func (o Options) only(s iampolicy.Statement, operator, key string, values ...string) iampolicy.Statement {
+	if o.Emulated && slices.Contains(UnknownKeys, key) {
+		return s
+	}
+	s.Condition = maps.Clone(s.Condition)
+	if s.Condition == nil {
+		s.Condition = iampolicy.Condition{}
+	}
+	s.Condition[operator] = map[string]iampolicy.Texts{key: values}
+	return s
+}
+
+var everything = iampolicy.Texts{"*"}
+
+// Rights are what a broker may do in an account. It can make stacks and principals of
+// its own prefix only, stacks only with the role of an offering, and principals only
+// below a boundary; it can neither make nor change roles of offerings and boundaries.
+func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
+	users, roles := principals(scope, "user"), principals(scope, "role")
+	both := slices.Concat(users, roles)
+	return append([]iampolicy.Statement{
+		o.only(allow("Stacks", stacks(scope), "cloudformation:CreateStack", "cloudformation:UpdateStack"),
+			"ArnLike", keyStackRole, serviceRoles(scope)...),
+		// Without a role in the call, CloudFormation takes the one that the stack was made with.
+		o.only(allow("StacksEnd", stacks(scope), "cloudformation:DeleteStack", "cloudformation:ContinueUpdateRollback"),
+			"ArnLikeIfExists", keyStackRole, serviceRoles(scope)...),
+		allow("StacksTags", stacks(scope), "cloudformation:CancelUpdateStack", "cloudformation:TagResource", "cloudformation:UntagResource",
+			"cloudformation:GetTemplate"),
+		o.only(allow("ServiceRoles", serviceRoles(scope), "iam:PassRole"), "StringEquals", keyPassed, "cloudformation.amazonaws.com"),
+		o.only(allow("Principals", both, "iam:CreateUser", "iam:PutUserPolicy", "iam:CreateRole", "iam:PutRolePolicy"),
+			"StringLike", keyBoundary, boundaries(scope)),
+		allow("Users", users, "iam:CreateAccessKey", "iam:DeactivateMFADevice", "iam:DeleteAccessKey", "iam:DeleteLoginProfile",
+			"iam:DeleteSSHPublicKey", "iam:DeleteServiceSpecificCredential", "iam:DeleteSigningCertificate", "iam:DeleteUser",
+			"iam:DeleteUserPolicy", "iam:DetachUserPolicy", "iam:GetLoginProfile", "iam:GetUserPolicy", "iam:ListAccessKeys",
+			"iam:ListAttachedUserPolicies", "iam:ListGroupsForUser", "iam:ListMFADevices", "iam:ListSSHPublicKeys",
+			"iam:ListServiceSpecificCredentials", "iam:ListSigningCertificates", "iam:ListUserPolicies", "iam:RemoveUserFromGroup",
+			"iam:TagUser", "iam:UntagUser", "iam:UpdateAccessKey"),
+		allow("Roles", roles, "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:GetRolePolicy",
+			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies", "iam:RemoveRoleFromInstanceProfile",
+			"iam:TagRole", "iam:UntagRole", "iam:UpdateAssumeRolePolicy"),
+		allow("Templates", bucketARNs(scope), "s3:GetObject", "s3:ListBucket", "s3:PutObject"),
+		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:AbortMultipartUpload", "s3:DeleteObject", "s3:DeleteObjectVersion",
+			"s3:GetBucketTagging", "s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:ListBucketVersions", "s3:PutBucketTagging"),
+		allow("Contents", iampolicy.Texts{contents(scope, "sqs", ""), contents(scope, "dynamodb", "table/")},
+			"sqs:GetQueueAttributes", "dynamodb:DescribeTable", "dynamodb:Scan"),
+	}, Inventory(scope, o)...)
+}
+
+// Inventory are the rights among Rights that listing needs: they change nothing.
+func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
+	all := []iampolicy.Statement{
+		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStackResources",
+			"cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
+		// These know no resource.
+		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports", "cloudformation:ListStacks",
+			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
+		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListUserTags"),
+		allow("RolesSeen", principals(scope, "role"), "iam:GetRole", "iam:ListRoleTags"),
+	}
+	if len(o.Access) > 0 {
+		all = append(all, allow("Accounts", o.Access, "sts:AssumeRole"))
+	}
+	return all
+}
