@@ -55,6 +55,7 @@ var order = []string{
 	"internal/provider/demo/parameters",
 	"internal/provider/remote",
 	"internal/provider/demo",
+	"internal/provider/cloudformation",
 	"internal/provider/cloudformation/principal",
 	"internal/provider/cloudformation/account",
 	"internal/provider/cloudformation/plan",
@@ -221,7 +222,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions",
 		"internal/provider/demo/parameters",
 		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",
-		"internal/provider/cloudformation/principal",
+		"internal/provider/cloudformation", "internal/provider/cloudformation/principal",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {

@@ -1,0 +1,308 @@
+package cloudformation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// account is the cloud by AWS's SDK.
+type account struct {
+	config  aws.Config
+	stacks  *cfn.Client
+	s3      *s3.Client
+	sqs     *sqs.Client
+	dynamo  *dynamodb.Client
+	tagging *tagging.Client
+}
+
+// openAWS is the way to a target, and to the principals in it.
+func openAWS(o Options, t Target) (cloud, func(identity) principals) {
+	config := o.Config.Copy()
+	if t.Region != "" {
+		config.Region = t.Region
+	}
+	if t.Role != "" {
+		config.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(o.Config), t.Role,
+			func(a *stscreds.AssumeRoleOptions) {
+				a.RoleSessionName = string(o.Scope)
+				if t.ExternalID != "" {
+					a.ExternalID = &t.ExternalID
+				}
+			}))
+	}
+	emulated := config.BaseEndpoint != nil
+	a := &account{
+		config: config, stacks: cfn.NewFromConfig(config), sqs: sqs.NewFromConfig(config),
+		dynamo: dynamodb.NewFromConfig(config), tagging: tagging.NewFromConfig(config),
+		s3: s3.NewFromConfig(config, func(s *s3.Options) { s.UsePathStyle = emulated }),
+	}
+	return a, openPrincipals(o, config)
+}
+
+func (a *account) identify(ctx context.Context) (identity, error) {
+	out, err := sts.NewFromConfig(a.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return identity{}, fmt.Errorf("asking whose account it is: %w", err)
+	}
+	who := identity{account: aws.ToString(out.Account), partition: "aws"}
+	if id, err := arn.Parse(aws.ToString(out.Arn)); err == nil {
+		who.partition = id.Partition
+	}
+	return who, nil
+}
+
+func (a *account) look(ctx context.Context, ref string) (*stack, error) {
+	out, err := a.stacks.DescribeStacks(ctx, &cfn.DescribeStacksInput{StackName: &ref})
+	switch {
+	case awserr.Is(err, awserr.Absent):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("describing stack %q: %w", ref, err)
+	case len(out.Stacks) == 0 || out.Stacks[0].StackStatus == deleteComplete:
+		return nil, nil
+	}
+	found := stackOf(out.Stacks[0])
+	found.events, err = a.story(ctx, found.id, func(e event) bool { return e.whole })
+	if awserr.Is(err, awserr.Absent) {
+		return nil, nil
+	}
+	return found, err
+}
+
+func stackOf(s types.Stack) *stack {
+	out := &stack{
+		id: aws.ToString(s.StackId), name: aws.ToString(s.StackName), status: string(s.StackStatus), labels: map[string]string{},
+		created: aws.ToTime(s.CreationTime), outputs: map[string]string{}, parameters: map[string]bool{}, role: aws.ToString(s.RoleARN),
+	}
+	for _, t := range s.Tags {
+		out.labels[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	for _, o := range s.Outputs {
+		out.outputs[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+	}
+	for _, p := range s.Parameters {
+		out.parameters[aws.ToString(p.ParameterKey)] = true
+	}
+	var err error
+	out.tags, err = provider.TagsFrom(out.labels)
+	out.owned = err == nil && out.labels[provider.LabelBroker] != ""
+	out.retained = out.labels[plan.LabelRetained] != ""
+	return out
+}
+
+// story reads whole pages until one has an event that is enough.
+func (a *account) story(ctx context.Context, id string, done func(event) bool) (events []event, err error) {
+	pages := cfn.NewDescribeStackEventsPaginator(a.stacks, &cfn.DescribeStackEventsInput{StackName: &id})
+	for enough := false; pages.HasMorePages() && !enough; {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the events of stack %q: %w", id, err)
+		}
+		for _, e := range page.StackEvents {
+			one := event{
+				id: aws.ToString(e.EventId), token: aws.ToString(e.ClientRequestToken), logical: aws.ToString(e.LogicalResourceId),
+				kind: aws.ToString(e.ResourceType), status: string(e.ResourceStatus), reason: aws.ToString(e.ResourceStatusReason),
+				whole: aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId),
+			}
+			events = append(events, one)
+			enough = done(one) || enough
+		}
+	}
+	return events, nil
+}
+
+func (a *account) send(ctx context.Context, o order) (err error) {
+	var role *string
+	if o.role != "" {
+		role = &o.role
+	}
+	switch o.verb {
+	case callCreate:
+		_, err = a.stacks.CreateStack(ctx, &cfn.CreateStackInput{
+			StackName: &o.name, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url), Parameters: o.values(),
+			Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(), OnFailure: types.OnFailureRollback, TimeoutInMinutes: &o.minutes,
+		})
+	case callUpdate, callRetain:
+		_, err = a.stacks.UpdateStack(ctx, &cfn.UpdateStackInput{
+			StackName: &o.id, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url),
+			UsePreviousTemplate: previous(o), Parameters: o.values(), Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(),
+		})
+	case callDelete:
+		_, err = a.stacks.DeleteStack(ctx, &cfn.DeleteStackInput{StackName: &o.id, ClientRequestToken: &o.token, RoleARN: role})
+	case callCancel:
+		_, err = a.stacks.CancelUpdateStack(ctx, &cfn.CancelUpdateStackInput{StackName: &o.id, ClientRequestToken: &o.token})
+	case callContinue:
+		_, err = a.stacks.ContinueUpdateRollback(ctx,
+			&cfn.ContinueUpdateRollbackInput{StackName: &o.id, ClientRequestToken: &o.token, RoleARN: role})
+	}
+	if err != nil {
+		return fmt.Errorf("asking CloudFormation to %s a stack: %w", o.verb, err)
+	}
+	return nil
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func previous(o order) *bool {
+	if o.body != "" || o.url != "" {
+		return nil
+	}
+	return aws.Bool(true)
+}
+
+func (o order) values() (out []types.Parameter) {
+	for _, p := range o.parameters {
+		one := types.Parameter{ParameterKey: &p.name, ParameterValue: &p.value}
+		if p.keep {
+			one = types.Parameter{ParameterKey: &p.name, UsePreviousValue: aws.Bool(true)}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (o order) tags() (out []types.Tag) {
+	for _, l := range o.labels {
+		out = append(out, types.Tag{Key: &l.Name, Value: &l.Value})
+	}
+	return out
+}
+
+func (o order) allowed() []types.Capability {
+	if o.capabilities {
+		return []types.Capability{types.CapabilityCapabilityIam}
+	}
+	return nil
+}
+
+func (a *account) list(ctx context.Context, cursor string) (page []*stack, next string, err error) {
+	out, err := a.stacks.DescribeStacks(ctx, &cfn.DescribeStacksInput{NextToken: text(cursor)})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing stacks: %w", err)
+	}
+	for _, s := range out.Stacks {
+		if s.StackStatus != deleteComplete {
+			page = append(page, stackOf(s))
+		}
+	}
+	return page, aws.ToString(out.NextToken), nil
+}
+
+func (a *account) room(ctx context.Context) (used, most int, err error) {
+	limits := cfn.NewDescribeAccountLimitsPaginator(a.stacks, &cfn.DescribeAccountLimitsInput{})
+	for limits.HasMorePages() {
+		page, err := limits.NextPage(ctx)
+		if err != nil {
+			return 0, 0, fmt.Errorf("reading the limits of the account: %w", err)
+		}
+		for _, l := range page.AccountLimits {
+			if aws.ToString(l.Name) == "StackLimit" {
+				most = int(aws.ToInt32(l.Value))
+			}
+		}
+	}
+	pages := cfn.NewListStacksPaginator(a.stacks, &cfn.ListStacksInput{StackStatusFilter: standingStatuses()})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return 0, 0, fmt.Errorf("counting stacks: %w", err)
+		}
+		used += len(page.StackSummaries)
+	}
+	return used, most, nil
+}
+
+func standingStatuses() (all []types.StackStatus) {
+	for _, s := range types.StackStatus("").Values() {
+		if s != types.StackStatusDeleteComplete {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (a *account) exports(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	pages := cfn.NewListExportsPaginator(a.stacks, &cfn.ListExportsInput{})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing exports: %w", err)
+		}
+		for _, e := range page.Exports {
+			all[aws.ToString(e.Name)] = aws.ToString(e.Value)
+		}
+	}
+	return all, nil
+}
+
+func (a *account) current(ctx context.Context, id string) ([]byte, error) {
+	out, err := a.stacks.GetTemplate(ctx, &cfn.GetTemplateInput{StackName: &id, TemplateStage: types.TemplateStageOriginal})
+	if err != nil {
+		return nil, fmt.Errorf("reading the template of stack %q: %w", id, err)
+	}
+	return []byte(aws.ToString(out.TemplateBody)), nil
+}
+
+// key is where a template is in the bucket.
+func key(digest string) string { return "templates/" + digest + ".json" }
+
+func (a *account) save(ctx context.Context, bucket, digest string, body []byte) error {
+	_, err := a.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &bucket, Key: aws.String(key(digest)), Body: bytes.NewReader(body), ContentType: aws.String("application/json"),
+	})
+	if err != nil {
+		return fmt.Errorf("saving template %s: %w", digest, err)
+	}
+	return nil
+}
+
+func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, error) {
+	out, err := a.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: aws.String(key(digest))})
+	if awserr.Is(err, awserr.Absent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading template %s: %w", digest, err)
+	}
+	body, err := io.ReadAll(out.Body)
+	if err = errors.Join(err, out.Body.Close()); err != nil {
+		return nil, fmt.Errorf("reading template %s: %w", digest, err)
+	}
+	return body, nil
+}
+
+func (a *account) address(bucket, digest string) string {
+	if a.config.BaseEndpoint != nil {
+		return strings.TrimSuffix(*a.config.BaseEndpoint, "/") + "/" + bucket + "/" + key(digest)
+	}
+	suffix := "amazonaws.com"
+	if strings.HasPrefix(a.config.Region, "cn-") {
+		suffix += ".cn"
+	}
+	return "https://" + bucket + ".s3." + a.config.Region + "." + suffix + "/" + key(digest)
+}

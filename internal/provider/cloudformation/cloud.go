@@ -1,0 +1,148 @@
+package cloudformation
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A cloud is how the provider sees and changes one region of one account. Each
+// method is a call that may be repeated at any time, also while an earlier one whose
+// caller has died is still under way. Errors have a class of package awserr.
+type cloud interface {
+	// identify tells whose account the calls reach.
+	identify(ctx context.Context) (identity, error)
+
+	// look tells what stands at a stack's name or id: nil for nothing, and for a
+	// stack that is deleted.
+	look(ctx context.Context, ref string) (*stack, error)
+
+	// send makes a call that changes a stack. Repeated with the same token, it changes
+	// nothing more.
+	send(ctx context.Context, o order) error
+
+	// story tells the events of a stack, the latest first, until done says that there
+	// are enough.
+	story(ctx context.Context, id string, done func(event) bool) ([]event, error)
+
+	// list reads a page of all stacks, whoever's.
+	list(ctx context.Context, cursor string) (page []*stack, next string, err error)
+
+	// room tells how many stacks there are, and how many there may be; 0 if that is
+	// not known.
+	room(ctx context.Context) (used, most int, err error)
+
+	contents
+	templates
+}
+
+// contents are what the resources of a stack hold.
+type contents interface {
+	// holds names something that is in a stack's resources; empty if they are empty,
+	// or hold nothing that anybody could lose.
+	holds(ctx context.Context, id string) (what string, err error)
+
+	// empty removes what would keep a stack's resources from being deleted, as much as
+	// fits into the time of ctx; done if nothing is left.
+	empty(ctx context.Context, id string) (done bool, err error)
+
+	// exports are those of all stacks, by their names.
+	exports(ctx context.Context) (map[string]string, error)
+
+	// tagged are the ARNs of resources of a type that have a tag NAME=VALUE.
+	tagged(ctx context.Context, tag, of string) ([]string, error)
+}
+
+// templates are texts that are kept by their digests, in a bucket.
+type templates interface {
+	save(ctx context.Context, bucket, digest string, body []byte) error
+	// fetch gives nil for what is not there.
+	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
+	// address is where CloudFormation reads a saved one.
+	address(bucket, digest string) string
+	// current is the template that a stack has.
+	current(ctx context.Context, id string) ([]byte, error)
+}
+
+// An identity is an account.
+type identity struct{ account, partition string }
+
+// arn names something of the account's IAM.
+func (i identity) arn(what string) string {
+	return "arn:" + i.partition + ":iam::" + i.account + ":" + what
+}
+
+// A stack is what CloudFormation tells of one.
+type stack struct {
+	id, name, status string
+	labels           map[string]string
+	// tags are whose it is; owned is false where the labels do not say that.
+	tags    provider.Tags
+	owned   bool
+	created time.Time
+	outputs map[string]string
+	// parameters are the names of those that it has.
+	parameters map[string]bool
+	role       string // the ARN of its service role; empty for none
+	// events are the latest: the first of the whole stack is among them, if any is.
+	events []event
+	// retained: what is in it outlives it.
+	retained bool
+}
+
+// An event is one of a stack, or of a resource in it.
+type event struct {
+	id, token string
+	whole     bool // of the stack itself
+	logical   string
+	kind      string // the resource's type
+	status    string
+	reason    string
+}
+
+// latest is the last stack-level event.
+func (s *stack) latest() (event, bool) {
+	for _, e := range s.events {
+		if e.whole {
+			return e, true
+		}
+	}
+	return event{}, false
+}
+
+// An order is a call that changes a stack.
+type order struct {
+	verb  verb
+	token string
+	name  string // of a creation
+	id    string // of all others
+	// body or url are the template; both empty for the one that the stack has.
+	body, url    string
+	parameters   []parameter
+	labels       []provider.Label
+	role         string
+	capabilities bool // the template has IAM resources
+	minutes      int32
+}
+
+// A parameter is one of a template; keep leaves it as the stack has it.
+type parameter struct {
+	name, value string
+	keep        bool
+}
+
+// labelsOf are what a stack of an instance is tagged with.
+func labelsOf(in provider.Instance, m plan.Meaning) []provider.Label {
+	out := provider.TagsOf(in).Labels()
+	for _, l := range []provider.Label{
+		{Name: plan.LabelOffering, Value: m.Offering}, {Name: plan.LabelPlan, Value: provider.EncodeText(in.PlanID)},
+		{Name: plan.LabelOnDelete, Value: string(m.OnDelete)},
+	} {
+		if l.Value != "" {
+			out = append(out, l)
+		}
+	}
+	return append(out, plan.PlaceLabels(in.Place)...)
+}

@@ -1,0 +1,462 @@
+// Package cloudformation makes instances of what a CloudFormation template
+// describes: a stack for each, in an account that the operator names. It decides what
+// comes next (next.go) from what CloudFormation says and what is recorded, and leaves
+// the calls to one file (aws.go). What a plan means is package plan's, and the
+// principals of bindings are package principal's.
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// Options are what a Provider is made with.
+type Options struct {
+	// Broker is the broker's identity.
+	Broker string
+	// Scope is what the names of all that is made begin with.
+	Scope plan.Scope
+	// Targets are today's.
+	Targets Targets
+	// Config is the broker's own way to AWS: credentials, region, endpoint.
+	Config aws.Config
+	// Emulated says that events carry no tokens of calls: their ids are compared
+	// instead. LocalStack is so.
+	Emulated bool
+	// File is the content of a file of the compiled catalog by its digest.
+	File func(digest string) ([]byte, bool)
+	Now  func() time.Time
+	// Log is told what an operator has to know; nil for nothing.
+	Log *slog.Logger
+}
+
+// A Provider is the adapter.
+type Provider struct {
+	broker   string
+	scope    plan.Scope
+	targets  Targets
+	region   string // of targets that have none of their own
+	emulated bool
+	file     func(digest string) ([]byte, bool)
+	now      func() time.Time
+	log      *slog.Logger
+	// open is the way to a target; a test has another one.
+	open  func(name string, t Target) (cloud, func(identity) principals)
+	sites sites
+	saved memo // templates by target and digest
+	rooms memo // how many stacks there are, by target
+}
+
+// principals make those of bindings, and list them. Package principal's Keeper is one
+// for each target.
+type principals interface {
+	Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (provider.Status, error)
+	Unbind(ctx context.Context, b provider.Binding) (provider.Status, error)
+	// Rewrite gives all principals of an instance the policy that its plan has now.
+	Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error)
+	provider.Inventory
+	provider.Quarantiner
+}
+
+var (
+	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Inventory   = (*Provider)(nil)
+	_ provider.Quarantiner = (*Provider)(nil)
+)
+
+// New makes a provider. It reaches nothing yet.
+func New(o Options) *Provider {
+	p := &Provider{
+		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File, now: o.Now,
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), sites: sites{opened: map[string]opened{}},
+		saved: newMemo(), rooms: newMemo(),
+	}
+	p.open = func(_ string, t Target) (cloud, func(identity) principals) { return openAWS(o, t) }
+	return p
+}
+
+// Targets gives the names of today's targets, in order: it is a provider.Wired's.
+func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.names(), nil }
+
+// A step is one call of a verb, at a site that is proven.
+type step struct {
+	*site
+	p   *Provider
+	in  provider.Instance
+	m   plan.Meaning
+	now standing
+}
+
+// begin reads what a step is given, and reaches its target. A status says that the
+// target had to be learnt first.
+func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *provider.Status, error) {
+	m := plan.Meaning{Format: plan.Format}
+	if len(in.Snapshot) > 0 {
+		var err error
+		if m, err = plan.Parse(in.Snapshot); err != nil {
+			return nil, nil, err
+		}
+	}
+	remembered, err := recall(in.State, in.Operation.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, learnt, err := p.at(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := &step{site: s, p: p, in: in, m: m, now: standing{memory: remembered, tags: provider.TagsOf(in), rule: m.OnDelete}}
+	if learnt == nil {
+		return st, nil, nil
+	}
+	if in.Operation.Kind == provider.KindProvision && m.Existing == nil { // the first call is recorded with it
+		st.now.Work.Call = call{Operation: in.Operation.ID, Verb: callCreate, Number: 1}
+	}
+	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
+	if in.Operation.Kind != provider.KindBind && in.Operation.Kind != provider.KindUnbind {
+		found.State = st.now.state()
+	}
+	return st, found, nil
+}
+
+// see looks at what stands at the instance's name.
+func (s *step) see(ctx context.Context) error {
+	found, err := s.look(ctx, s.p.scope.Stack(s.now.tags))
+	if err != nil {
+		return s.p.explain(ctx, s.name, err)
+	}
+	c := s.now.Work.Call
+	id := cmp.Or(c.Stack, s.now.Stack)
+	if found == nil && id != "" { // an absence is confirmed by the id, which no other stack ever has
+		if found, err = s.look(ctx, id); err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+	}
+	s.now.stack = found
+	if found == nil {
+		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
+		return nil
+	}
+	if s.now.rule == "" {
+		s.now.rule = plan.Rule(found.labels[plan.LabelOnDelete])
+	}
+	if s.now.own() {
+		s.now.Stack = found.id
+	}
+	if last, ok := found.latest(); ok && c.Verb != "" {
+		if s.p.emulated {
+			s.now.carried = last.id != c.Mark
+			s.now.consumed = s.now.carried
+		} else {
+			s.now.carried = last.token == c.token()
+			s.now.consumed = slices.ContainsFunc(found.events, func(e event) bool { return e.whole && e.token == c.token() })
+		}
+	}
+	return nil
+}
+
+// Provision implements provider.Provider.
+func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	s, learnt, err := p.begin(ctx, in)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	if s.m.Existing != nil {
+		_, err := s.existing(ctx)
+		return provider.Status{Done: err == nil, Percent: 100}, err
+	}
+	return s.advance(ctx, standing.provision)
+}
+
+// Update implements provider.Provider.
+func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	s, learnt, err := p.begin(ctx, in)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	if s.m.Existing != nil {
+		values, err := s.existing(ctx)
+		if err != nil {
+			return provider.Status{}, err
+		}
+		return s.rewrite(ctx, values)
+	}
+	return s.advance(ctx, standing.update)
+}
+
+// Deprovision implements provider.Provider.
+func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	s, learnt, err := p.begin(ctx, in)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	if s.m.Existing != nil {
+		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
+	}
+	if in.Unfinished { // nobody has used it
+		s.now.rule = plan.Empty
+	}
+	return s.advance(ctx, standing.deprovision)
+}
+
+// Bind implements provider.Provider.
+func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	s, learnt, err := p.begin(ctx, b.Instance)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	if s.m.Existing != nil {
+		values, err := s.existing(ctx)
+		if err != nil {
+			return provider.Status{}, err
+		}
+		return s.principals.Bind(ctx, b, s.m, values)
+	}
+	if err := s.see(ctx); err != nil {
+		return provider.Status{}, err
+	}
+	if f := s.now.bind(); f != nil {
+		return provider.Status{}, provider.Failf("%s", f.Message)
+	}
+	if !made(s.now.stack.status) {
+		return provider.Status{Description: "The instance is not ready yet"}, nil
+	}
+	return s.principals.Bind(ctx, b, s.m, s.values(s.now.stack.outputs))
+}
+
+// Unbind implements provider.Provider.
+func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	b.Instance.Snapshot = nil // a principal is found by its tags
+	s, learnt, err := p.begin(ctx, b.Instance)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	return s.principals.Unbind(ctx, b)
+}
+
+func or(st *provider.Status) provider.Status {
+	if st == nil {
+		return provider.Status{}
+	}
+	return *st
+}
+
+// advance makes the one next step of an instance's stack.
+func (s *step) advance(ctx context.Context, next func(standing) decision) (provider.Status, error) {
+	if err := s.see(ctx); err != nil {
+		return provider.Status{}, err
+	}
+	switch d := next(s.now); d.act {
+	case actDone:
+		return s.done(), nil
+	case actFinish:
+		return s.rewrite(ctx, s.values(s.now.stack.outputs))
+	case actRecord:
+		return s.record(ctx, d)
+	case actSend:
+		return s.call(ctx, d.verb)
+	case actExplain:
+		return s.why(ctx, d)
+	case actFail:
+		s.now.Work.Failed = &d.failed
+		return provider.Status{}, s.now.failure()
+	default:
+		return s.progress(), nil
+	}
+}
+
+func (s *step) done() provider.Status {
+	st := provider.Status{Done: true, Percent: 100, State: s.now.state()}
+	if s.in.Operation.Kind == provider.KindDeprovision {
+		st.State = &provider.State{}
+	}
+	return st
+}
+
+// rewrite gives every binding of an updated instance the policy that its plan has now.
+func (s *step) rewrite(ctx context.Context, values map[string]string) (provider.Status, error) {
+	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	if !done {
+		return provider.Status{Percent: 95, Description: "Updating the bindings", After: time.Second, State: s.now.state()}, nil
+	}
+	return s.done(), nil
+}
+
+// soon is when a call that was just recorded is made.
+const soon = time.Millisecond
+
+// record writes down a call before it is made. What the instance holds is looked at,
+// or removed, before a deletion is.
+func (s *step) record(ctx context.Context, d decision) (provider.Status, error) {
+	if d.verb == callDelete {
+		if st, err := s.prepare(ctx); st != nil || err != nil {
+			return or(st), err
+		}
+		if last := s.now.Work.Call; last.Verb == callDelete && s.now.carried {
+			s.now.Work.Tries++
+		}
+	}
+	if d.verb == callContinue && s.now.Work.Updated {
+		why, err := s.reason(ctx)
+		if err != nil {
+			return provider.Status{}, err
+		}
+		s.now.Work.Why = why
+	}
+	c := call{Operation: s.in.Operation.ID, Verb: d.verb, Number: s.now.Work.Call.Number + 1, Stack: s.now.stackID()}
+	if s.now.stack != nil {
+		last, _ := s.now.stack.latest()
+		c.Mark = last.id
+	}
+	s.now.Work.Call = c
+	s.now.Work.Updated = s.now.Work.Updated || d.verb == callUpdate
+	if d.verb == callCreate { // the stack that was there is gone
+		s.now.Stack = ""
+	}
+	return provider.Status{State: s.now.state(), After: soon, Percent: 1, Description: begun[d.verb]}, nil
+}
+
+// What is shown while a call is made.
+var begun = map[verb]string{
+	callCreate: "Creating", callUpdate: "Updating", callDelete: "Deleting", callCancel: "Stopping the update that is under way",
+	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
+}
+
+// prepare sees to what the instance holds, by the plan's rule. A status says that more
+// is to be done.
+func (s *step) prepare(ctx context.Context) (*provider.Status, error) {
+	switch s.now.rule {
+	case plan.Refuse:
+		what, err := s.holds(ctx, s.now.stack.id)
+		if err != nil {
+			return nil, s.p.explain(ctx, s.name, err)
+		}
+		if what != "" {
+			s.now.Work.Failed = &failed{Usable: yes(), Message: fmt.Sprintf(
+				"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
+			return nil, s.now.failure()
+		}
+	case plan.Empty, "":
+		done, err := s.empty(ctx, s.now.stack.id)
+		if err != nil {
+			return nil, s.p.explain(ctx, s.name, err)
+		}
+		if !done {
+			return &provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
+		}
+	}
+	return nil, nil
+}
+
+// call makes the recorded call.
+func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
+	o := order{verb: v, token: s.now.Work.Call.token(), id: s.now.stackID(), name: s.p.scope.Stack(s.now.tags)}
+	if err := s.fill(ctx, &o); err != nil {
+		return provider.Status{}, s.refused(err)
+	}
+	err := s.send(ctx, o)
+	again := provider.Status{Percent: 2, Description: begun[v], After: time.Second, State: s.now.state()}
+	switch class := awserr.Of(err); {
+	case err == nil:
+		return again, nil
+	case class == awserr.Unchanged && v == callUpdate:
+		return s.rewrite(ctx, s.values(s.now.stack.outputs))
+	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
+		return again, nil // it is looked at again
+	}
+	return provider.Status{}, s.p.judge(ctx, s, err)
+}
+
+// fill gives a call what its kind needs.
+func (s *step) fill(ctx context.Context, o *order) (err error) {
+	o.role = s.role()
+	if s.now.stack != nil && s.now.stack.role != "" && (o.verb != callUpdate) {
+		o.role = s.now.stack.role
+	}
+	switch o.verb {
+	case callCreate:
+		o.labels = labelsOf(s.in, s.m)
+		return s.fillCreation(ctx, o)
+	case callUpdate:
+		o.labels = labelsOf(s.in, s.m)
+		return s.fillUpdate(ctx, o)
+	case callRetain:
+		return s.fillRetention(ctx, o)
+	}
+	return nil
+}
+
+// defaultMinutes is how long a stack may take where the plan says nothing: less than
+// the time that an operation has.
+const defaultMinutes = 50
+
+func (s *step) fillCreation(ctx context.Context, o *order) error {
+	i, err := inputsOf(s.in, s.target)
+	if err != nil {
+		return err
+	}
+	if o.parameters, err = i.created(s.m); err != nil {
+		return err
+	}
+	o.minutes = int32(cmp.Or(s.m.Minutes, defaultMinutes))
+	o.capabilities = identities(s.m.Resources)
+	if err := s.roomy(ctx); err != nil {
+		return err
+	}
+	return s.template(ctx, o, s.m.Template)
+}
+
+func (s *step) fillUpdate(ctx context.Context, o *order) error {
+	i, err := inputsOf(s.in, s.target)
+	if err != nil {
+		return err
+	}
+	former := s.m
+	if len(s.in.Former) > 0 {
+		if former, err = plan.Parse(s.in.Former); err != nil {
+			return err
+		}
+	}
+	same := len(s.in.Former) == 0 || slices.Equal(s.in.Former, s.in.Snapshot)
+	if o.parameters, err = i.updated(s.m, same, s.now.stack.parameters); err != nil {
+		return err
+	}
+	o.capabilities = identities(s.m.Resources) || identities(former.Resources)
+	if former.Template == s.m.Template && !s.p.emulated {
+		return nil // it keeps its own
+	}
+	return s.template(ctx, o, s.m.Template)
+}
+
+// identities reports whether a template has what needs CAPABILITY_IAM.
+func identities(resources map[string]string) bool {
+	for kind := range maps.Values(resources) {
+		if strings.HasPrefix(kind, "AWS::IAM::") {
+			return true
+		}
+	}
+	return false
+}
+
+// role is the service role that CloudFormation works by for the offering.
+func (s *step) role() string {
+	if s.m.Offering == "" {
+		return ""
+	}
+	return s.who.arn("role" + s.p.scope.Path() + s.p.scope.ServiceRole(s.m.Offering, s.target.Region))
+}

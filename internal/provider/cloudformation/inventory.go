@@ -1,0 +1,123 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A place is where a sweep goes on: in a target, its stacks first and then its
+// principals.
+type place struct {
+	Target     string `json:"target"`
+	Principals bool   `json:"principals,omitempty"`
+	Cursor     string `json:"cursor,omitempty"`
+}
+
+func (p place) text() string {
+	raw, _ := json.Marshal(p) // texts
+	return string(raw)
+}
+
+// List implements provider.Inventory: target by target.
+func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	names := p.targets.names()
+	at := place{Target: names[0]}
+	if cursor != "" {
+		if err := json.Unmarshal([]byte(cursor), &at); err != nil {
+			return nil, "", fmt.Errorf("reading the cursor of an inventory: %w", err)
+		}
+	}
+	s, err := p.reach(ctx, at.Target)
+	var page []provider.Holding
+	if err == nil {
+		var next place
+		if page, next, err = p.page(ctx, s, at); err == nil && next != (place{}) {
+			return page, next.text(), nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, "", err
+	}
+	// What the next target holds is listed also if this one cannot be reached.
+	if n := slices.Index(names, at.Target) + 1; n > 0 && n < len(names) {
+		return page, place{Target: names[n]}.text(), err
+	}
+	return page, "", err
+}
+
+// page reads a page of one target; next is zero at its end.
+func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider.Holding, next place, err error) {
+	next = at
+	if at.Principals {
+		page, next.Cursor, err = s.principals.List(ctx, at.Cursor)
+		for i := range page {
+			page[i].Target = s.recorded()
+		}
+		if next.Cursor == "" {
+			next = place{}
+		}
+		return page, next, err
+	}
+	stacks, cursor, err := s.list(ctx, at.Cursor)
+	if err != nil {
+		return nil, place{}, p.explain(ctx, s.name, err)
+	}
+	for _, found := range stacks {
+		if !found.owned || found.tags.Broker != p.broker || found.name != p.scope.Stack(found.tags) {
+			continue
+		}
+		id, err := provider.DecodeText(found.labels[plan.LabelPlan])
+		if err != nil {
+			id = ""
+		}
+		page = append(page, provider.Holding{
+			Name: found.name, Tags: found.tags, Created: found.created.UTC(), PlanID: id, Target: s.recorded(),
+			State: *memory{Stack: found.id}.state(),
+		})
+	}
+	if next.Cursor = cursor; cursor == "" {
+		next.Principals = true
+	}
+	return page, next, nil
+}
+
+// Quarantine implements provider.Quarantiner. A principal's keys become inactive. A
+// stack stays as it is: nobody reaches what it holds but by a principal, and those are
+// put in quarantine themselves.
+func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
+	s, err := p.holder(ctx, h)
+	if err != nil || s == nil {
+		return err
+	}
+	return s.principals.Quarantine(ctx, h)
+}
+
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	s, err := p.holder(ctx, h)
+	if err != nil || s == nil {
+		return err
+	}
+	return s.principals.Release(ctx, h)
+}
+
+// holder is where a principal is; nil for what is a stack.
+func (p *Provider) holder(ctx context.Context, h provider.Holding) (*site, error) {
+	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, string(p.scope)+"-i-") {
+		return nil, ctx.Err()
+	}
+	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})
+	if err != nil {
+		return nil, err
+	}
+	if learnt != nil {
+		return nil, fmt.Errorf("the target of %q is not known", h.Name)
+	}
+	return s, nil
+}

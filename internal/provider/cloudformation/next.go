@@ -1,0 +1,232 @@
+package cloudformation
+
+import (
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A standing is what stands at an instance's name, and what is recorded of the
+// operation that works on it.
+type standing struct {
+	memory
+	tags provider.Tags // of the instance
+	rule plan.Rule     // for what it holds
+	// stack is what stands at the name; nil for nothing.
+	stack *stack
+	// carried: the latest stack-level event is of the recorded call. Consumed: some
+	// event is, so that the call, repeated with its token, does nothing more.
+	carried, consumed bool
+}
+
+// An act is what one step does.
+type act string
+
+const (
+	actDone    act = "done"
+	actFinish  act = "finish"  // an update: policies are rewritten, and then it is done
+	actWait    act = "wait"    // CloudFormation works
+	actRecord  act = "record"  // a call, with a new number, which a later step makes
+	actSend    act = "send"    // the recorded call
+	actExplain act = "explain" // why it failed is read and recorded
+	actFail    act = "fail"
+)
+
+// A decision is what comes next.
+type decision struct {
+	act  act
+	verb verb // of actRecord and actSend
+	// failed is how the operation ends, with actFail; with actExplain, what else
+	// than the reason is to be recorded.
+	failed failed
+	// prepare says that what the instance holds is looked at, or removed, before the
+	// call is recorded.
+	prepare bool
+}
+
+func yes() *bool { v := true; return &v }
+func no() *bool  { v := false; return &v }
+
+// Patterns of what a stack does or is, whatever it did before.
+const (
+	createComplete       = "CREATE_COMPLETE"
+	createInProgress     = "CREATE_IN_PROGRESS"
+	createFailed         = "CREATE_FAILED"
+	rollbackInProgress   = "ROLLBACK_IN_PROGRESS"
+	rollbackComplete     = "ROLLBACK_COMPLETE"
+	rollbackFailed       = "ROLLBACK_FAILED"
+	reviewInProgress     = "REVIEW_IN_PROGRESS"
+	updateInProgress     = "UPDATE_IN_PROGRESS"
+	updateComplete       = "UPDATE_COMPLETE"
+	updateFailed         = "UPDATE_FAILED"
+	updateRollbackFailed = "UPDATE_ROLLBACK_FAILED"
+	updateRolledBack     = "UPDATE_ROLLBACK_COMPLETE"
+	deleteInProgress     = "DELETE_IN_PROGRESS"
+	deleteComplete       = "DELETE_COMPLETE"
+	deleteFailed         = "DELETE_FAILED"
+)
+
+// busy reports whether CloudFormation works on the stack.
+func busy(status string) bool { return strings.HasSuffix(status, "_IN_PROGRESS") }
+
+// usable reports whether the stack is whole, so that it can be updated.
+func usable(status string) bool {
+	switch status {
+	case createComplete, updateComplete, updateRolledBack, updateFailed, "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE":
+		return true
+	}
+	return false
+}
+
+// made reports whether the instance was ready once: its stack has resources and
+// outputs, whatever is going on.
+func made(status string) bool {
+	return usable(status) || strings.HasPrefix(status, "UPDATE_") || strings.HasPrefix(status, "IMPORT_")
+}
+
+// spoilt reports whether the stack was never made whole.
+func spoilt(status string) bool {
+	return status == createFailed || status == rollbackComplete || status == rollbackFailed
+}
+
+const (
+	textNotOurs = "The name that this would have in the account is taken by something that is not this broker's. " +
+		"It was left as it is. Ask the operator of the service to look at it."
+	textNone = "There is no such instance. Ask the operator of the service."
+)
+
+func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
+
+func (s standing) ours() bool { return s.stack.owned && s.stack.tags.SameIDs(s.tags) }
+
+func (s standing) own() bool { return s.stack.owned && s.stack.tags == s.tags }
+
+// order makes the recorded call, or records one that can be made.
+func (s standing) order(v verb) decision {
+	c := s.Work.Call
+	if c.Verb == v && c.Operation == s.Work.Operation && c.Stack == s.stackID() && !s.consumed {
+		return decision{act: actSend, verb: v}
+	}
+	return decision{act: actRecord, verb: v, prepare: v == callDelete}
+}
+
+func (s standing) stackID() string {
+	if s.stack == nil {
+		return ""
+	}
+	return s.stack.id
+}
+
+// provision is what comes next until the instance is ready.
+func (s standing) provision() decision {
+	switch failing := s.Work.Failed; {
+	case s.stack == nil && failing != nil:
+		return decision{act: actFail, failed: *failing}
+	case s.stack == nil:
+		return s.order(callCreate)
+	case !s.ours():
+		return fails(textNotOurs)
+	case !s.own():
+		return s.remove()
+	case failing != nil:
+		s.rule = plan.Empty // nobody has used it
+		return s.remove()
+	}
+	switch status := s.stack.status; {
+	case made(status) && !busy(status):
+		return decision{act: actDone}
+	case spoilt(status):
+		return decision{act: actExplain}
+	case status == reviewInProgress, status == deleteFailed:
+		s.rule = plan.Empty
+		return s.remove()
+	}
+	return decision{act: actWait}
+}
+
+// update is what comes next until the instance is as it is to be.
+func (s standing) update() decision {
+	switch {
+	case s.Work.Failed != nil:
+		return decision{act: actFail, failed: *s.Work.Failed}
+	case s.stack == nil, s.ours() && !s.own():
+		return fails(textNone)
+	case !s.ours():
+		return fails(textNotOurs)
+	case busy(s.stack.status) && s.stack.status != reviewInProgress:
+		return decision{act: actWait}
+	}
+	status, v := s.stack.status, s.Work.Call.Verb
+	if !s.carried {
+		v = ""
+	}
+	switch {
+	case v == callUpdate && status == updateComplete:
+		return decision{act: actFinish}
+	case status == updateRollbackFailed && v == callContinue:
+		return decision{act: actExplain, failed: failed{Usable: no(), Repeatable: no()}}
+	case status == updateRollbackFailed:
+		return s.order(callContinue)
+	case usable(status) && (v == callUpdate || v == callContinue && s.Work.Updated):
+		return decision{act: actExplain, failed: failed{Usable: yes(), Repeatable: yes()}}
+	case usable(status):
+		return s.order(callUpdate)
+	}
+	return decision{act: actFail, failed: failed{Message: textNone, Usable: no(), Repeatable: no()}}
+}
+
+// deprovision is what comes next until nothing of the instance stands.
+func (s standing) deprovision() decision {
+	switch {
+	case s.stack == nil:
+		return decision{act: actDone}
+	case !s.ours():
+		return fails(textNotOurs)
+	case s.Work.Failed != nil:
+		return decision{act: actFail, failed: *s.Work.Failed}
+	}
+	return s.remove()
+}
+
+// maxTries is how often a deletion is tried.
+const maxTries = 3
+
+// remove is what comes next until the stack is gone, whatever its incarnation.
+//
+// AWS refuses a deletion during an update: the update is cancelled first, which it
+// allows in one state only. It accepts one during a creation.
+func (s standing) remove() decision {
+	status := s.stack.status
+	switch {
+	case status == deleteInProgress:
+		return decision{act: actWait}
+	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
+		return decision{act: actWait}
+	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):
+		return s.order(callCancel)
+	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
+		return decision{act: actWait}
+	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries >= maxTries:
+		return decision{act: actExplain, failed: failed{Usable: no()}}
+	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
+		if s.carried && s.Work.Call.Verb == callRetain {
+			return decision{act: actExplain, failed: failed{Usable: yes()}}
+		}
+		return s.order(callRetain)
+	}
+	return s.order(callDelete)
+}
+
+// bind reports why nothing can be bound to what stands; nil if it can.
+func (s standing) bind() *failed {
+	switch {
+	case s.stack == nil, s.ours() && !s.own():
+		return &failed{Message: textNone}
+	case !s.ours():
+		return &failed{Message: textNotOurs}
+	case !made(s.stack.status) && !busy(s.stack.status):
+		return &failed{Message: textNone}
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+package plan
+
+// The names of labels that say what a thing is of, for whoever finds it without its
+// record.
+const (
+	LabelOffering = "longshore:offering"
+	LabelPlan     = "longshore:plan" // its id
+	LabelOnDelete = "longshore:on-delete"
+	// LabelRetained is on what outlives its stack: since when.
+	LabelRetained = "longshore:retained"
+)

@@ -1,0 +1,20 @@
+package cloudformation
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+)
+
+// openPrincipals is the way to the principals in a target, once it is known whose
+// account it is.
+func openPrincipals(o Options, config aws.Config) func(identity) principals {
+	return func(who identity) principals {
+		return &principal.Keeper{
+			IAM: principal.NewIAM(config), Prover: principal.NewProver(config), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
+			Boundary: func(offering string) string {
+				return who.arn("policy" + o.Scope.Path() + o.Scope.Boundary(offering, config.Region))
+			},
+		}
+	}
+}

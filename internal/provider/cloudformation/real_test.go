@@ -1,0 +1,187 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A real is a provider over an emulated AWS, with a catalog of templates.
+type real struct {
+	*Provider
+	t      testing.TB
+	config aws.Config
+	scope  plan.Scope
+	files  map[string][]byte
+	ops    int
+}
+
+func newReal(t testing.TB, o Options) *real {
+	t.Helper()
+	r := &real{t: t, files: map[string][]byte{}}
+	if o.Config.Region == "" {
+		o.Config = emulator.Config(t)
+	}
+	o.Broker = emulator.Name("broker")
+	o.Scope = plan.ScopeOf(o.Broker)
+	o.Now = time.Now
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.File = func(digest string) ([]byte, bool) { body, ok := r.files[digest]; return body, ok }
+	r.Provider, r.config, r.scope = New(o), o.Config, o.Scope
+	r.bucket(o.Config, "000000000000")
+	return r
+}
+
+// bucket makes the one of an account that holds templates.
+func (r *real) bucket(config aws.Config, account string) {
+	r.t.Helper()
+	name := r.scope.Bucket(account, config.Region)
+	c := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := c.CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// template keeps one in the catalog and gives its digest.
+func (r *real) template(body string) string {
+	digest := plan.Digest([]byte(body))
+	r.files[digest] = []byte(body)
+	return digest
+}
+
+func (r *real) operation(kind provider.Kind) provider.Operation {
+	r.ops++
+	return provider.Operation{ID: emulator.Name("op"), Kind: kind, Started: time.Now().UTC()}
+}
+
+// instance is a new one of a plan.
+func (r *real) instance(m plan.Meaning, parameters string) provider.Instance {
+	op := r.operation(provider.KindProvision)
+	return provider.Instance{
+		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1", PlanID: "plan-1",
+		Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
+		Place: provider.Place{Organization: "org", Space: "space", InstanceName: "my instance"},
+	}
+}
+
+func snapshotOf(m plan.Meaning) json.RawMessage {
+	m.Format = plan.Format
+	raw, _ := json.Marshal(m)
+	return raw
+}
+
+// limit is how long an emulated operation may take.
+const limit = 30 * time.Second
+
+// run drives a verb to its end, and records what it answers in the instance. Until
+// gives up earlier; nil for never.
+func (r *real) run(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error)) *provider.Failure {
+	r.t.Helper()
+	_, f := r.until(in, verb, nil)
+	return f
+}
+
+func (r *real) until(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error),
+	enough func() bool) (seen []provider.Status, failure *provider.Failure) {
+	r.t.Helper()
+	var last error
+	for begun := time.Now(); time.Since(begun) < limit; {
+		st, err := verb(r.t.Context(), *in)
+		if f, ok := errors.AsType[*provider.Failure](err); ok {
+			if f.State != nil {
+				in.State = *f.State
+			}
+			return seen, f
+		}
+		if err == nil {
+			seen = append(seen, st)
+			if st.State != nil {
+				in.State = *st.State
+			}
+			if st.Target != nil {
+				in.Target = *st.Target
+			}
+			if st.Done {
+				return seen, nil
+			}
+		}
+		last = err
+		if enough != nil && enough() {
+			return seen, nil
+		}
+		time.Sleep(min(max(st.After, time.Millisecond), 200*time.Millisecond))
+	}
+	r.t.Fatalf("%s did not end; last error: %v; seen: %+v", in.Operation.Kind, last, seen)
+	return nil, nil
+}
+
+// next is the instance in another operation.
+func (r *real) next(in provider.Instance, kind provider.Kind) provider.Instance {
+	in.Operation = r.operation(kind)
+	in.Former = in.Snapshot
+	if kind == provider.KindDeprovision {
+		in.Parameters, in.Former = nil, nil
+	}
+	return in
+}
+
+const bucketTemplate = `{"Parameters":{"Note":{"Type":"String","Default":"-"},"Days":{"Type":"Number","Default":"1"}},
+"Resources":{"Bucket":{"Type":"AWS::S3::Bucket","Properties":{"Tags":[{"Key":"note","Value":{"Ref":"Note"}}],
+"VersioningConfiguration":{"Status":"Enabled"}}}},
+"Outputs":{"BucketName":{"Value":{"Ref":"Bucket"}},"Note":{"Value":{"Ref":"Note"}},"Days":{"Value":{"Ref":"Days"}}}}`
+
+func bucketPlan(r *real) plan.Meaning {
+	return plan.Meaning{
+		Offering: "s3", Template: r.template(bucketTemplate), Resources: map[string]string{"Bucket": "AWS::S3::Bucket"},
+		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Days": {Parameter: "days"}}, OnDelete: plan.Empty,
+	}
+}
+
+func (r *real) stack(in provider.Instance) *stack {
+	r.t.Helper()
+	s, err := r.reach(r.t.Context(), DefaultTarget)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	found, err := s.look(r.t.Context(), r.scope.Stack(provider.TagsOf(in)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return found
+}
+
+// A bucket is made, updated, and removed with the versions that it holds.
+func TestBucket(t *testing.T) {
+	r := newReal(t, Options{})
+	in := r.instance(bucketPlan(r), `{"note":"one","days":3}`)
+	if f := r.run(&in, r.Provision); f != nil {
+		t.Fatal(f)
+	}
+	s := r.stack(in)
+	if s == nil || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" || s.tags != provider.TagsOf(in) {
+		t.Fatalf("provisioned: %+v", s)
+	}
+	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
+	for range 2 {
+		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]), Key: aws.String("a")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := r.next(in, provider.KindDeprovision)
+	if f := r.run(&d, r.Deprovision); f != nil {
+		t.Fatal(f)
+	}
+	if s := r.stack(in); s != nil {
+		t.Errorf("deprovisioned, and there is still %+v", s)
+	}
+}

@@ -1,0 +1,106 @@
+package cloudformation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// stateFormat is the version of what an instance's state holds.
+const stateFormat = 1
+
+// A memory is what the state of an instance holds.
+type memory struct {
+	// Stack is the id of the instance's stack, once one was seen.
+	Stack string `json:"stack,omitempty"`
+	// Work is that of the operation that was worked on last.
+	Work work `json:"work,omitzero"`
+}
+
+// A work is how far one operation has come.
+type work struct {
+	Operation string `json:"operation"`
+	// Call is the last one that was recorded, before it was made.
+	Call call `json:"call,omitzero"`
+	// Failed says that the operation has failed for good. What a provision has made
+	// is removed before it says so.
+	Failed *failed `json:"failed,omitempty"`
+	// Why is what a failed update said before its rollback failed too.
+	Why string `json:"why,omitempty"`
+	// Tries are the deletions that have failed.
+	Tries int `json:"tries,omitempty"`
+	// Updated says that an update was called.
+	Updated bool `json:"updated,omitempty"`
+}
+
+// A failed is how an operation has failed.
+type failed struct {
+	Message    string `json:"message"`
+	Usable     *bool  `json:"usable,omitempty"`
+	Repeatable *bool  `json:"repeatable,omitempty"`
+}
+
+// A call is one of those that change a stack.
+type call struct {
+	Operation string `json:"operation"`
+	Verb      verb   `json:"verb"`
+	Number    int    `json:"number"`
+	// Stack is the id of the stack that it is about; empty for a creation.
+	Stack string `json:"stack,omitempty"`
+	// Mark is the latest stack-level event when it was recorded.
+	Mark string `json:"mark,omitempty"`
+}
+
+// A verb is what a call does.
+type verb string
+
+const (
+	callCreate   verb = "create"
+	callUpdate   verb = "update"
+	callDelete   verb = "delete"
+	callCancel   verb = "cancel"
+	callContinue verb = "continue" // of a rollback that has failed
+	callRetain   verb = "retain"   // an update, after which nothing goes with the stack
+)
+
+// token is the call's client request token: CloudFormation takes letters, digits
+// and hyphens, 128 at most.
+func (c call) token() string {
+	h := sha256.New()
+	for _, part := range []string{c.Operation, string(c.Verb), fmt.Sprint(c.Number)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+// recall reads a state, for a step of an operation.
+func recall(s provider.State, operation string) (m memory, err error) {
+	switch s.Format {
+	case 0:
+	case stateFormat:
+		if err := json.Unmarshal(s.Data, &m); err != nil {
+			return m, fmt.Errorf("reading the state of an instance: %w", err)
+		}
+	default: // of a later program: a deployment is under way
+		return m, fmt.Errorf("the state of an instance has format %d, and this program knows %d", s.Format, stateFormat)
+	}
+	if m.Work.Operation != operation {
+		m.Work = work{Operation: operation}
+	}
+	return m, nil
+}
+
+// state is the memory as it is recorded.
+func (m memory) state() *provider.State {
+	data, _ := json.Marshal(m) // texts and numbers
+	return &provider.State{Format: stateFormat, Data: data}
+}
+
+// failure is how the operation ends.
+func (m memory) failure() *provider.Failure {
+	f := m.Work.Failed
+	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, State: m.state()}
+}

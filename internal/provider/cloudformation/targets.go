@@ -1,0 +1,218 @@
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// DefaultTarget is the name of the target of whoever chooses none: the caller's own
+// account and region, unless the settings say otherwise.
+const DefaultTarget = "default"
+
+// A Target is one region of one account, and how it is reached today.
+type Target struct {
+	// Account is its id; empty for whichever the credentials are of.
+	Account string `json:"account,omitempty"`
+	// Region is that of the broker's own settings unless it is set.
+	Region string `json:"region,omitempty"`
+	// Role is the ARN of the role that leads there, and ExternalID what the role asks
+	// for; empty for the broker's own account.
+	Role       string `json:"role,omitempty"`
+	ExternalID string `json:"external_id,omitempty"`
+	// VPC, Subnets and CIDRs are what plans may ask for by their names.
+	VPC     string   `json:"vpc,omitempty"`
+	Subnets []string `json:"subnets,omitempty"`
+	CIDRs   []string `json:"cidrs,omitempty"`
+}
+
+// A Rule sends the new instances of a platform, of a plan, or of both to a target.
+type Rule struct {
+	Platform string `json:"platform,omitempty"` // its id; empty for any
+	Plan     string `json:"plan,omitempty"`     // its id; empty for any
+	Target   string `json:"target"`
+}
+
+// Targets are where instances are made.
+type Targets struct {
+	// Named are the targets by their names. DefaultTarget is always there.
+	Named map[string]Target `json:"named,omitempty"`
+	// Rules choose, the first that fits; then the plan's own setting target counts,
+	// then DefaultTarget.
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// settingTarget is the setting of a plan that names a target.
+const settingTarget = "target"
+
+// choose is the name of the target of a new instance.
+func (t Targets) choose(in provider.Instance) string {
+	for _, r := range t.Rules {
+		if (r.Platform == "" || r.Platform == in.Platform) && (r.Plan == "" || r.Plan == in.PlanID) {
+			return r.Target
+		}
+	}
+	name, _ := in.Settings[settingTarget].(string)
+	return cmp.Or(name, DefaultTarget)
+}
+
+// named looks up a target by its name.
+func (t Targets) named(name string) (Target, error) {
+	at, ok := t.Named[name]
+	if !ok && name != DefaultTarget {
+		return at, &provider.Trouble{Kind: provider.TroubleUnknown, Target: name,
+			Message: "it is not in today's settings: name it in them again"}
+	}
+	return at, nil
+}
+
+func (t Targets) names() []string {
+	all := maps.Clone(t.Named)
+	if all == nil {
+		all = map[string]Target{}
+	}
+	all[DefaultTarget] = t.Named[DefaultTarget]
+	return slices.Sorted(maps.Keys(all))
+}
+
+// value is what a plan's parameter gets of a target.
+func (t Target) value(of string) (any, bool) {
+	switch {
+	case of == "vpc" && t.VPC != "":
+		return t.VPC, true
+	case of == "subnets" && len(t.Subnets) > 0:
+		return anys(t.Subnets), true
+	case of == "cidrs" && len(t.CIDRs) > 0:
+		return anys(t.CIDRs), true
+	}
+	return nil, false
+}
+
+func anys(texts []string) (out []any) {
+	for _, t := range texts {
+		out = append(out, t)
+	}
+	return out
+}
+
+// A site is a target whose identity is proven, in one step.
+type site struct {
+	cloud
+	principals
+	name   string
+	target Target
+	who    identity
+}
+
+func (s *site) recorded() provider.Target {
+	return provider.Target{Name: s.name, Identity: s.who.account + "/" + s.target.Region}
+}
+
+// values are what texts of a plan may name beside the outputs of a stack.
+func (s *site) values(outputs map[string]string) map[string]string {
+	suffix := "amazonaws.com"
+	if s.who.partition == "aws-cn" {
+		suffix = "amazonaws.com.cn"
+	}
+	all := map[string]string{
+		plan.ValueRegion: s.target.Region, plan.ValueAccount: s.who.account, plan.ValuePartition: s.who.partition, plan.ValueSuffix: suffix,
+	}
+	maps.Copy(all, outputs)
+	return all
+}
+
+// proofTime is how long a process trusts that its credentials still lead to the
+// account that they led to.
+const proofTime = time.Minute
+
+// sites are the ways to targets that a process has opened.
+type sites struct {
+	mu     sync.Mutex
+	opened map[string]opened
+}
+
+type opened struct {
+	cloud      cloud
+	enter      func(identity) principals
+	principals principals
+	who        identity
+	proven     time.Time
+}
+
+// reach is the way to the target of a name, proven a moment ago at most.
+func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t, err := p.targets.named(name)
+	if err != nil {
+		return nil, err
+	}
+	t.Region = cmp.Or(t.Region, p.region)
+	o, err := p.prove(ctx, name, t)
+	if err != nil {
+		return nil, err
+	}
+	who := o.who
+	s := &site{cloud: o.cloud, principals: o.principals, name: name, target: t, who: who}
+	if t.Account != "" && t.Account != who.account {
+		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
+			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.account, t.Account)}
+	}
+	return s, nil
+}
+
+// prove opens the way to a target, and asks whose account it leads to.
+func (p *Provider) prove(ctx context.Context, name string, t Target) (opened, error) {
+	p.sites.mu.Lock()
+	o, ok := p.sites.opened[name]
+	p.sites.mu.Unlock()
+	if !ok {
+		o.cloud, o.enter = p.open(name, t)
+	}
+	now := p.now()
+	if ok && now.Sub(o.proven) < proofTime && !now.Before(o.proven) {
+		return o, nil
+	}
+	who, err := o.cloud.identify(ctx)
+	if err != nil {
+		return o, p.explain(ctx, name, err)
+	}
+	if who != o.who {
+		o.principals = o.enter(who)
+	}
+	o.who, o.proven = who, now
+	p.sites.mu.Lock()
+	defer p.sites.mu.Unlock()
+	p.sites.opened[name] = o
+	return o, nil
+}
+
+// at reaches the target of an instance. The first step of an instance learns its
+// identity and makes nothing: what it makes is looked for there.
+func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Target, error) {
+	name := in.Target.Name
+	if name == "" {
+		name = p.targets.choose(in)
+	}
+	s, err := p.reach(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	is := s.recorded()
+	switch in.Target.Identity {
+	case is.Identity:
+		return s, nil, nil
+	case "":
+		return s, &is, nil
+	}
+	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this was "+
+		"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity, in.Target.Identity)}
+}

@@ -1,0 +1,170 @@
+package cloudformation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// maxValue is the longest value of a parameter that CloudFormation takes, in bytes.
+const maxValue = 4096
+
+// A refusal says why a value is not passed on. It never repeats the value.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// inputs are where values are from, in one step.
+type inputs struct {
+	parameters map[string]any // the user's
+	place      provider.Place
+	target     Target
+}
+
+func inputsOf(in provider.Instance, t Target) (inputs, error) {
+	i := inputs{place: in.Place, target: t}
+	if len(in.Parameters) == 0 {
+		return i, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(in.Parameters))
+	d.UseNumber() // numbers keep their digits
+	if err := d.Decode(&i.parameters); err != nil {
+		return i, refusal("The parameters are not an object of JSON.")
+	}
+	return i, nil
+}
+
+// value is the first that is there of a source's; nil for none. Foreign says that
+// it is not the operator's own.
+func (i inputs) value(s plan.Source) (value any, foreign bool) {
+	if v, ok := i.parameters[s.Parameter]; ok && s.Parameter != "" && v != nil {
+		return v, true
+	}
+	if v := map[string]string{
+		"organization": i.place.Organization, "space": i.place.Space, "instance_name": i.place.InstanceName,
+	}[s.Context]; v != "" {
+		return v, true
+	}
+	if v, ok := i.target.value(s.Target); ok {
+		return v, false
+	}
+	if s.Value != nil {
+		return *s.Value, false
+	}
+	return nil, false
+}
+
+// created are the parameters of a new stack.
+func (i inputs) created(m plan.Meaning) (out []parameter, err error) {
+	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
+		v, foreign := i.value(m.Parameters[name])
+		if v == nil {
+			continue // the template's own
+		}
+		text, err := textOf(name, m.Parameters[name], v, foreign)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, parameter{name: name, value: text})
+	}
+	return out, nil
+}
+
+// updated are those of a stack that has some already. While the plan means the same,
+// only what the user gives is new: the instance keeps all else. What CloudFormation
+// does not show, and nobody gives anew, stays.
+func (i inputs) updated(m plan.Meaning, same bool, has map[string]bool) (out []parameter, err error) {
+	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
+		source := m.Parameters[name]
+		v, foreign := i.value(source)
+		if _, given := i.parameters[source.Parameter]; !given && has[name] && (same || source.Secret) {
+			out = append(out, parameter{name: name, keep: true})
+			continue
+		}
+		if v == nil {
+			continue // the template's own
+		}
+		text, err := textOf(name, source, v, foreign)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, parameter{name: name, value: text})
+	}
+	return out, nil
+}
+
+// textOf is a value as CloudFormation takes it: all are texts there.
+func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
+	known := s.Parameter
+	switch {
+	case known != "":
+	case s.Context != "":
+		known = s.Context
+	default:
+		known = name
+	}
+	text, err := plain(known, v, foreign)
+	if err != nil {
+		return "", err
+	}
+	if len(text) > maxValue {
+		return "", refusal(fmt.Sprintf("The value of %q is longer than %d bytes. Give a shorter one.", known, maxValue))
+	}
+	return text, nil
+}
+
+func plain(name string, v any, foreign bool) (string, error) {
+	switch v := v.(type) {
+	case string:
+		if foreign && suspicious(v) {
+			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, or has two in a row. "+
+				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.", name))
+		}
+		return v, nil
+	case bool:
+		return fmt.Sprint(v), nil
+	case json.Number:
+		return v.String(), nil
+	case []any:
+		return list(name, v, foreign)
+	}
+	return "", refusal(fmt.Sprintf("The value of %q is neither a text, a number, true or false, nor a list of these.", name))
+}
+
+func list(name string, all []any, foreign bool) (string, error) {
+	texts := make([]string, len(all))
+	for n, one := range all {
+		if _, nested := one.([]any); nested {
+			return "", refusal(fmt.Sprintf("The value of %q is a list of lists. Give a list of texts.", name))
+		}
+		text, err := plain(name, one, foreign)
+		if err != nil {
+			return "", err
+		}
+		if strings.Contains(text, ",") {
+			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.", name))
+		}
+		texts[n] = text
+	}
+	return strings.Join(texts, ","), nil
+}
+
+// suspicious reports whether a text, alone or between others, could become one of
+// CloudFormation's dynamic references, {{resolve:...}}.
+//
+// Hazard: CloudFormation resolves them in whatever a template makes of its
+// parameters, and returns a secret there. A template joins texts as it likes: a brace
+// at an edge can be half of what opens a reference. What has no two braces in a row,
+// and none at its edges, opens none with anything beside it. Nothing else than an
+// opening matters: a template that opens one itself and puts a parameter in it is
+// refused when the catalog is compiled.
+func suspicious(text string) bool {
+	const braces = "{"
+	return strings.Contains(text, "{{") || strings.HasPrefix(text, braces) || strings.HasSuffix(text, braces)
+}

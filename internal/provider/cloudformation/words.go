@@ -1,0 +1,56 @@
+package cloudformation
+
+import (
+	"regexp"
+	"strings"
+)
+
+// cancelled matches what a resource says that failed only because another one did.
+var cancelledText = regexp.MustCompile(`(?i)(creation|update|deletion) (was )?cancell?ed`)
+
+func cancelled(reason string) bool { return cancelledText.MatchString(reason) }
+
+// causes are common reasons, in a developer's words. The reason itself is for the log:
+// it holds account ids, ARNs and names of the operator's.
+var causes = []struct {
+	reason *regexp.Regexp
+	words  string
+}{
+	{regexp.MustCompile(`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`),
+		"the service's account does not allow it. Ask the operator of the service."},
+	{regexp.MustCompile(`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`),
+		"a limit of the service's account is reached. Ask the operator of the service to raise it."},
+	{regexp.MustCompile(`(?i)throttl|rate exceeded|slow ?down`), "AWS was asked too much at once. Try again later."},
+	{regexp.MustCompile(`(?i)not empty|BucketNotEmpty`), "it is not empty. Remove what is in it, and try again."},
+	{regexp.MustCompile(`(?i)deletion protection|deletionprotection|termination protection`),
+		"it is protected against deletion. Take the protection away, or ask the operator of the service."},
+	{regexp.MustCompile(`(?i)already exists|AlreadyExists|AlreadyOwned`),
+		"one of that name is there already. Try again, or ask the operator of the service."},
+	{regexp.MustCompile(`(?i)timed? ?out|exceeded|did not stabilize|NotStabilized|stabiliz`), "it was not ready in time. Try again."},
+	{regexp.MustCompile(`(?i)capacity|not available in|unsupported.*(zone|region)`),
+		"AWS has no capacity for it at the moment. Try again later, or choose another plan."},
+	{regexp.MustCompile(`(?i)invalid|malformed|validation|must (be|not|have|match)|not valid|constraint|InvalidRequest|one of`),
+		"AWS does not accept its settings. Check the parameters, or ask the operator of the service."},
+	{regexp.MustCompile(`(?i)does not exist|not ?found|no such`), "something that it needs is not there. Ask the operator of the service."},
+	{regexp.MustCompile(`(?i)internal|service unavailable|5\d\d`), "AWS had a fault. Try again later."},
+}
+
+// words say of an event what has failed and what can be done, without anything of the
+// account.
+func words(e event) string {
+	what := "The resource " + e.logical
+	if _, kind, ok := strings.Cut(e.kind, "::"); ok && strings.HasPrefix(e.kind, "AWS::") {
+		what += " (" + strings.ReplaceAll(kind, "::", " ") + ")"
+	}
+	verb, _, _ := strings.Cut(strings.ToLower(e.status), "_")
+	done := map[string]string{"create": "made", "update": "changed", "delete": "removed"}[verb]
+	if done == "" {
+		done = "made as wanted"
+	}
+	for _, c := range causes {
+		if c.reason.MatchString(e.reason) {
+			return what + " could not be " + done + ": " + c.words
+		}
+	}
+	return what + " could not be " + done + ". Ask the operator of the service, whose log says why."
+}
