@@ -223,6 +223,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 		"internal/provider/demo/parameters",
 		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",
 		"internal/provider/cloudformation", "internal/provider/cloudformation/principal",
+		"internal/provider/cloudformation/principal/principaltest",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {

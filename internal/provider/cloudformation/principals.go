@@ -11,7 +11,7 @@ import (
 func openPrincipals(o Options, config aws.Config) func(identity) principals {
 	return func(who identity) principals {
 		return &principal.Keeper{
-			IAM: principal.NewIAM(config), Prover: principal.NewProver(config), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
+			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
 			Boundary: func(offering string) string {
 				return who.arn("policy" + o.Scope.Path() + o.Scope.Boundary(offering, config.Region))
 			},

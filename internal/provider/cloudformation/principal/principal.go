@@ -1,18 +1,31 @@
 // Package principal keeps what the bindings of AWS services have of their own: an
 // IAM user with one access key, or a role that others may assume. It owns their
 // names, policies, keys, tags and end; it knows nothing of stacks.
+//
+// A key that AWS has shown to nobody who lives is revoked by whatever looks at the
+// user next: a step of its bind, a Rewrite, the end of the binding. No secret of such
+// a key is known to anybody. A bind that is done leaves the id of its key in a tag, so
+// that the recorded one is told from another.
 package principal
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/secret"
 )
 
 // A Keeper makes, changes and removes the principals of one broker in one account.
@@ -30,37 +43,306 @@ type Keeper struct {
 	Log      *slog.Logger
 	// Reads is how fast List reads tags; nil for ReadsPerSecond.
 	Reads *rate.Limiter
+
+	once  sync.Once // of Reads
+	mu    sync.Mutex
+	usage map[plan.Principal]usage
+	page  int // of the inventory; 0 for pageSize
+}
+
+const (
+	// stateFormat is the version of what remembered is written as.
+	stateFormat = 1
+
+	// A key counts as proven after so many successes in a row, so far apart: AWS
+	// accepts a new one here and refuses it there for some seconds.
+	proofs      = 3
+	proofsApart = time.Second
+	// askAgain is the pause after IAM or a proof has shown that something that was
+	// made is not known everywhere.
+	askAgain = 2 * time.Second
+	// settled is when the lists of IAM show what was made before, generously.
+	settled = 2 * time.Minute
+	// roleSettles is how long a new role is kept back: nobody but those who may
+	// assume it could prove it, and AWS needs some seconds to know it everywhere.
+	roleSettles = 10 * time.Second
+	// patience is how long a refusal is taken for a change of rights that is not
+	// known everywhere yet.
+	patience = 2 * time.Minute
+
+	// keyLabel is the tag that tells the recorded key of a user, by its id.
+	keyLabel = "longshore:key"
+)
+
+// remembered is the state of a binding.
+type remembered struct {
+	secret.Holder
+	Key    string    `json:"key,omitempty"`
+	Secret string    `json:"secret,omitempty"`
+	Made   time.Time `json:"made,omitzero"`
+	// Proofs are the successes in a row, of which At was the last.
+	Proofs int       `json:"proofs,omitempty"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+func (r remembered) state() *provider.State {
+	data, _ := json.Marshal(r) // texts, times and a number only
+	return &provider.State{Format: stateFormat, Data: data}
+}
+
+func recall(s provider.State) (r remembered, err error) {
+	switch s.Format {
+	case 0:
+		return r, nil
+	case stateFormat:
+		return r, json.Unmarshal(s.Data, &r)
+	default: // of a later program: a deploy is under way
+		return r, fmt.Errorf("state has format %d, and this program knows %d", s.Format, stateFormat)
+	}
+}
+
+// A task is one step of a bind.
+type task struct {
+	*Keeper
+	b           provider.Binding
+	m           plan.Meaning
+	kind        plan.Principal
+	tags        provider.Tags
+	name        string
+	policy      string
+	credentials map[string]any
+	values      map[string]string
 }
 
 // Bind makes the binding's principal by a step, as provider.Provider has it. Values
-// are the outputs of the instance and the plan.Value names. It needs neither more nor
-// less than the operation's own state.
+// are the outputs of the instance and the plan.Value names. A user takes four steps
+// or more: in the first, it gets its policy and its one key; the secret is recorded as
+// state; each further one proves the key once, and the last grants it and drops it
+// from the state. A role takes two.
 func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (provider.Status, error) {
-	return provider.Status{}, errors.ErrUnsupported
+	was, err := recall(b.State)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	t := &task{Keeper: k, b: b, m: m, kind: plan.User, tags: provider.BindingTagsOf(b), values: values}
+	t.name = k.Scope.Binding(t.tags)
+	if m.Principal == plan.Role {
+		t.kind = plan.Role
+	}
+	if err := t.fill(); err != nil { // before anything is made
+		return provider.Status{}, err
+	}
+	if was.Secret != "" && t.kind == plan.User {
+		return t.prove(ctx, was)
+	}
+	st, err := t.make(ctx)
+	if awserr.Is(err, awserr.Absent, awserr.Busy) {
+		// What was just made is not known everywhere.
+		return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
+	}
+	return st, err
 }
 
-// Unbind removes the principals of a binding, whatever their incarnation.
-func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return provider.Status{}, errors.ErrUnsupported
+// fill puts the values into all that needs them.
+func (t *task) fill() (err error) {
+	if t.policy, err = FillPolicy(t.kind, t.m.Policy, t.values); err != nil {
+		return t.wrong("binding", err)
+	}
+	t.credentials = map[string]any{}
+	for name, text := range t.m.Credentials {
+		if t.credentials[name], err = plan.Fill(text, t.values); err != nil {
+			return t.wrong("credential "+name, err)
+		}
+	}
+	t.credentials["region"] = t.values[plan.ValueRegion]
+	return nil
 }
 
-// Rewrite gives the policies of all principals of an instance what m and the values
-// say. Not done means that it is to be called again.
-func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error) {
-	return false, errors.ErrUnsupported
+// wrong is the failure of a plan that cannot be bound.
+func (t *task) wrong(what string, err error) error {
+	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
+		"instance", t.b.Instance.ID, "what", what, "error", err.Error())
+	if errors.Is(err, ErrPolicyTooLong) {
+		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. Tell the operator of the broker.")
+	}
+	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
 }
 
-// List lists the broker's principals, page by page, without their target.
-func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-	return nil, "", errors.ErrUnsupported
+// make makes the principal, or finds it made.
+func (t *task) make(ctx context.Context) (provider.Status, error) {
+	mine, former, err := t.find(ctx)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	for _, f := range former {
+		if err := t.remove(ctx, f); err != nil {
+			return provider.Status{}, t.hard(t.b.Instance.Operation, "removing a former principal", err)
+		}
+	}
+	if len(former) > 0 {
+		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, nil
+	}
+	if mine == nil {
+		if mine, err = t.create(ctx); err != nil {
+			return provider.Status{}, t.hard(t.b.Instance.Operation, "creating a principal", err)
+		}
+	}
+	if t.kind == plan.Role {
+		return t.role(ctx, mine)
+	}
+	if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
+		return provider.Status{}, t.hard(t.b.Instance.Operation, "putting the policy of a user", err)
+	}
+	return t.key(ctx)
 }
 
-// Quarantine has a principal open nothing; Release puts it into use again.
-func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
-	return errors.ErrUnsupported
+// find gives this binding's principal, nil if the lists do not show it, and those of
+// other incarnations. Anything else under its name or path is a failure.
+func (t *task) find(ctx context.Context) (mine *Found, former []found, err error) {
+	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, f := range all {
+		full, err := t.owned(ctx, f, t.tags)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case f.kind == t.kind && f.Name == t.name:
+			mine = &full
+		default:
+			former = append(former, f)
+		}
+	}
+	return mine, former, nil
 }
 
-// Release ends a quarantine.
-func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
-	return errors.ErrUnsupported
+// create makes the principal. One of its name that the lists do not show is taken if
+// it is ours.
+func (t *task) create(ctx context.Context) (*Found, error) {
+	if err := t.room(ctx, t.kind); err != nil {
+		return nil, err
+	}
+	w := Wanted{
+		Name: t.name, Path: t.Scope.BindingPath(t.tags), Boundary: t.Boundary(t.m.Offering),
+		Tags: append(t.tags.Labels(), plan.PlaceLabels(t.b.Instance.Place)...),
+	}
+	if t.kind == plan.Role {
+		trust, err := t.trust()
+		if err != nil {
+			return nil, err
+		}
+		w.Trust = trust
+	}
+	err := t.IAM.Create(ctx, t.kind, w)
+	if awserr.Is(err, awserr.Exists) {
+		full, err := t.owned(ctx, found{kind: t.kind, Found: Found{Name: t.name}}, t.tags)
+		return &full, err
+	}
+	return &Found{Name: t.name, Created: t.Now()}, err
+}
+
+// key gives a user its one key. Those that are there were never recorded.
+func (t *task) key(ctx context.Context) (provider.Status, error) {
+	op := t.b.Instance.Operation
+	if _, err := t.revoke(ctx, t.name, ""); err != nil {
+		return provider.Status{}, t.hard(op, "revoking keys that were never recorded", err)
+	}
+	made, err := t.IAM.CreateKey(ctx, t.name)
+	if awserr.Is(err, awserr.Quota) { // the list did not show all of them yet
+		return provider.Status{Percent: 20, Description: "Creating the key", After: askAgain}, nil
+	}
+	if err != nil {
+		return provider.Status{}, t.hard(op, "creating a key", err)
+	}
+	r := remembered{Key: made.ID, Secret: made.Secret, Made: t.Now()}
+	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
+}
+
+// prove tries the recorded key once more, and grants it when it has succeeded often
+// enough in a row.
+func (t *task) prove(ctx context.Context, was remembered) (provider.Status, error) {
+	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the key"}
+	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
+		waiting.After = next.Sub(t.Now())
+		return waiting, nil
+	}
+	there, err := t.revoke(ctx, t.name, was.Key)
+	if err != nil && !awserr.Is(err, awserr.Absent) {
+		return provider.Status{}, t.hard(t.b.Instance.Operation, "reading the keys of a user", err)
+	}
+	if !there && t.Now().After(was.Made.Add(settled)) { // somebody has removed it
+		waiting.State, waiting.After = &provider.State{}, time.Second
+		return waiting, nil
+	}
+	ok, said, err := t.Prover.Prove(ctx, Key{ID: was.Key, Secret: was.Secret}, t.m.Proof, t.values)
+	if err != nil {
+		return provider.Status{}, fmt.Errorf("proving a key: %w", err)
+	}
+	if !ok {
+		if t.Now().After(was.Made.Add(patience)) {
+			t.Log.Warn("a new key does not prove itself: does the plan's policy allow its proof?", "offering", t.m.Offering, "user", t.name,
+				"since", was.Made, "said", said)
+		}
+		was.Proofs = 0
+		waiting.State, waiting.After = was.state(), askAgain
+		return waiting, nil
+	}
+	was.Proofs, was.At = was.Proofs+1, t.Now()
+	if was.Proofs < proofs {
+		waiting.State, waiting.After = was.state(), proofsApart
+		return waiting, nil
+	}
+	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
+		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)
+	}
+	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret
+	return provider.Status{Done: true, Percent: 100, State: remembered{Key: was.Key}.state(),
+		Grant: &provider.Grant{Credentials: t.credentials}}, nil
+}
+
+// revoke deletes all keys of a user but one, and reports whether that one is there.
+func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err error) {
+	keys, err := k.IAM.Keys(ctx, user)
+	if err != nil {
+		return false, err
+	}
+	for _, key := range keys {
+		if key.ID == but {
+			there = true
+		} else if err := k.IAM.DeleteKey(ctx, user, key.ID); err != nil && !awserr.Is(err, awserr.Absent) {
+			return there, err
+		}
+	}
+	return there, nil
+}
+
+// role grants a role, which has no secret, once it is as it should be and AWS has had
+// the time to know it everywhere.
+func (t *task) role(ctx context.Context, mine *Found) (provider.Status, error) {
+	op := t.b.Instance.Operation
+	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
+	if err != nil && !awserr.Is(err, awserr.Absent) {
+		return provider.Status{}, t.hard(op, "reading the policy of a role", err)
+	}
+	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
+	if !same(has, t.policy) {
+		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
+			return provider.Status{}, t.hard(op, "putting the policy of a role", err)
+		}
+		return waiting, nil
+	}
+	if waiting.After = mine.Created.Add(roleSettles).Sub(t.Now()); waiting.After > 0 {
+		return waiting, nil
+	}
+	t.credentials["role_arn"], t.credentials["external_id"] = mine.ARN, t.externalID()
+	return provider.Status{Done: true, Percent: 100, Grant: &provider.Grant{Credentials: t.credentials}}, nil
+}
+
+// externalID is what whoever assumes the binding's role has to name: it is the same
+// in each step, and another one for each binding.
+func (t *task) externalID() string {
+	sum := hmac.New(sha256.New, t.b.Secret)
+	sum.Write([]byte("external id of a role"))
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20])
 }

@@ -1,0 +1,149 @@
+package principal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/time/rate"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+const (
+	// ReadsPerSecond is how fast an inventory reads tags. A list of IAM has none, and
+	// names are hashes, so there is a read for each principal: they cost nothing, but
+	// an account has few of them in a second, and its people need some. With 5 000 users,
+	// a sweep reads for 8 minutes, spread over its parts.
+	ReadsPerSecond = 10
+	// pageSize is what is read in 3 s: a part of a sweep begins no page that it has no
+	// time for.
+	pageSize = 25
+)
+
+// List lists the broker's principals, half-made ones too, page by page, without their
+// target. Cursor and next are as in provider.Inventory.
+func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
+	k.once.Do(func() {
+		if k.Reads == nil {
+			k.Reads = rate.NewLimiter(ReadsPerSecond, 1)
+		}
+	})
+	kind, at, _ := strings.Cut(cmp.Or(cursor, string(kinds[0])), " ")
+	listed, more, err := k.IAM.List(ctx, plan.Principal(kind), k.Scope.Path(), at, cmp.Or(k.page, pageSize))
+	if err != nil {
+		return nil, "", fmt.Errorf("listing %ss: %w", kind, err)
+	}
+	for _, f := range listed {
+		if err := k.Reads.Wait(ctx); err != nil {
+			return nil, "", err
+		}
+		full, err := k.IAM.Get(ctx, plan.Principal(kind), f.Name)
+		if awserr.Is(err, awserr.Absent) { // it went meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("reading the tags of a %s: %w", kind, err)
+		}
+		tags, err := provider.TagsFrom(full.Tags)
+		if err != nil || tags.Broker != k.Broker || tags.Binding == "" {
+			continue // not ours
+		}
+		page = append(page, provider.Holding{Name: f.Name, Tags: tags, Created: f.Created.UTC()})
+	}
+	switch {
+	case more != "":
+		return page, kind + " " + more, nil
+	case kind != string(kinds[0]):
+		return page, "", nil
+	case len(page) == 0: // an account without any has no second page
+		return k.List(ctx, string(kinds[1]))
+	}
+	return page, string(kinds[1]), nil
+}
+
+// quarantineLabel is the tag of what is in quarantine: the ids of the keys that were
+// active before, or noKeys.
+const (
+	quarantineLabel = "longshore:quarantine"
+	noKeys          = "-"
+)
+
+// inventoried finds what an inventory has listed; ok is false where it is gone, or of
+// another incarnation.
+func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (f found, ok bool, err error) {
+	for _, kind := range kinds {
+		full, err := k.IAM.Get(ctx, kind, h.Name)
+		if awserr.Is(err, awserr.Absent) {
+			continue
+		}
+		if err != nil {
+			return f, false, fmt.Errorf("reading a %s: %w", kind, err)
+		}
+		if tags, err := provider.TagsFrom(full.Tags); err == nil && tags == h.Tags {
+			return found{kind, full}, true, nil
+		}
+	}
+	return f, false, nil
+}
+
+// Quarantine has a principal open nothing, as provider.Quarantiner has it: its keys are
+// made inactive, and it is denied everything, sessions that were begun before included.
+// What is to be undone stands in a tag before anything is done.
+func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
+	f, ok, err := k.inventoried(ctx, h)
+	if err != nil || !ok {
+		return err
+	}
+	var active []string
+	if f.kind == plan.User {
+		keys, err := k.IAM.Keys(ctx, f.Name)
+		if err != nil {
+			return absentIsFine(err)
+		}
+		for _, key := range keys {
+			if key.Active {
+				active = append(active, key.ID)
+			}
+		}
+	}
+	if f.Tags[quarantineLabel] == "" {
+		mark := provider.Label{Name: quarantineLabel, Value: cmp.Or(strings.Join(active, " "), noKeys)}
+		if err := k.IAM.SetTags(ctx, f.kind, f.Name, []provider.Label{mark}); err != nil {
+			return absentIsFine(err)
+		}
+	}
+	if err := k.IAM.PutPolicy(ctx, f.kind, f.Name, denyName, denyAll); err != nil {
+		return absentIsFine(err)
+	}
+	return k.setKeys(ctx, f.Name, active, false)
+}
+
+// Release ends a quarantine: everything is as it was before.
+func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
+	f, ok, err := k.inventoried(ctx, h)
+	if err != nil || !ok || f.Tags[quarantineLabel] == "" {
+		return err
+	}
+	if err := k.IAM.DeletePolicy(ctx, f.kind, f.Name, denyName); absentIsFine(err) != nil {
+		return err
+	}
+	if were := f.Tags[quarantineLabel]; were != noKeys {
+		if err := k.setKeys(ctx, f.Name, strings.Fields(were), true); err != nil {
+			return err
+		}
+	}
+	return absentIsFine(k.IAM.DropTags(ctx, f.kind, f.Name, quarantineLabel))
+}
+
+func (k *Keeper) setKeys(ctx context.Context, user string, ids []string, active bool) error {
+	for _, id := range ids {
+		if err := k.IAM.SetKey(ctx, user, id, active); absentIsFine(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

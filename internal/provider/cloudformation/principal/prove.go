@@ -1,0 +1,152 @@
+package principal
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// NewProver makes calls in the config's region, at its endpoint if it has one. It
+// takes nothing of the config's credentials. Now dates the signatures.
+func NewProver(cfg aws.Config, now func() time.Time) Prover {
+	p := prover{region: cfg.Region, client: cfg.HTTPClient, now: now, endpoint: aws.ToString(cfg.BaseEndpoint)}
+	if p.client == nil {
+		p.client = awshttp.NewBuildableClient()
+	}
+	return p
+}
+
+type prover struct {
+	region, endpoint string
+	client           aws.HTTPClient
+	now              func() time.Time
+}
+
+const (
+	// proofTimeout is generous for one small call, and ends it before the step.
+	proofTimeout = 5 * time.Second
+	// proofRead is how much of an answer is read.
+	proofRead = 64 << 10
+)
+
+// whose asks only whose the key is: AWS answers that to every key it knows.
+var whose = plan.Proof{
+	Service: "sts", Headers: map[string]string{"Content-Type": formType}, Body: "Action=GetCallerIdentity&Version=2011-06-15",
+}
+
+const formType = "application/x-www-form-urlencoded; charset=utf-8"
+
+// Prove implements Prover: one request, signed by the key.
+func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error) {
+	if proof == nil {
+		proof = &whose
+	}
+	ctx, cancel := context.WithTimeout(ctx, proofTimeout)
+	defer cancel()
+	request, body, err := p.request(ctx, proof, values)
+	if err != nil {
+		return false, "", err
+	}
+	sum := sha256.Sum256(body)
+	digest := hex.EncodeToString(sum[:])
+	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = proof.Service == "s3" })
+	if proof.Service == "s3" {
+		request.Header.Set("X-Amz-Content-Sha256", digest)
+	}
+	credentials := aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}
+	if err := signer.SignHTTP(ctx, credentials, request, digest, proof.Service, p.region, p.now()); err != nil {
+		return false, "", fmt.Errorf("signing a proof: %w", err)
+	}
+	answer, err := p.client.Do(request)
+	if err != nil {
+		return false, "", fmt.Errorf("calling %s: %w", proof.Service, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, proofRead))
+	if closed := answer.Body.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("reading the answer of %s: %w", proof.Service, err)
+	}
+	if answer.StatusCode/100 == 2 {
+		return true, "", nil
+	}
+	return false, fmt.Sprintf("%d %s", answer.StatusCode, code(text)), nil
+}
+
+// request is the proof's, not signed yet, with its body.
+func (p prover) request(ctx context.Context, proof *plan.Proof, values map[string]string) (*http.Request, []byte, error) {
+	path, query, _ := strings.Cut(cmp.Or(proof.Path, "/"), "?")
+	body := proof.Body
+	forBody := url.QueryEscape
+	for name, value := range proof.Headers {
+		if strings.EqualFold(name, "Content-Type") && strings.Contains(value, "json") {
+			forBody = inJSON
+		}
+	}
+	for text, escape := range map[*string]func(string) string{&path: url.PathEscape, &query: url.QueryEscape, &body: forBody} {
+		filled, err := plan.Fill(*text, escaped(values, escape))
+		if err != nil {
+			return nil, nil, fmt.Errorf("filling a proof: %w", err)
+		}
+		*text = filled
+	}
+	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region, cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
+	address = strings.TrimSuffix(address, "/") + path
+	if query != "" {
+		address += "?" + query
+	}
+	request, err := http.NewRequestWithContext(ctx, cmp.Or(proof.Method, http.MethodPost), address, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a proof: %w", err)
+	}
+	for name, text := range proof.Headers {
+		filled, err := plan.Fill(text, values)
+		if err != nil {
+			return nil, nil, fmt.Errorf("filling a proof: %w", err)
+		}
+		request.Header.Set(name, filled)
+	}
+	return request, []byte(body), nil
+}
+
+func escaped(values map[string]string, escape func(string) string) map[string]string {
+	out := make(map[string]string, len(values))
+	for name, value := range values {
+		out[name] = escape(value)
+	}
+	return out
+}
+
+// inJSON is a text as it stands between the quotes of JSON.
+func inJSON(text string) string {
+	quoted, _ := json.Marshal(text) // a text
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// code is that of an error in XML or JSON: a word of AWS's, without what follows it.
+func code(answer []byte) string {
+	found := codes.FindSubmatch(answer)
+	if found == nil {
+		return "without a code"
+	}
+	return string(bytes.Join(found[1:], nil))
+}
+
+var codes = regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)

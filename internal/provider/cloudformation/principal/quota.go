@@ -1,0 +1,53 @@
+package principal
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// usage is how full the account was.
+type usage struct {
+	made, most int
+	at         time.Time
+}
+
+const (
+	// usageFor is how long it counts.
+	usageFor = 10 * time.Minute
+	// nearlyFull is from where on an operator is told, in percent.
+	nearlyFull = 80
+)
+
+// room fails when the account has none for another principal. An account that does
+// not tell is asked by trying.
+func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
+	k.mu.Lock()
+	u := k.usage[kind]
+	k.mu.Unlock()
+	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {
+		made, most, err := k.IAM.Usage(ctx, kind)
+		if err != nil && !awserr.Is(err, awserr.Denied) {
+			return err
+		}
+		u = usage{made, most, now}
+		if most > 0 && made*100 >= most*nearlyFull {
+			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made", made, "most", most)
+		}
+	}
+	if u.most > 0 && u.made >= u.most {
+		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made, "most", u.most)
+		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+	}
+	u.made++
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.usage == nil {
+		k.usage = map[plan.Principal]usage{}
+	}
+	k.usage[kind] = u
+	return nil
+}

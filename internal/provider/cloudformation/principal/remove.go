@@ -1,0 +1,164 @@
+package principal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// kinds are those of principals.
+var kinds = []plan.Principal{plan.User, plan.Role}
+
+// found is a principal with its kind.
+type found struct {
+	kind plan.Principal
+	Found
+}
+
+// listed gives all below a path, of both kinds.
+func (k *Keeper) listed(ctx context.Context, path string) (all []found, err error) {
+	for _, kind := range kinds {
+		for cursor := ""; ; {
+			page, next, err := k.IAM.List(ctx, kind, path, cursor, listMost)
+			if err != nil {
+				return nil, fmt.Errorf("listing %ss: %w", kind, err)
+			}
+			for _, f := range page {
+				all = append(all, found{kind, f})
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// listMost is how many IAM gives at once at most.
+const listMost = 1000
+
+// owned gives a principal with its tags if it is of the binding, whatever its
+// incarnation; anything else is a failure, and stays as it is.
+func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found, error) {
+	full, err := k.IAM.Get(ctx, f.kind, f.Name)
+	if err != nil {
+		return full, fmt.Errorf("reading a %s: %w", f.kind, err)
+	}
+	of, err := provider.TagsFrom(full.Tags)
+	if err != nil || !of.SameIDs(tags) {
+		k.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
+		return full, provider.Failf("Something else stands where the credentials of this binding belong. It was left as it is. " +
+			"Tell the operator of the broker.")
+	}
+	return full, nil
+}
+
+// Unbind removes the principals of a binding by a step, as provider.Provider has it:
+// those of all incarnations, which share a path. Each is deleted by its full name,
+// which ends in its incarnation: a call that comes late hits no successor.
+func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	tags := provider.BindingTagsOf(b)
+	all, err := k.standing(ctx, tags)
+	if err != nil {
+		return provider.Status{}, k.hard(b.Instance.Operation, "looking for principals", err)
+	}
+	if len(all) == 0 {
+		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
+	}
+	again := provider.Status{Percent: 50, Description: "Removing the credentials", After: time.Second}
+	for _, f := range all {
+		_, err := k.owned(ctx, f, tags)
+		if awserr.Is(err, awserr.Absent) { // just deleted, or just made: the next list will tell
+			again.After = askAgain
+			continue
+		}
+		if err == nil {
+			err = k.remove(ctx, f)
+		}
+		if err != nil {
+			return provider.Status{}, k.hard(b.Instance.Operation, "removing a principal", err)
+		}
+	}
+	return again, nil
+}
+
+// standing gives the principals of a binding: those that the lists show, or else the
+// one of this incarnation, which they may not show yet.
+func (k *Keeper) standing(ctx context.Context, tags provider.Tags) ([]found, error) {
+	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
+	if err != nil || len(all) > 0 {
+		return all, err
+	}
+	for _, kind := range kinds {
+		f, err := k.IAM.Get(ctx, kind, k.Scope.Binding(tags))
+		if awserr.Is(err, awserr.Absent) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a %s: %w", kind, err)
+		}
+		all = append(all, found{kind, f})
+	}
+	return all, nil
+}
+
+// remove deletes what is ours: its keys first, so that it opens nothing from then on.
+// What others have hung on it goes too, where IAM would not let it be deleted; then
+// it is deleted when this is called again.
+func (k *Keeper) remove(ctx context.Context, f found) error {
+	if f.kind == plan.User {
+		if _, err := k.revoke(ctx, f.Name, ""); err != nil {
+			return absentIsFine(err)
+		}
+	}
+	if err := k.IAM.DeletePolicy(ctx, f.kind, f.Name, policyName); absentIsFine(err) != nil {
+		return err
+	}
+	err := k.IAM.Delete(ctx, f.kind, f.Name)
+	if !awserr.Is(err, awserr.Busy) {
+		return absentIsFine(err)
+	}
+	hanging, err := k.IAM.Attachments(ctx, f.kind, f.Name)
+	if err != nil {
+		return absentIsFine(err)
+	}
+	for _, a := range hanging {
+		if err := k.IAM.Detach(ctx, f.kind, f.Name, a); absentIsFine(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func absentIsFine(err error) error {
+	if awserr.Is(err, awserr.Absent) {
+		return nil
+	}
+	return err
+}
+
+// hard makes a failure of what only an operator can change: at once, or once it
+// cannot be a change any more that is not known everywhere. The log tells what to do.
+func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
+	if _, failed := errors.AsType[*provider.Failure](err); failed || err == nil {
+		return err
+	}
+	class := awserr.Of(err)
+	switch {
+	case class == awserr.Quota:
+		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error", err.Error())
+		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+	case class == awserr.Invalid:
+		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
+		return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
+	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
+		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err.Error())
+		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
