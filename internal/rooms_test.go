@@ -58,6 +58,7 @@ var order = []string{
 	"internal/provider/cloudformation",
 	"internal/provider/cloudformation/principal",
 	"internal/provider/cloudformation/account",
+	"internal/provider/cloudformation/template",
 	"internal/provider/cloudformation/plan",
 	"internal/provider/valkey",
 	"internal/provider/postgres",

@@ -10,6 +10,8 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 	"github.com/longshore/longshore/internal/remedy"
 	"github.com/longshore/longshore/offerings"
 )
@@ -37,5 +39,13 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 		}
 		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
 	}
-	return compile.Compile(compile.Options{Providers: app.Checks(), Off: off}, sources...)
+	return compile.Compile(compile.Options{Providers: checks(), Off: off}, sources...)
+}
+
+// checks are those of all providers: the app's, which the functions hold too, and
+// those that only a compiler needs.
+func checks() map[string]provider.Check {
+	all := app.Checks()
+	all[app.ProviderCloudFormation] = template.Check
+	return all
 }

@@ -11,7 +11,7 @@ import (
 type Change struct {
 	// Accepts are the user's parameters that the instance's own version of the plan
 	// knows; nil for any.
-	Accepts []string `json:"accepts,omitempty"`
+	Accepts []string `json:"accepts,omitzero"`
 	// Fixed are those whose value never changes once the instance is made: another
 	// one would replace what holds its data.
 	Fixed []string `json:"fixed,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A Wired is a provider as a program uses it, with its inventory: the two are
@@ -75,7 +77,8 @@ func reconciles(i Inventory) bool {
 // It gives the snapshot that instances of the plan record, at most
 // limits.Snapshot bytes of JSON, nil for none. An error says what to do; a
 // *remedy.Error also says where: a File in the offering's folder, or in Name the
-// path of a setting in the plan, such as "delay". It reaches nothing but its input.
+// path of a setting in the plan, such as "delay". Several are joined by errors.Join.
+// It reaches nothing but its input.
 type Check func(plan Checked) (snapshot json.RawMessage, err error)
 
 // Checked is the plan that a Check looks at.
@@ -88,6 +91,16 @@ type Checked struct {
 	Files fs.FS
 	// Maintenance is the version of the plan's maintenance_info.
 	Maintenance string
+	// Bindable says whether instances of the plan can be bound.
+	Bindable bool
+	// Create, Update and Bind are the JSON Schemas of what users may set; nil for
+	// anything.
+	Create, Update, Bind json.RawMessage
+	// Deadline is how long an operation may take; 0 if the plan does not say.
+	Deadline time.Duration
+	// Warn tells the operator of what is no reason to refuse the plan; nil if nobody
+	// listens.
+	Warn func(remedy.Error)
 	// Keep has the compiled catalog carry a file, such as a template, by the SHA-256
 	// of its content in hex, which it gives; snapshots name it so.
 	Keep func(content []byte) (digest string)

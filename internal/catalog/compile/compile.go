@@ -46,6 +46,9 @@ type Options struct {
 	Providers map[string]provider.Check
 	// Off are those of them that are not offered, with what offers them.
 	Off map[string]string
+	// Warn is told, with file, line and remedy, what is no reason to refuse an
+	// offering; nil for nobody.
+	Warn func(remedy.Error)
 }
 
 // Known are options with providers that check nothing.
@@ -167,7 +170,7 @@ func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 	folder, err := fs.Sub(source.FS, path.Dir(name))
 	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
 		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, folder, d.keep)
+			r.check(check, d.offering, i, provider.Checked{Files: folder, Keep: d.keep, Warn: c.Warn})
 		}
 	}
 	return d, r.problems

@@ -7,10 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/catalog"
@@ -141,26 +142,32 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 }
 
 // check has the provider look at a plan, and keeps its snapshot.
-func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folder fs.FS, keep func([]byte) string) {
+func (r *reader) check(check provider.Check, o catalog.Offering, plan int, asked provider.Checked) {
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
-	asked := provider.Checked{
-		Offering: o.Name, Plan: p.Name, ServiceID: o.ID, PlanID: p.ID, Settings: p.Settings, Files: folder, Keep: keep,
-	}
+	asked.Offering, asked.Plan, asked.ServiceID, asked.PlanID = o.Name, p.Name, o.ID, p.ID
+	asked.Settings, asked.Bindable = p.Settings, o.PlanBindable(*p)
+	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	if p.MaintenanceInfo != nil {
 		asked.Maintenance = p.MaintenanceInfo.Version
 	}
+	if s := p.Schemas; s != nil {
+		if i := s.ServiceInstance; i != nil {
+			asked.Create, asked.Update = parametersOf(i.Create), parametersOf(i.Update)
+		}
+		if b := s.ServiceBinding; b != nil {
+			asked.Bind = parametersOf(b.Create)
+		}
+	}
+	warn := asked.Warn
+	asked.Warn = func(w remedy.Error) {
+		if warn != nil {
+			warn(r.located(w, at))
+		}
+	}
 	snapshot, err := check(asked)
-	var wrong *remedy.Error
 	switch {
-	case errors.As(err, &wrong) && wrong.File != "":
-		r.problems = append(r.problems,
-			remedy.Error{File: path.Join(path.Dir(r.file), wrong.File), Line: wrong.Line, What: wrong.What, Remedy: wrong.Remedy})
-	case errors.As(err, &wrong) && wrong.Name != "":
-		r.about(at+"/settings/"+strings.ReplaceAll(escape(wrong.Name), ".", "/"), wrong.What, wrong.Remedy)
-	case errors.As(err, &wrong):
-		r.about(at+"/settings", wrong.What, wrong.Remedy)
 	case err != nil:
-		r.about(at+"/settings", "are refused by the provider "+o.Provider+": "+err.Error(), "correct them")
+		r.refused(err, o.Provider, at)
 	case len(snapshot) > limits.Snapshot:
 		r.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot),
 			"shorten them, and the files that they name")
@@ -168,6 +175,50 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, folde
 		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:
 		p.Snapshot = snapshot
+	}
+}
+
+func parametersOf(s *catalog.ParametersSchema) json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	return s.Parameters
+}
+
+// refused notes each error of a provider about a plan.
+func (r *reader) refused(err error, provider, at string) {
+	var wrong *remedy.Error
+	joined, several := err.(interface{ Unwrap() []error })
+	switch {
+	case several:
+		for _, one := range joined.Unwrap() {
+			r.refused(one, provider, at)
+		}
+	case errors.As(err, &wrong):
+		r.note(r.located(*wrong, at))
+	default:
+		r.about(at+"/settings", "are refused by the provider "+provider+": "+err.Error(), "correct them")
+	}
+}
+
+// located gives a provider's words about a plan their place: a file beside the
+// offering's, or a setting.
+func (r *reader) located(e remedy.Error, at string) remedy.Error {
+	if e.File != "" {
+		return remedy.Error{File: path.Join(path.Dir(r.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
+	}
+	at += "/settings"
+	if e.Name != "" {
+		at += "/" + strings.ReplaceAll(escape(e.Name), ".", "/")
+	}
+	p, _ := r.nearest(at)
+	return remedy.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
+}
+
+// note keeps a problem, once: plans share settings, by aliases, and files.
+func (r *reader) note(e remedy.Error) {
+	if !slices.Contains(r.problems, e) {
+		r.problems = append(r.problems, e)
 	}
 }
 

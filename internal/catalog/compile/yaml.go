@@ -72,16 +72,22 @@ func (r *reader) problem(line int, what, mend string) {
 // about notes a problem of what a pointer names, or would: once where aliases
 // share it.
 func (r *reader) about(at, what, remedy string) {
-	p, nearest := r.places[at], at
-	for p.value == nil && nearest != "" {
-		nearest = nearest[:strings.LastIndexByte(nearest, '/')]
-		p = r.places[nearest]
-	}
+	p, nearest := r.nearest(at)
 	key := told{p.value, at[len(nearest):] + " " + what}
 	if !r.told[key] {
 		r.told[key] = true
 		r.problem(p.line, people(at)+" "+what, remedy)
 	}
+}
+
+// nearest is the place of what a pointer names, or else of what it would stand in.
+func (r *reader) nearest(at string) (place, string) {
+	p := r.places[at]
+	for p.value == nil && at != "" {
+		at = at[:strings.LastIndexByte(at, '/')]
+		p = r.places[at]
+	}
+	return p, at
 }
 
 // people renders a JSON pointer as people write it: plans[0].id.

@@ -1,0 +1,219 @@
+// Package template looks at the four files of an offering of AWS services when the
+// catalog is compiled: the template, what CloudFormation may do for it, what a binding
+// may do, and the settings of each plan. It refuses what would fail, or be a way in,
+// only when a user orders; and it derives from the schemas of AWS's resources what an
+// update may change. Nothing that starts cold imports it.
+package template
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A checker collects what is wrong with a plan and its files.
+type checker struct {
+	provider.Checked
+	settings
+	problems []error
+}
+
+// Check is a provider.Check. The snapshot is a plan.Meaning, and the template and the
+// permissions are kept as files of the compiled catalog, as JSON without spaces.
+func Check(checked provider.Checked) (json.RawMessage, error) {
+	c := checker{Checked: checked}
+	c.settings, c.problems = readSettings(checked.Settings)
+	m := plan.Meaning{
+		Format: plan.Format, Offering: c.Offering, Parameters: c.parameters, Credentials: c.credentials,
+		Principal: c.principal, Assume: c.assume, Proof: c.proof, OnDelete: c.onDelete, Existing: c.existing, Minutes: c.minutes,
+	}
+	if len(m.Parameters) == 0 {
+		m.Parameters = nil
+	}
+	known := values(c.existing)
+	if c.existing == nil {
+		known = c.stack(&m)
+	}
+	c.binding(&m, known)
+	if len(c.problems) > 0 {
+		return nil, errors.Join(c.problems...)
+	}
+	return json.Marshal(m)
+}
+
+func (c *checker) add(err error) {
+	if err != nil {
+		c.problems = append(c.problems, err)
+	}
+}
+
+func (c *checker) about(setting, what, mend string) { c.add(remedy.For(setting, what, mend)) }
+
+// values are the names of Values that a plan's texts may have, beside outputs.
+func values(existing *plan.Existing) map[string]bool {
+	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true}
+	if existing == nil {
+		return known
+	}
+	for name := range existing.Exports {
+		known[name] = true
+	}
+	if existing.Tag != "" {
+		known["Arn"], known["Name"] = true, true
+	}
+	return known
+}
+
+// file reads one of the offering's files, and says which it was.
+func (c *checker) file(named, otherwise string) *document {
+	if named == "" {
+		named = otherwise
+	}
+	if !fs.ValidPath(named) {
+		c.add(&remedy.Error{File: named, What: "is no file of the offering's folder",
+			Remedy: "name one beside the offering's file, such as " + otherwise})
+		return nil
+	}
+	d, err := read(c.Files, named)
+	c.add(err)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// keep has the compiled catalog carry a value, as short as JSON is: what was written in
+// another way has the same digest.
+func (c *checker) keep(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		c.add(fmt.Errorf("writing a file of the compiled catalog: %w", err))
+		return ""
+	}
+	if c.Keep == nil {
+		return plan.Digest(text)
+	}
+	return c.Keep(text)
+}
+
+// stack reads what an instance's stack is made by, and gives the names that texts may
+// have: its outputs beside the values that all have.
+func (c *checker) stack(m *plan.Meaning) map[string]bool {
+	known := values(nil)
+	named := c.template
+	if _, err := fs.Stat(c.Files, templateFile); named == "" && err != nil {
+		if _, err := fs.Stat(c.Files, "template.json"); err == nil {
+			named = "template.json"
+		}
+	}
+	d := c.file(named, templateFile)
+	permissions := c.file(c.permissions, permissionsFile)
+	if d == nil || permissions == nil {
+		return nil
+	}
+	before := len(c.problems)
+	t := newModel(d, c.problemOf(d))
+	if len(c.problems) > before {
+		return nil
+	}
+	for name := range t.outputs {
+		known[name] = true
+	}
+	c.shape(t)
+	c.sources(t)
+	m.Resources = map[string]string{}
+	for name, r := range t.resources {
+		m.Resources[name] = r.kind
+	}
+	for name, s := range m.Parameters {
+		s.Secret = t.parameters[name].secret
+		m.Parameters[name] = s
+	}
+	m.Accepts = accepts(m.Parameters)
+	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
+	c.version(m.Template)
+	return known
+}
+
+func (c *checker) problemOf(d *document) func(at, what, mend string) {
+	return func(at, what, mend string) { c.add(d.problem(at, what, mend)) }
+}
+
+// accepts are the user's parameters, never nil: that would be any.
+func accepts(sources map[string]plan.Source) []string {
+	all := []string{}
+	for _, s := range sources {
+		if s.Parameter != "" && !slices.Contains(all, s.Parameter) {
+			all = append(all, s.Parameter)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// version refuses a template that changed while its version did not: instances would
+// differ and say that they are the same.
+func (c *checker) version(digest string) {
+	switch {
+	case c.Maintenance == "" && c.digest == "" || c.digest == digest || digest == "":
+	case c.digest == "":
+		c.about("template_digest", "is missing, and the plan has a version in maintenance_info", "write template_digest: "+digest)
+	case c.Maintenance == "":
+		c.about("template_digest", "is another than the template's", "write "+digest+", or leave it out")
+	default:
+		c.about("template_digest", fmt.Sprintf("is another than the template's: it changed since version %s", c.Maintenance),
+			"raise the version in maintenance_info, and write "+digest)
+	}
+}
+
+// shape refuses templates that no offering may have.
+func (c *checker) shape(t *model) {
+	problem := c.problemOf(t.document)
+	root, _ := t.value.(map[string]any)
+	for name := range root {
+		if !slices.Contains(sections, name) {
+			problem(slot(name), name+" is no part of templates that offerings have",
+				"remove it: transforms, macros, hooks and rules are not allowed")
+		}
+	}
+	if len(t.resources) == 0 {
+		problem("/Resources", "the template has no resources", "write Resources: and below it what an instance is made of")
+	}
+}
+
+// sources refuses parameters without values, and values without parameters.
+func (c *checker) sources(t *model) {
+	for name := range c.parameters {
+		if _, there := t.parameters[name]; !there {
+			c.about("parameters."+name, "is no parameter of the template", "declare it there, or remove it here")
+		}
+	}
+	for name, p := range t.parameters {
+		if _, given := c.parameters[name]; !given && p.fallback == nil {
+			c.add(t.problem("/Parameters"+slot(name), "parameter "+name+" has neither a default nor a source in the settings",
+				"give it a Default, or write parameters: {"+name+": {value: …}} in the plan"))
+		}
+	}
+}
+
+// binding reads the policy of a binding, and checks all texts that are filled in.
+func (c *checker) binding(m *plan.Meaning, known map[string]bool) {
+	if c.policy == "" {
+		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
+			return
+		}
+	}
+	d := c.file(c.policy, policyFile)
+	if d == nil || known == nil {
+		return
+	}
+	text, err := json.Marshal(d.value)
+	c.add(err)
+	m.Policy = text
+}

@@ -1,0 +1,160 @@
+package template_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+const queueTemplate = `AWSTemplateFormatVersion: "2010-09-09"
+Description: A queue
+Parameters:
+  Days:
+    Type: Number
+    Default: 4
+  Fifo:
+    Type: String
+    AllowedValues: ["true", "false"]
+Conditions:
+  IsFifo: !Equals [!Ref Fifo, "true"]
+Resources:
+  Queue:
+    Type: AWS::SQS::Queue
+    Properties:
+      FifoQueue: !If [IsFifo, true, !Ref AWS::NoValue]
+      MessageRetentionPeriod: !Ref Days
+      SqsManagedSseEnabled: true
+Outputs:
+  QueueUrl: {Value: !Ref Queue}
+  QueueArn: {Value: !GetAtt Queue.Arn}
+`
+
+const queuePermissions = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+  "Action": ["sqs:CreateQueue", "sqs:DeleteQueue", "sqs:GetQueueAttributes", "sqs:SetQueueAttributes", "sqs:ListQueueTags",
+    "sqs:GetQueueUrl", "sqs:TagQueue", "sqs:UntagQueue"],
+  "Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"}]}`
+
+const queuePolicy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+  "Action": ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"], "Resource": "${QueueArn}"}]}`
+
+const daysSchema = `{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "additionalProperties": false,
+  "properties": {"retention_days": {"type": "integer", "minimum": 1, "maximum": 14}}}`
+
+// queue is a plan that is right, with its files.
+func queue() provider.Checked {
+	return provider.Checked{
+		Offering: "sqs", Plan: "standard", ServiceID: "s", PlanID: "p", Bindable: true,
+		Create: json.RawMessage(daysSchema), Update: json.RawMessage(daysSchema),
+		Settings: map[string]any{
+			"parameters": map[string]any{
+				"Days": map[string]any{"parameter": "retention_days", "value": json.Number("4")},
+				"Fifo": map[string]any{"value": false},
+			},
+			"credentials": map[string]any{"queue_url": "${QueueUrl}", "queue_arn": "${QueueArn}"},
+			"proof":       map[string]any{"service": "sqs", "body": "{}"},
+			"on_delete":   "empty",
+		},
+		Files: fstest.MapFS{
+			"template.yaml":    {Data: []byte(queueTemplate)},
+			"permissions.json": {Data: []byte(queuePermissions)},
+			"policy.json":      {Data: []byte(queuePolicy)},
+		},
+	}
+}
+
+// meaningOf checks a plan that is right.
+func meaningOf(t *testing.T, checked provider.Checked) plan.Meaning {
+	t.Helper()
+	snapshot, err := template.Check(checked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := plan.Parse(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestMeaning(t *testing.T) {
+	checked := queue()
+	kept := map[string]string{}
+	checked.Keep = func(content []byte) string {
+		kept[plan.Digest(content)] = string(content)
+		return plan.Digest(content)
+	}
+	got := meaningOf(t, checked)
+	four, no := "4", "false"
+	want := plan.Meaning{
+		Change: provider.Change{Accepts: []string{"retention_days"}, Shape: got.Shape},
+		Format: plan.Format, Offering: "sqs", Template: got.Template, Permissions: got.Permissions,
+		Resources: map[string]string{"Queue": "AWS::SQS::Queue"},
+		Parameters: map[string]plan.Source{
+			"Days": {Parameter: "retention_days", Value: &four}, "Fifo": {Value: &no},
+		},
+		Credentials: map[string]string{"queue_url": "${QueueUrl}", "queue_arn": "${QueueArn}"},
+		Policy:      got.Policy, Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"}, OnDelete: plan.Empty,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	const asJSON = `"FifoQueue":{"Fn::If":["IsFifo",true,{"Ref":"AWS::NoValue"}]},"MessageRetentionPeriod":{"Ref":"Days"}`
+	if !strings.Contains(kept[got.Template], asJSON) {
+		t.Errorf("the template is kept as %s", kept[got.Template])
+	}
+	if !strings.Contains(kept[got.Permissions], `"Version":"2012-10-17"`) {
+		t.Errorf("the permissions are kept as %s", kept[got.Permissions])
+	}
+}
+
+// What is written as JSON, or in another order, is the same template.
+func TestDigestIsOfTheMeaning(t *testing.T) {
+	checked := queue()
+	kept := ""
+	checked.Keep = func(content []byte) string {
+		if strings.Contains(string(content), "Resources") {
+			kept = string(content)
+		}
+		return plan.Digest(content)
+	}
+	first := meaningOf(t, checked)
+	files := maps.Clone(checked.Files.(fstest.MapFS))
+	delete(files, "template.yaml")
+	files["template.json"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(kept, ",", ",\n\t"))}
+	checked.Files = files
+	if again := meaningOf(t, checked); again.Template != first.Template {
+		t.Errorf("JSON has another digest: %s", kept)
+	}
+}
+
+// problems are what Check says, one a line.
+func problems(t *testing.T, checked provider.Checked) []string {
+	t.Helper()
+	_, err := template.Check(checked)
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("an error alone: %v", err)
+	}
+	var all []string
+	for _, one := range joined.Unwrap() {
+		var wrong *remedy.Error
+		if !errors.As(one, &wrong) || wrong.What == "" || wrong.Remedy == "" {
+			t.Errorf("without a remedy: %v", one)
+		}
+		all = append(all, one.Error())
+	}
+	return all
+}

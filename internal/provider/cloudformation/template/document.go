@@ -1,0 +1,311 @@
+package template
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/spelling"
+)
+
+const (
+	maxFile  = 1 << 20 // bytes: CloudFormation takes templates of so many
+	maxNodes = 100_000 // values, all in all: aliases can make a small file endless
+	maxDepth = 60      // values within values
+)
+
+// A document is the one value of a file, as JSON has it, with the line of each value
+// in it.
+type document struct {
+	file  string
+	value any
+	lines map[string]int // by JSON pointer
+	nodes int
+}
+
+// problem is an error about what stands at a pointer, or next to it.
+func (d *document) problem(at, what, mend string) *remedy.Error {
+	for at != "" && d.lines[at] == 0 {
+		at = at[:strings.LastIndexByte(at, '/')]
+	}
+	return &remedy.Error{File: d.file, Line: d.lines[at], What: what, Remedy: mend}
+}
+
+// slot makes a token of a JSON pointer.
+func slot(name string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// read reads a YAML or JSON file. Short tags of CloudFormation become what they
+// stand for.
+func read(folder fs.FS, name string) (*document, error) {
+	d := &document{file: name, lines: map[string]int{"": 1}}
+	f, err := folder.Open(name)
+	if err != nil {
+		return nil, d.cannot(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, d.cannot(err)
+	case len(text) > maxFile:
+		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
+	case path.Ext(name) == ".json":
+		err = d.json(text)
+	default:
+		err = d.yaml(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *document) cannot(err error) *remedy.Error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return &remedy.Error{File: d.file, What: "the file cannot be read: " + err.Error(), Remedy: "put it beside the offering's file"}
+}
+
+// json reads a file of JSON: its values are told apart from YAML's by tabs, which
+// YAML refuses.
+func (d *document) json(text []byte) error {
+	r := jsonReader{document: d, text: text, Decoder: json.NewDecoder(bytes.NewReader(text))}
+	r.UseNumber()
+	var err error
+	if d.value, err = r.next("", 0); err == nil {
+		if _, more := r.Token(); more == io.EOF {
+			return nil
+		}
+		err = errors.New("something follows the value")
+	}
+	var told *remedy.Error
+	if errors.As(err, &told) {
+		return told
+	}
+	return &remedy.Error{File: d.file, Line: r.line(), What: "the file is not JSON: " + err.Error(),
+		Remedy: "correct this line or one next to it"}
+}
+
+type jsonReader struct {
+	*document
+	*json.Decoder
+	text []byte
+}
+
+// line is the one of the token that was read last.
+func (r *jsonReader) line() int {
+	return 1 + bytes.Count(r.text[:min(r.InputOffset(), int64(len(r.text)))], []byte("\n"))
+}
+
+func (r *jsonReader) next(at string, depth int) (any, error) {
+	token, err := r.Token()
+	if err != nil {
+		return nil, err
+	}
+	if r.lines[at] == 0 {
+		r.lines[at] = r.line()
+	}
+	if err := r.visit(at, depth); err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		object := map[string]any{}
+		for r.More() {
+			key, err := r.Token()
+			if err != nil {
+				return nil, err
+			}
+			name, below := key.(string), at+slot(key.(string))
+			r.lines[below] = r.line()
+			if _, twice := object[name]; twice {
+				return nil, r.problem(below, fmt.Sprintf("%q is given twice", name), "remove one of the two")
+			}
+			if object[name], err = r.next(below, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		_, err = r.Token()
+		return object, err
+	case json.Delim('['):
+		list := []any{}
+		for r.More() {
+			item, err := r.next(at+"/"+strconv.Itoa(len(list)), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
+		}
+		_, err = r.Token()
+		return list, err
+	case nil:
+		return nil, r.problem(at, "null is no value in such a file", "remove it, or give it a value")
+	}
+	return token, nil
+}
+
+func (d *document) visit(at string, depth int) error {
+	d.nodes++
+	switch {
+	case d.nodes > maxNodes:
+		return d.problem(at, fmt.Sprintf("the file expands to more than %d values", maxNodes), "use fewer aliases, and none that contains itself")
+	case depth > maxDepth:
+		return d.problem(at, fmt.Sprintf("the file nests more than %d values", maxDepth), "flatten it, and let no alias contain itself")
+	}
+	return nil
+}
+
+var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+
+func (d *document) yaml(text []byte) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var root, next yaml.Node
+	err := decoder.Decode(&root)
+	if errors.Is(err, io.EOF) || err == nil && len(root.Content) == 0 {
+		return d.problem("", "the file is empty", "write it, or remove what names it")
+	}
+	if err == nil {
+		switch err = decoder.Decode(&next); {
+		case err == nil:
+			return &remedy.Error{File: d.file, Line: next.Line, What: "the file holds several documents", Remedy: "leave one"}
+		case errors.Is(err, io.EOF):
+			d.value, err = d.node(root.Content[0], "", 0)
+			return err
+		}
+	}
+	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if m := yamlLine.FindStringSubmatch(what); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		what = what[len(m[0]):]
+	}
+	return &remedy.Error{File: d.file, Line: line, What: "the file is not YAML: " + what,
+		Remedy: "correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\""}
+}
+
+func (d *document) node(n *yaml.Node, at string, depth int) (any, error) {
+	if d.lines[at] == 0 || at == "" {
+		d.lines[at] = n.Line
+	}
+	if err := d.visit(at, depth); err != nil {
+		return nil, err
+	}
+	if n.Kind == yaml.AliasNode {
+		return d.node(n.Alias, at, depth+1)
+	}
+	if tag := n.Tag; strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") {
+		return d.short(n, at, depth)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return d.mapping(n, at, depth)
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			var err error
+			if list[i], err = d.node(item, at+"/"+strconv.Itoa(i), depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	return d.scalar(n, at)
+}
+
+func (d *document) mapping(n *yaml.Node, at string, depth int) (any, error) {
+	object := make(map[string]any, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+			return nil, &remedy.Error{File: d.file, Line: key.Line, What: "a name is no text",
+				Remedy: "write it out: CloudFormation knows no other names, and no <<"}
+		}
+		below := at + slot(key.Value)
+		if _, twice := object[key.Value]; twice {
+			return nil, &remedy.Error{File: d.file, Line: key.Line, What: fmt.Sprintf("%q is given twice", key.Value),
+				Remedy: "remove one of the two"}
+		}
+		d.lines[below] = key.Line
+		var err error
+		if object[key.Value], err = d.node(n.Content[i+1], below, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// scalar reads text, numbers and truth. What YAML takes for a number that JSON
+// cannot write so, such as an account id that begins with 0, is text: so does
+// CloudFormation.
+func (d *document) scalar(n *yaml.Node, at string) (any, error) {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, d.problem(at, "there is no value", "remove it, or give it one: CloudFormation takes no null")
+	case "!!bool":
+		var v bool
+		if n.Decode(&v) == nil {
+			return v, nil
+		}
+	case "!!int", "!!float":
+		if jsonNumber.MatchString(n.Value) {
+			return json.Number(n.Value), nil
+		}
+	}
+	return n.Value, nil
+}
+
+// functions are those that may stand as a short tag, without its exclamation mark.
+var functions = []string{
+	"And", "Base64", "Cidr", "Condition", "Equals", "FindInMap", "GetAZs", "GetAtt", "If", "ImportValue", "Join",
+	"Not", "Or", "Ref", "Select", "Split", "Sub", "Transform",
+}
+
+// short turns a short tag, such as !Ref, into what it stands for.
+func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
+	name := n.Tag[1:]
+	known := false
+	for _, f := range functions {
+		known = known || f == name
+	}
+	if !known {
+		mend := "write one of CloudFormation's, such as !Ref"
+		if near := spelling.Nearest(name, functions); near != "" {
+			mend = fmt.Sprintf("did you mean %q?", "!"+near)
+		}
+		return nil, &remedy.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",
+			n.Tag), Remedy: mend}
+	}
+	long := "Fn::" + name
+	if name == "Ref" || name == "Condition" {
+		long = name
+	}
+	below, plain := at+slot(long), *n
+	d.lines[below] = n.Line
+	switch plain.Tag = ""; n.Kind {
+	case yaml.MappingNode:
+		plain.Tag = "!!map"
+	case yaml.SequenceNode:
+		plain.Tag = "!!seq"
+	default:
+		plain.Tag = "!!str"
+	}
+	v, err := d.node(&plain, below, depth+1)
+	if text, isText := v.(string); isText && name == "GetAtt" {
+		resource, attribute, _ := strings.Cut(text, ".")
+		v = []any{resource, attribute}
+	}
+	return map[string]any{long: v}, err
+}
