@@ -48,6 +48,7 @@ const (
 	user     = "user/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
 	role     = "role/longshore/abcdefgh/" + hash + "/" + hash + "/longshore-abcdefgh-b-" + hash + "-aaaaaaaa"
 	boundary = "policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-queue-eu-central-1"
+	table    = "arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x"
 	bucket   = "arn:aws:s3:::longshore-abcdefgh-111122223333-eu-central-1"
 )
 
@@ -140,13 +141,18 @@ var attacks = map[string]call{
 	"ChangeSet":     {"another way to change stacks", "cloudformation:CreateChangeSet", stack, byRole(serviceRole), false},
 	"StackPolicy":   {"not needed", "cloudformation:SetStackPolicy", stack, nil, false},
 
-	"Template":        {"a template is laid down", "s3:PutObject", bucket + "/template", nil, true},
-	"TemplateDeleted": {"instances may need it", "s3:DeleteObject", bucket + "/template", nil, false},
-	"TemplateOpen":    {"its bucket is opened", "s3:PutBucketPolicy", bucket, nil, false},
-	"Content":         {"an instance is emptied", "s3:DeleteObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, true},
-	"ContentRead":     {"what developers keep", "s3:GetObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, false},
-	"ContentOfOther":  {"another broker's instance", "s3:DeleteObject", "arn:aws:s3:::longshore-zzzzzzzz-i-x/key", nil, false},
-	"ContentOfAll":    {"anybody's bucket", "s3:DeleteObject", "arn:aws:s3:::payroll/key", nil, false},
+	"Template":        {"a template is laid down", "s3:PutObject", bucket + "/templates/d.json", nil, true},
+	"TemplateDeleted": {"instances may need it", "s3:DeleteObject", bucket + "/templates/d.json", nil, false},
+	"TemplateBeside":  {"what the operator keeps there", "s3:PutObject", bucket + "/account/d.json", nil, false},
+	"Count":           {"whether a table holds something", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"COUNT"}}, true},
+	"Items":           {"what it holds", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"ALL_ATTRIBUTES"}}, false},
+	"Messages": {"what a queue holds", "sqs:ReceiveMessage",
+		"arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x", nil, false},
+	"TemplateOpen":   {"its bucket is opened", "s3:PutBucketPolicy", bucket, nil, false},
+	"Content":        {"an instance is emptied", "s3:DeleteObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, true},
+	"ContentRead":    {"what developers keep", "s3:GetObject", "arn:aws:s3:::longshore-abcdefgh-i-x/key", nil, false},
+	"ContentOfOther": {"another broker's instance", "s3:DeleteObject", "arn:aws:s3:::longshore-zzzzzzzz-i-x/key", nil, false},
+	"ContentOfAll":   {"anybody's bucket", "s3:DeleteObject", "arn:aws:s3:::payroll/key", nil, false},
 	"Secret": {"a secret", "secretsmanager:GetSecretValue",
 		"arn:aws:secretsmanager:eu-central-1:111122223333:secret:x-AbCdEf", nil, false},
 }

@@ -102,16 +102,20 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 			"iam:DeleteSSHPublicKey", "iam:DeleteServiceSpecificCredential", "iam:DeleteSigningCertificate", "iam:DeleteUser",
 			"iam:DeleteUserPolicy", "iam:DetachUserPolicy", "iam:GetLoginProfile", "iam:GetUserPolicy", "iam:ListAccessKeys",
 			"iam:ListAttachedUserPolicies", "iam:ListGroupsForUser", "iam:ListMFADevices", "iam:ListSSHPublicKeys",
-			"iam:ListServiceSpecificCredentials", "iam:ListSigningCertificates", "iam:ListUserPolicies", "iam:RemoveUserFromGroup",
-			"iam:TagUser", "iam:UntagUser", "iam:UpdateAccessKey"),
+			"iam:ListServiceSpecificCredentials", "iam:ListSigningCertificates", "iam:ListUserPolicies", "iam:TagUser",
+			"iam:UntagUser", "iam:UpdateAccessKey"),
 		allow("Roles", roles, "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:GetRolePolicy",
-			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies", "iam:RemoveRoleFromInstanceProfile",
-			"iam:TagRole", "iam:UntagRole", "iam:UpdateAssumeRolePolicy"),
-		allow("Templates", bucketARNs(scope), "s3:GetObject", "s3:ListBucket", "s3:PutObject"),
-		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:AbortMultipartUpload", "s3:DeleteObject", "s3:DeleteObjectVersion",
-			"s3:GetBucketTagging", "s3:ListBucket", "s3:ListBucketMultipartUploads", "s3:ListBucketVersions", "s3:PutBucketTagging"),
-		allow("Contents", iampolicy.Texts{contents(scope, "sqs", ""), contents(scope, "dynamodb", "table/")},
-			"sqs:GetQueueAttributes", "dynamodb:DescribeTable", "dynamodb:Scan"),
+			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies",
+			"iam:TagRole", "iam:UntagRole"),
+		// Without the right to list, what is not there would look forbidden.
+		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
+		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),
+		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
+		// What is in an instance is counted and removed, never read.
+		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"),
+		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes"),
+		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
+			"StringEquals", "dynamodb:Select", "COUNT"),
 	}, Inventory(scope, o)...)
 }
 
@@ -119,10 +123,10 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	all := []iampolicy.Statement{
 		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStackResources",
-			"cloudformation:DescribeStacks", "cloudformation:ListStackResources"),
+			"cloudformation:ListStackResources"),
 		// These know no resource.
-		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports", "cloudformation:ListStacks",
-			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
+		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:DescribeStacks", "cloudformation:ListExports",
+			"cloudformation:ListStacks", "iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
 		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListUserTags"),
 		allow("RolesSeen", principals(scope, "role"), "iam:GetRole", "iam:ListRoleTags"),
 	}
