@@ -132,15 +132,20 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, v
 	if err := t.fill(); err != nil { // before anything is made
 		return provider.Status{}, err
 	}
+	step := t.make
 	if was.Secret != "" && t.kind == plan.User {
-		return t.prove(ctx, was)
+		step = func(ctx context.Context) (provider.Status, error) { return t.prove(ctx, was) }
 	}
-	st, err := t.make(ctx)
-	if awserr.Is(err, awserr.Absent, awserr.Busy) {
-		// What was just made is not known everywhere.
-		return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
+	st, err := step(ctx)
+	if !awserr.Is(err, awserr.Absent, awserr.Busy) {
+		return st, err
 	}
-	return st, err
+	// What was just made is not known everywhere.
+	if started := b.Instance.Operation.Started; k.Now().After(started.Add(patience)) {
+		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name", t.name,
+			"since", started, "error", err.Error())
+	}
+	return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
 }
 
 // fill puts the values into all that needs them.
@@ -174,13 +179,8 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 	if err != nil {
 		return provider.Status{}, err
 	}
-	for _, f := range former {
-		if err := t.remove(ctx, f); err != nil {
-			return provider.Status{}, t.hard(t.b.Instance.Operation, "removing a former principal", err)
-		}
-	}
 	if len(former) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, nil
+		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, t.clear(ctx, former, nil)
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
@@ -215,6 +215,16 @@ func (t *task) find(ctx context.Context) (mine *Found, former []found, err error
 		}
 	}
 	return mine, former, nil
+}
+
+// clear removes principals of other incarnations, unless finding them has failed.
+func (t *task) clear(ctx context.Context, former []found, err error) error {
+	for _, f := range former {
+		if err == nil {
+			err = t.remove(ctx, f)
+		}
+	}
+	return t.hard(t.b.Instance.Operation, "removing a former principal", err)
 }
 
 // create makes the principal. One of its name that the lists do not show is taken if
@@ -292,6 +302,11 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 	if was.Proofs < proofs {
 		waiting.State, waiting.After = was.state(), proofsApart
 		return waiting, nil
+	}
+	// The lists may show by now what they did not show at first.
+	if _, former, err := t.find(ctx); err != nil || len(former) > 0 {
+		waiting.After = time.Second
+		return waiting, t.clear(ctx, former, err)
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
 		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)

@@ -317,8 +317,11 @@ func (c *Client) Create(ctx context.Context, kind plan.Principal, w principal.Wa
 		if err != nil {
 			return err
 		}
-		f.standing[kind][w.Name] = &entity{kind: kind, name: w.Name, path: w.Path, tags: tags, trust: w.Trust, created: f.now(),
-			policies: map[string]string{}}
+		e := &entity{kind: kind, name: w.Name, path: w.Path, tags: tags, created: f.now(), policies: map[string]string{}}
+		if kind == plan.Role {
+			e.trust = w.Trust
+		}
+		f.standing[kind][w.Name] = e
 		return nil
 	})
 }

@@ -1,0 +1,394 @@
+package principal_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/awserr/faulttest"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+const accountID = "000000000000" // MiniStack's own
+
+// onAWS is a bench over an emulated account, with a scope of its own.
+func onAWS(t *testing.T, cfg aws.Config, m plan.Meaning) *bench {
+	b := &bench{t: t, clock: providertest.NewClock(time.Now()), m: m}
+	boundary := emulator.Name("boundary")
+	made, err := iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
+		PolicyName: &boundary, PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:*","s3:*"],` +
+			`"Resource":"*"}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Keeper = &principal.Keeper{
+		IAM: principal.NewIAM(cfg), Prover: principal.NewProver(cfg, time.Now), Scope: plan.ScopeOf(boundary), Broker: "broker-1",
+		Now: b.clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Reads: rate.NewLimiter(rate.Inf, 1),
+		Boundary: func(string) string { return *made.Policy.Arn },
+	}
+	return b
+}
+
+// listing is all users and roles of the account.
+func listing(t *testing.T, cfg aws.Config) (names []string) {
+	t.Helper()
+	for _, kind := range []plan.Principal{plan.User, plan.Role} {
+		page, _, err := principal.NewIAM(cfg).List(t.Context(), kind, "/", "", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range page {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// as is a config with the credentials of a grant.
+func as(cfg aws.Config, id, secret, token string) aws.Config {
+	cfg.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, SessionToken: token}, nil
+	})
+	return cfg
+}
+
+func text(g *provider.Grant, name string) string { s, _ := g.Credentials[name].(string); return s }
+
+// queuePlan binds to a queue.
+func queuePlan() plan.Meaning {
+	return plan.Meaning{
+		Format: plan.Format, Offering: "sqs", Principal: plan.User, Credentials: map[string]string{"queue_url": "${QueueUrl}"},
+		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+			`"Action":["sqs:SendMessage","sqs:GetQueueAttributes"],"Resource":"${QueueArn}"}]}`),
+		Proof: &plan.Proof{
+			Service: "sqs", Body: `{"QueueUrl":"${QueueUrl}","AttributeNames":["QueueArn"]}`,
+			Headers: map[string]string{"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.GetQueueAttributes"},
+		},
+	}
+}
+
+func newQueue(t *testing.T, cfg aws.Config) map[string]string {
+	t.Helper()
+	name := emulator.Name("queue")
+	out, err := sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"QueueUrl": *out.QueueUrl, "QueueArn": "arn:aws:sqs:" + cfg.Region + ":" + accountID + ":" + name,
+		plan.ValueRegion: cfg.Region, plan.ValuePartition: "aws",
+	}
+}
+
+// send reports how AWS takes a message by the credentials of a grant.
+func send(t *testing.T, cfg aws.Config, g *provider.Grant, queue string) awserr.Class {
+	t.Helper()
+	c := sqs.NewFromConfig(as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), ""))
+	_, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("hello")})
+	return awserr.Of(err)
+}
+
+func TestUsersOnMiniStack(t *testing.T) {
+	cfg := emulator.Enforcing(t)
+	b := onAWS(t, cfg, queuePlan())
+	mine, theirs := newQueue(t, cfg), newQueue(t, cfg)
+	before := listing(t, cfg)
+	b.v = mine
+	of := b.binding("binding-1", "operation-1")
+	g := b.mustBind(&of)
+	if diff := cmp.Diff(mine["QueueUrl"], text(g, "queue_url")); diff != "" || text(g, "region") != cfg.Region {
+		t.Errorf("credentials (-want +got):\n%s", diff)
+	}
+	check := func(when string, g *provider.Grant, queue map[string]string, want awserr.Class) {
+		t.Helper()
+		if got := send(t, cfg, g, queue["QueueUrl"]); got != want {
+			t.Errorf("%s: a message is %q, want %q", when, got, want)
+		}
+	}
+	check("bound", g, mine, awserr.None)
+	check("another's queue", g, theirs, awserr.Denied)
+
+	page, next, err := b.List(t.Context(), "")
+	if err != nil || len(page) != 1 || next != "role" || page[0].Tags != provider.BindingTagsOf(of) {
+		t.Fatalf("inventory %+v, next %q, error %v", page, next, err)
+	}
+	if err := b.Quarantine(t.Context(), page[0]); err != nil {
+		t.Fatal(err)
+	}
+	check("in quarantine", g, mine, awserr.Login)
+	if err := b.Release(t.Context(), page[0]); err != nil {
+		t.Fatal(err)
+	}
+	check("released", g, mine, awserr.None)
+
+	b.v = theirs
+	for range 2 {
+		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+			t.Fatalf("rewrite: done %v, error %v", done, err)
+		}
+		check("rewritten", g, theirs, awserr.None)
+		check("rewritten", g, mine, awserr.Denied)
+	}
+
+	anew := b.binding("binding-1", "operation-2")
+	again := b.mustBind(&anew)
+	check("bound anew", again, theirs, awserr.None)
+	check("bound anew, by the old key", g, theirs, awserr.Login)
+	b.unbindAWS(anew)
+	check("unbound", again, theirs, awserr.Login)
+	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {
+		t.Errorf("the account's users and roles (-before +after):\n%s", diff)
+	}
+	if logged := b.log.String(); strings.Contains(logged, text(g, "secret_access_key")) {
+		t.Error("the log tells a secret")
+	}
+}
+
+func (b *bench) unbindAWS(of provider.Binding) {
+	b.t.Helper()
+	of.Secret, of.State = nil, provider.State{}
+	if _, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.Unbind(ctx, of) }); f != nil {
+		b.t.Errorf("unbind failed: %s", f.Message)
+	}
+}
+
+// A key is proved through the policy: as long as that does not allow the proof, the
+// key is not granted.
+func TestProofsGoThroughThePolicy(t *testing.T) {
+	cfg := emulator.Enforcing(t)
+	bucket := emulator.Name("bucket")
+	c := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
+		t.Fatal(err)
+	}
+	b := onAWS(t, cfg, plan.Meaning{
+		Format: plan.Format, Offering: "s3", Credentials: map[string]string{"bucket": "${BucketName}"},
+		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}`),
+		Proof:  &plan.Proof{Service: "s3", Method: "GET", Path: "/${BucketName}?list-type=2&max-keys=1"},
+	})
+	b.v = map[string]string{"BucketName": bucket, plan.ValueRegion: cfg.Region}
+	of := b.binding("binding-1", "operation-1")
+	for range 6 {
+		st, err := b.step(&of)
+		if err != nil || st.Done {
+			t.Fatalf("without the right to list: done %v, error %v", st.Done, err)
+		}
+		b.clock.Advance(time.Minute)
+	}
+	if !strings.Contains(b.log.String(), "AccessDenied") {
+		t.Errorf("the log does not say why:\n%s", b.log.String())
+	}
+	b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:ListBucket",` +
+		`"Resource":"arn:aws:s3:::${BucketName}"}]}`)
+	if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+		t.Fatalf("rewrite: done %v, error %v", done, err)
+	}
+	g := b.mustBind(&of)
+	cfg = as(cfg, text(g, "access_key_id"), text(g, "secret_access_key"), "")
+	user := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := user.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: &bucket}); err != nil {
+		t.Errorf("listing by the grant: %v", err)
+	}
+	b.m.Proof = nil // then it is asked only whose the key is
+	another := b.binding("binding-2", "operation-2")
+	b.mustBind(&another)
+	for _, of := range []provider.Binding{of, another} {
+		b.unbindAWS(of)
+	}
+}
+
+func TestRolesOnMiniStack(t *testing.T) {
+	cfg := emulator.Enforcing(t)
+	m := queuePlan()
+	m.Principal, m.Assume = plan.Role, []string{accountID}
+	b := onAWS(t, cfg, m)
+	b.v = newQueue(t, cfg)
+	theirs := newQueue(t, cfg)
+	before := listing(t, cfg)
+	of := b.binding("binding-1", "operation-1")
+	g := b.mustBind(&of)
+	assume := func(arn, externalID string) (*provider.Grant, error) {
+		out, err := sts.NewFromConfig(cfg).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+			RoleArn: &arn, RoleSessionName: aws.String("test"), ExternalId: &externalID,
+		})
+		if err != nil {
+			return nil, err
+		}
+		c := sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken))
+		for queue, want := range map[string]awserr.Class{b.v["QueueUrl"]: awserr.None, theirs["QueueUrl"]: awserr.Denied} {
+			_, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("hello")})
+			if got := awserr.Of(err); got != want {
+				t.Errorf("a message by the role is %q, want %q: %v", got, want, err)
+			}
+		}
+		return nil, nil
+	}
+	if _, err := assume(text(g, "role_arn"), text(g, "external_id")); err != nil {
+		t.Errorf("assuming the role: %v", err)
+	}
+	if _, err := assume(text(g, "role_arn"), "another"); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("assuming the role with another external id: %v", err)
+	}
+	b.unbindAWS(of)
+	if _, err := assume(text(g, "role_arn"), text(g, "external_id")); err == nil {
+		t.Error("the role can be assumed after the unbind")
+	}
+	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {
+		t.Errorf("the account's users and roles (-before +after):\n%s", diff)
+	}
+}
+
+// Throttled or lost at every call of the SDK, a bind and an unbind come to one
+// principal with one key, and to none.
+func TestEveryCallOfIAMFails(t *testing.T) {
+	cfg := emulator.Config(t)
+	m := queuePlan()
+	m.Proof = nil
+	b := onAWS(t, cfg, m)
+	b.v = map[string]string{"QueueUrl": "url", "QueueArn": "arn:aws:sqs:us-east-1:0:x", plan.ValueRegion: cfg.Region}
+	client := principal.NewIAM(cfg)
+	for _, fault := range []faulttest.Fault{faulttest.Throttled, faulttest.Lost} {
+		for at, met := 1, true; met; at++ {
+			faults := &faulttest.Plan{At: at, Fault: fault}
+			b.IAM = principal.NewIAM(faults.Into(cfg))
+			of := b.binding("binding-1", fmt.Sprintf("operation-%s-%d", fault, at))
+			g := b.mustBind(&of)
+			keys, err := client.Keys(t.Context(), b.Scope.Binding(provider.BindingTagsOf(of)))
+			if err != nil || len(keys) != 1 || keys[0].ID != text(g, "access_key_id") {
+				t.Fatalf("%s at call %d: keys %v, error %v", fault, at, keys, err)
+			}
+			b.unbindAWS(of)
+			if met = len(faults.Met()) > 0; at > 100 {
+				t.Fatal("there is no end of calls")
+			}
+		}
+		page, _, err := client.List(t.Context(), plan.User, b.Scope.Path(), "", 10)
+		if err != nil || len(page) > 0 {
+			t.Fatalf("%s: left %v, error %v", fault, page, err)
+		}
+	}
+}
+
+// What the fake and MiniStack both do, they do alike.
+func TestFakeIsAsMiniStack(t *testing.T) {
+	cfg := emulator.Config(t)
+	real := onAWS(t, cfg, plan.Meaning{})
+	clock := providertest.NewClock(time.Now())
+	fake := principaltest.New(accountID, clock.Now).Client(&providertest.Calls{})
+	for _, kind := range []plan.Principal{plan.User, plan.Role} {
+		name := emulator.Name("likeness")
+		w := principal.Wanted{
+			Name: name, Path: real.Scope.Path(), Boundary: real.Boundary(""), Trust: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+				`"Principal":{"AWS":"arn:aws:iam::000000000000:root"},"Action":"sts:AssumeRole"}]}`,
+			Tags: []provider.Label{{Name: "longshore:binding", Value: "=Zm9v"}, {Name: "a", Value: "b c"}},
+		}
+		got, want := answers(t, fake, kind, w), answers(t, real.IAM, kind, w)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) < 20 {
+			t.Errorf("%s: %d answers (-MiniStack +fake):\n%s", kind, len(got), diff)
+		}
+	}
+}
+
+// answers is what an IAM answers to all calls about one principal, in the order of a life.
+func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wanted) (log []string) {
+	ctx := t.Context()
+	note := func(call string, err error, more ...any) {
+		log = append(log, fmt.Sprint(call, ": ", awserr.Of(err), " ", more))
+	}
+	get := func() {
+		f, err := on.Get(ctx, kind, w.Name)
+		note("Get", err, f.Name, f.ARN, f.Path, f.Tags, f.Trust != "")
+	}
+	list := func() {
+		page, next, err := on.List(ctx, kind, w.Path, "", 10)
+		names := slices.Collect(func(yield func(string) bool) {
+			for _, f := range page {
+				if !yield(f.Name + f.ARN + f.Path) {
+					return
+				}
+			}
+		})
+		note("List", err, names, next)
+	}
+	const document = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"a?b&c=d+e %20 é"}]}`
+	policy := func() {
+		text, err := on.Policy(ctx, kind, w.Name, "p")
+		note("Policy", err, text)
+	}
+	get()
+	list()
+	note("Delete", on.Delete(ctx, kind, w.Name))
+	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", document))
+	note("Create", on.Create(ctx, kind, w))
+	note("Create", on.Create(ctx, kind, w))
+	get()
+	list()
+	policy()
+	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", document))
+	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", "{"))
+	policy()
+	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "a", Value: "new"}, {Name: "c", Value: "d"}}))
+	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "x", Value: "1"}, {Name: "X", Value: "2"}}))
+	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))
+	get()
+	hanging, err := on.Attachments(ctx, kind, w.Name)
+	note("Attachments", err, hanging)
+	if kind == plan.User {
+		keysOf(t, on, w.Name, note)
+	}
+	note("DeletePolicy", on.DeletePolicy(ctx, kind, w.Name, "p"))
+	note("DeletePolicy", on.DeletePolicy(ctx, kind, w.Name, "p"))
+	note("Delete", on.Delete(ctx, kind, w.Name))
+	note("Delete", on.Delete(ctx, kind, w.Name))
+	get()
+	list()
+	_, most, err := on.Usage(ctx, kind)
+	note("Usage", err, most)
+	return log
+}
+
+// keysOf makes, switches and deletes keys of a user.
+func keysOf(t *testing.T, on principal.IAM, name string, note func(string, error, ...any)) {
+	ctx := t.Context()
+	list := func() {
+		keys, err := on.Keys(ctx, name)
+		var active []bool
+		for _, k := range keys {
+			active = append(active, k.Active)
+		}
+		note("Keys", err, active)
+	}
+	_, err := on.CreateKey(ctx, "nobody-at-all")
+	note("CreateKey", err)
+	list()
+	k, err := on.CreateKey(ctx, name)
+	note("CreateKey", err, k.ID != "", k.Secret != "")
+	list()
+	note("SetKey", on.SetKey(ctx, name, k.ID, false))
+	list()
+	note("SetKey", on.SetKey(ctx, name, "AKIANOSUCHKEY", false))
+	note("Delete", on.Delete(ctx, plan.User, name))
+	note("DeleteKey", on.DeleteKey(ctx, name, k.ID))
+	note("DeleteKey", on.DeleteKey(ctx, name, k.ID))
+	list()
+}

@@ -1,0 +1,65 @@
+package principal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+)
+
+func TestFillPolicy(t *testing.T) {
+	on := func(resource string) string {
+		return `{"Statement":[{"Action":"s3:GetObject","Effect":"Allow","Resource":` + resource + `}]}`
+	}
+	for name, tc := range map[string]struct {
+		reason, policy, value, want string
+		fails                       bool
+	}{
+		"Plain": {reason: "a value stands where its name was", policy: on(`["arn:aws:s3:::${V}/*", "x"]`), value: "bucket",
+			want: on(`["arn:aws:s3:::bucket/*","x"]`)},
+		"BreaksOut": {reason: "a quote does not end the text", policy: on(`"${V}"`), value: `x","Action":"*`,
+			want: on(`"x\",\"Action\":\"${*}"`)},
+		"Patterns": {reason: "a value is no pattern", policy: on(`"a${V}"`), value: "*?x", want: on(`"a${*}${?}x"`)},
+		"Variables": {reason: "a value is no variable of IAM", policy: on(`"${V}"`), value: "${aws:username}$",
+			want: on(`"${$}{aws:username}${$}"`)},
+		"IAMsOwn": {reason: "the plan's variables stay", policy: on(`"${aws:username}/${V}/${*}"`), value: "<&>",
+			want: on(`"${aws:username}/<&>/${*}"`)},
+		"Empty":   {reason: "what is empty could widen", policy: on(`"${V}*"`), fails: true},
+		"Unknown": {reason: "there is no such value", policy: on(`"${W}"`), value: "x", fails: true},
+		"InAName": {reason: "a value names no member", policy: `{"${V}":"x"}`, value: "Action", fails: true},
+		"NoJSON":  {reason: "a policy is JSON", policy: `{"Statement":`, value: "x", fails: true},
+		"Nothing": {reason: "a plan has a policy", value: "x", fails: true},
+		"NumbersStay": {reason: "numbers keep their digits", policy: `{"N":9007199254740993, "B":true}`, value: "x",
+			want: `{"B":true,"N":9007199254740993}`},
+		"WithoutSpace": {reason: "white space is left out", policy: "{\n\t\"A\": [ 1 ]\n}", value: "x", want: `{"A":[1]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := principal.FillPolicy(plan.User, json.RawMessage(tc.policy), map[string]string{"V": tc.value})
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.fails {
+				t.Errorf("%s: error %v (-want +got):\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func TestPolicySizes(t *testing.T) {
+	long := func(bytes int) json.RawMessage {
+		return json.RawMessage(`{"V":"` + strings.Repeat("x", bytes-len(`{"V":""}`)) + `"}`)
+	}
+	for kind, most := range map[plan.Principal]int{plan.User: 1964, plan.Role: 10156} {
+		if got := principal.PolicyLimit(kind); got != most {
+			t.Errorf("the policy of a %s may have %d bytes, want %d", kind, got, most)
+		}
+		if err := principal.CheckPolicySize(kind, long(most), nil); err != nil {
+			t.Errorf("a policy of %d bytes: %v", most, err)
+		}
+		if err := principal.CheckPolicySize(kind, long(most+1), nil); !errors.Is(err, principal.ErrPolicyTooLong) {
+			t.Errorf("a policy of one byte more: %v, want %v", err, principal.ErrPolicyTooLong)
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package principal_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// A bench is one account with a Keeper, and a worker's records of bindings.
+type bench struct {
+	t *testing.T
+	*principal.Keeper
+	fake  *principaltest.Fake
+	clock *providertest.Clock
+	log   bytes.Buffer
+	m     plan.Meaning
+	v     map[string]string
+}
+
+func newBench(t *testing.T, kind plan.Principal) *bench {
+	clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+	b := &bench{t: t, clock: clock, fake: principaltest.New("000000000001", clock.Now)}
+	client := b.fake.Client(&providertest.Calls{})
+	b.Keeper = &principal.Keeper{
+		IAM: client, Prover: client, Scope: scope, Broker: "broker-1", Now: clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Boundary: func(string) string { return "arn:aws:iam::000000000001:policy/boundary" }, Reads: rate.NewLimiter(rate.Inf, 1),
+	}
+	b.m, b.v = meaning(kind)
+	return b
+}
+
+// binding is a new one; its operation begins now.
+func (b *bench) binding(id, operation string) provider.Binding {
+	return provider.Binding{
+		Instance: provider.Instance{
+			Broker: "broker-1", Platform: "platform-1", ID: "instance-1", Incarnation: "life-1",
+			Operation: provider.Operation{ID: operation, Kind: provider.KindBind, Started: b.clock.Now()},
+			Place:     provider.Place{Organization: "Sales & more", Space: "space-1", InstanceName: "my queue"},
+		},
+		ID: id, Incarnation: operation, Secret: []byte("a secret of the binding " + operation),
+	}
+}
+
+// step makes one step, and records its state.
+func (b *bench) step(of *provider.Binding) (provider.Status, error) {
+	st, err := b.Bind(b.t.Context(), *of, b.m, b.v)
+	if err == nil && st.State != nil {
+		of.State = *st.State
+	}
+	return st, err
+}
+
+func (b *bench) bind(of *provider.Binding) (provider.Status, *provider.Failure) {
+	b.t.Helper()
+	return providertest.Drive(b.t, b.clock, func(context.Context) (provider.Status, error) { return b.step(of) })
+}
+
+func (b *bench) mustBind(of *provider.Binding) *provider.Grant {
+	b.t.Helper()
+	st, f := b.bind(of)
+	if f != nil {
+		b.t.Fatalf("bind failed: %s", f.Message)
+	}
+	return st.Grant
+}
+
+func (b *bench) mustUnbind(of provider.Binding) {
+	b.t.Helper()
+	of.Secret, of.State = nil, provider.State{}
+	_, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.Unbind(ctx, of) })
+	if left := b.fake.Look(scope.Path()); f != nil || left != "" {
+		b.t.Errorf("unbind: failure %v, left %q", f, left)
+	}
+}
+
+func (b *bench) opens(g *provider.Grant) bool {
+	return b.fake.Opens(g.Credentials["access_key_id"].(string), g.Credentials["secret_access_key"].(string))
+}
+
+func (b *bench) name(of provider.Binding) string { return scope.Binding(provider.BindingTagsOf(of)) }
+
+func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
+	b := newBench(t, plan.User)
+	b.fake.Settles = 5 * time.Second
+	of := b.binding("binding-1", "operation-1")
+	start := b.clock.Now()
+	g := b.mustBind(&of)
+	if !b.opens(g) || b.clock.Now().Sub(start) < 10*time.Second {
+		t.Error("granted before AWS knew the key everywhere")
+	}
+	want := map[string]any{"arn": "arn:aws:x:::thing", "region": "us-east-1"}
+	for _, name := range []string{"access_key_id", "secret_access_key"} {
+		want[name] = g.Credentials[name]
+	}
+	if diff := cmp.Diff(want, g.Credentials); diff != "" {
+		t.Errorf("credentials (-want +got):\n%s", diff)
+	}
+	f, err := b.IAM.Get(t.Context(), plan.User, b.name(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := map[string]string{
+		"longshore:broker": "broker-1", "longshore:platform": "platform-1", "longshore:instance": "instance-1", "longshore:binding": "binding-1",
+		"longshore:incarnation": "operation-1", "longshore:organization": "Sales - more", "longshore:space": "space-1",
+		"longshore:instance-name": "my queue", "longshore:key": g.Credentials["access_key_id"].(string),
+	}
+	if diff := cmp.Diff(tags, f.Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	b.mustUnbind(of)
+}
+
+// Three successes are a second apart, and in a row: steps that come quicker, and
+// refusals between, do not count.
+func TestProofsAreCounted(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	says := []bool{true, true, false, true, true, true}
+	asked := 0
+	b.Prover = proverFunc(func() bool { asked++; return says[asked-1] })
+	for range 50 {
+		st, err := b.step(&of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Done {
+			break
+		}
+		if asked > 0 { // a step that comes too early asks nothing
+			before := asked
+			if st, err := b.step(&of); err != nil || st.Done || asked != before && says[before-1] {
+				t.Fatalf("a step that comes early: done %v, error %v, asked %d times", st.Done, err, asked-before)
+			}
+		}
+		b.clock.Advance(time.Second)
+	}
+	if asked != len(says) {
+		t.Errorf("asked %d times, want %d", asked, len(says))
+	}
+}
+
+type proverFunc func() bool
+
+func (f proverFunc) Prove(context.Context, principal.Key, *plan.Proof, map[string]string) (bool, string, error) {
+	return f(), "403 AccessDenied", nil
+}
+
+// IAM's lists are late, and a user takes two keys only: a bind and an unbind come to
+// their end all the same.
+func TestListsAreLate(t *testing.T) {
+	for _, kind := range []plan.Principal{plan.User, plan.Role} {
+		b := newBench(t, kind)
+		b.fake.Settles, b.fake.Lags = 3*time.Second, 5*time.Second
+		for n := range 3 {
+			for _, operation := range []string{"former", "operation"} {
+				once := b.binding("binding-1", fmt.Sprint(operation, n))
+				if _, err := b.step(&once); err != nil { // what it answered is lost
+					t.Fatal(err)
+				}
+			}
+			of := b.binding("binding-1", fmt.Sprint("operation", n))
+			b.mustBind(&of)
+			if secrets := b.fake.Secrets(scope.BindingPath(provider.BindingTagsOf(of))); secrets != 1 {
+				t.Errorf("bound, and %d secrets are there", secrets)
+			}
+		}
+		b.mustUnbind(b.binding("binding-1", "operation2"))
+	}
+}
+
+func TestUnrecordedKeysAreRevoked(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	once := of
+	if _, err := b.step(&once); err != nil { // what it answered is lost
+		t.Fatal(err)
+	}
+	b.fake.AddKey(b.name(of)) // both keys that a user may have are known to nobody
+	g := b.mustBind(&of)
+	path := scope.BindingPath(provider.BindingTagsOf(of))
+	if n := b.fake.Secrets(path); n != 1 || !b.opens(g) {
+		t.Errorf("bound, and %d keys are there", n)
+	}
+	// One that comes later goes with the next change of the policy.
+	b.fake.AddKey(b.name(of))
+	b.m.Policy = json.RawMessage(`{"Statement":[]}`)
+	if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+		t.Fatalf("rewrite: done %v, error %v", done, err)
+	}
+	if n := b.fake.Secrets(path); n != 1 || !b.opens(g) {
+		t.Errorf("rewritten, and %d keys are there", n)
+	}
+}
+
+// A key that somebody has deleted before it was granted is made again.
+func TestALostKeyIsMadeAgain(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	if _, err := b.step(&of); err != nil {
+		t.Fatal(err)
+	}
+	b.fake.DropKeys(b.name(of))
+	if g := b.mustBind(&of); !b.opens(g) {
+		t.Error("granted a key that does not open")
+	}
+}
+
+// What others have hung on a principal goes with it.
+func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
+	for _, kind := range []plan.Principal{plan.User, plan.Role} {
+		b := newBench(t, kind)
+		of := b.binding("binding-1", "operation-1")
+		b.mustBind(&of)
+		b.fake.Hang(kind, b.name(of), principal.Attachment{Kind: "group", ID: "admins"})
+		b.fake.SetPolicy(kind, b.name(of), "another", `{}`)
+		b.mustUnbind(of)
+	}
+}
+
+// A failure tells the user no more than to whom to turn, and the operator what to do;
+// nothing is left of it that opens.
+func TestFailures(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		spoil  func(b *bench)
+		kind   plan.Principal
+		logs   string
+	}{
+		"Full": {reason: "an account has room for some users", logs: "is full", spoil: func(b *bench) {
+			b.fake.Quota = 1
+			b.fake.Plant(plan.User, "x", "/", provider.Tags{})
+		}},
+		"FullUnsaid": {reason: "an account may not tell how full it is", logs: "limits of IAM", spoil: func(b *bench) {
+			b.IAM = failing{b.IAM, "Create", said("LimitExceeded")}
+		}},
+		"Denied": {reason: "the broker lacks a right", logs: "lacks a right", spoil: func(b *bench) {
+			b.IAM = failing{b.IAM, "Create", said("AccessDenied")}
+		}},
+		"Mistaken": {reason: "IAM refuses the policy", logs: "correct the offering", spoil: func(b *bench) {
+			b.IAM = failing{b.IAM, "PutPolicy", said("MalformedPolicyDocument")}
+		}},
+		"TooLong":      {reason: "a policy has a size", logs: "too long", spoil: func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
+		"NoValue":      {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { delete(b.v, "Arn") }},
+		"NoCredential": {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
+		"Anybody": {reason: "a role is not for everybody", kind: plan.Role, logs: "one by one", spoil: func(b *bench) {
+			b.m.Assume = []string{"*"}
+		}},
+		"Nobody": {reason: "a role is for somebody", kind: plan.Role, logs: "names nobody", spoil: func(b *bench) { b.m.Assume = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tc.kind)
+			tc.spoil(b)
+			of := b.binding("binding-1", "operation-1")
+			_, f := b.bind(&of)
+			if f == nil || !strings.Contains(f.Message, "Tell the operator") || strings.Contains(f.Message, "arn:") {
+				t.Fatalf("%s: failure %v", tc.reason, f)
+			}
+			if !strings.Contains(b.log.String(), tc.logs) {
+				t.Errorf("the log does not say %q:\n%s", tc.logs, b.log.String())
+			}
+			if n := b.fake.Secrets(scope.Path()); n > 0 {
+				t.Errorf("failed, and %d secrets are there", n)
+			}
+		})
+	}
+}
+
+// A boundary that is not there may come yet: an operator is told.
+func TestABoundaryIsWaitedFor(t *testing.T) {
+	b := newBench(t, plan.User)
+	iam := b.IAM
+	b.IAM = failing{iam, "Create", said("NoSuchEntity")}
+	of := b.binding("binding-1", "operation-1")
+	for range 10 {
+		st, err := b.step(&of)
+		if err != nil || st.Done || st.After == 0 {
+			t.Fatalf("done %v, after %v, error %v", st.Done, st.After, err)
+		}
+		b.clock.Advance(time.Minute)
+	}
+	if !strings.Contains(b.log.String(), "boundary") {
+		t.Errorf("the log does not speak of a boundary:\n%s", b.log.String())
+	}
+	b.IAM = iam
+	b.mustBind(&of)
+}
+
+func said(code string) error {
+	return &smithy.GenericAPIError{Code: code, Message: "arn:aws:iam::1:user/x"}
+}
+
+// failing is an IAM of which one call never succeeds.
+type failing struct {
+	principal.IAM
+	call string
+	err  error
+}
+
+func (f failing) Create(ctx context.Context, kind plan.Principal, w principal.Wanted) error {
+	if f.call == "Create" {
+		return f.err
+	}
+	return f.IAM.Create(ctx, kind, w)
+}
+
+func (f failing) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error {
+	if f.call == "PutPolicy" {
+		return f.err
+	}
+	return f.IAM.PutPolicy(ctx, kind, name, policy, document)
+}
+
+// An operator is told early, and the account is asked once in a while only.
+func TestNearlyFull(t *testing.T) {
+	b := newBench(t, plan.User)
+	b.fake.Quota = 10
+	for n := range 8 {
+		b.fake.Plant(plan.User, fmt.Sprint("user-", n), "/", provider.Tags{})
+	}
+	for n := range 2 {
+		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
+		b.mustBind(&of)
+	}
+	of := b.binding("binding-3", "operation-3")
+	if _, f := b.bind(&of); f == nil {
+		t.Error("bound in a full account")
+	}
+	if n := strings.Count(b.log.String(), "nearly full"); n != 1 {
+		t.Errorf("warned %d times, want once:\n%s", n, b.log.String())
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	for _, kind := range []plan.Principal{plan.User, plan.Role} {
+		b := newBench(t, kind)
+		var made []provider.Binding
+		for n := range 30 {
+			made = append(made, b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n)))
+			b.mustBind(&made[n])
+		}
+		foreign := provider.BindingTagsOf(b.binding("binding-x", "operation-x"))
+		path := scope.BindingPath(foreign)
+		foreign.Broker = "broker-2"
+		b.fake.Plant(kind, "foreign", path, foreign)
+		before := b.fake.Look(path)
+		b.v["Arn"] = "arn:aws:x:::other"
+		steps := 1
+		for ; steps < 10; steps++ {
+			done, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done {
+				break
+			}
+		}
+		if steps != 2 {
+			t.Errorf("rewritten in %d steps, want 2", steps)
+		}
+		want, err := principal.FillPolicy(kind, b.m.Policy, b.v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range made {
+			if got, err := b.IAM.Policy(t.Context(), kind, b.name(of), "longshore"); err != nil || got != want {
+				t.Errorf("the policy is %q (error %v), want %q", got, err, want)
+			}
+		}
+		if diff := cmp.Diff(before, b.fake.Look(path)); diff != "" {
+			t.Errorf("what is not ours was changed (-before +after):\n%s", diff)
+		}
+		b.IAM = failing{b.IAM, "PutPolicy", said("AccessDenied")}
+		if done, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v); err != nil || !done {
+			t.Errorf("repeated, a rewrite still writes: done %v, error %v", done, err)
+		}
+		b.v["Arn"] = strings.Repeat("x", 20_000)
+		if _, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v); err == nil {
+			t.Error("a policy that is too long was written")
+		}
+	}
+}
+
+// A role's external id is its binding's own, and the same in each step.
+func TestRolesHaveExternalIDs(t *testing.T) {
+	b := newBench(t, plan.Role)
+	one, two := b.binding("binding-1", "operation-1"), b.binding("binding-2", "operation-2")
+	first, second := b.mustBind(&one).Credentials, b.mustBind(&two).Credentials
+	if first["external_id"] == second["external_id"] || len(first["external_id"].(string)) != 32 {
+		t.Error("two bindings have one external id")
+	}
+	if first["access_key_id"] != nil || one.State.Format != 0 {
+		t.Error("a role has a secret")
+	}
+	f, err := b.IAM.Get(t.Context(), plan.Role, b.name(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{"Statement":[{"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"%s"}},"Effect":"Allow",`+
+		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]}}],"Version":"2012-10-17"}`, first["external_id"])
+	if diff := cmp.Diff(want, f.Trust); diff != "" {
+		t.Errorf("trust (-want +got):\n%s", diff)
+	}
+}
+
+// A quarantine that is repeated, or met by a key that was inactive, ends as it began.
+func TestQuarantineRemembers(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	g := b.mustBind(&of)
+	b.fake.AddKey(b.name(of))
+	keys, err := b.IAM.Keys(t.Context(), b.name(of))
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("keys %v, error %v", keys, err)
+	}
+	if err := b.IAM.SetKey(t.Context(), b.name(of), keys[1].ID, false); err != nil {
+		t.Fatal(err)
+	}
+	keys[1].Active = false
+	page, _, err := b.List(t.Context(), "")
+	if err != nil || len(page) != 1 {
+		t.Fatalf("list %v, error %v", page, err)
+	}
+	for range 2 {
+		if err := b.Quarantine(t.Context(), page[0]); err != nil || b.opens(g) {
+			t.Fatalf("quarantine: error %v, opens %v", err, b.opens(g))
+		}
+	}
+	for range 2 {
+		if err := b.Release(t.Context(), page[0]); err != nil || !b.opens(g) {
+			t.Fatalf("release: error %v, opens %v", err, b.opens(g))
+		}
+	}
+	after, err := b.IAM.Keys(t.Context(), b.name(of))
+	if diff := cmp.Diff(keys, after); diff != "" || err != nil {
+		t.Errorf("keys, error %v (-before +after):\n%s", err, diff)
+	}
+}
