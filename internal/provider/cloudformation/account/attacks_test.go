@@ -40,7 +40,7 @@ func document(all []iampolicy.Statement) []iampolicy.Document {
 	return []iampolicy.Document{{Version: iampolicy.Version, Statement: account.Fill(all, place)}}
 }
 
-func iam(rest string) string { return "arn:aws:iam::" + place.Account + ":" + rest }
+func principal(rest string) string { return "arn:aws:iam::" + place.Account + ":" + rest }
 
 const (
 	hash     = "aaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -64,11 +64,11 @@ func (c call) request() iampolicy.Request {
 }
 
 func bounded(arn string) map[string][]string {
-	return map[string][]string{"iam:PermissionsBoundary": {iam(arn)}}
+	return map[string][]string{"iam:PermissionsBoundary": {principal(arn)}}
 }
 
 func byRole(arn string) map[string][]string {
-	return map[string][]string{"cloudformation:RoleArn": {iam(arn)}}
+	return map[string][]string{"cloudformation:RoleArn": {principal(arn)}}
 }
 
 func passed(to string) map[string][]string { return map[string][]string{"iam:PassedToService": {to}} }
@@ -77,52 +77,52 @@ const serviceRole = "role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-eu
 
 // attacks are on whoever runs the broker: what a stolen login of it can do.
 var attacks = map[string]call{
-	"UserBounded": {"a binding's user", "iam:CreateUser", iam(user), bounded(boundary), true},
-	"UserFree":    {"nobody bounds it", "iam:CreateUser", iam(user), nil, false},
-	"UserOther":   {"the boundary is no boundary of ours", "iam:CreateUser", iam(user), bounded("policy/Admin"), false},
+	"UserBounded": {"a binding's user", "iam:CreateUser", principal(user), bounded(boundary), true},
+	"UserFree":    {"nobody bounds it", "iam:CreateUser", principal(user), nil, false},
+	"UserOther":   {"the boundary is no boundary of ours", "iam:CreateUser", principal(user), bounded("policy/Admin"), false},
 	"UserAWS": {"AWS's own policy bounds nothing", "iam:CreateUser",
-		iam(user), map[string][]string{"iam:PermissionsBoundary": {"arn:aws:iam::aws:policy/AdministratorAccess"}}, false},
-	"UserAnywhere": {"not under our names", "iam:CreateUser", iam("user/eve"), bounded(boundary), false},
+		principal(user), map[string][]string{"iam:PermissionsBoundary": {"arn:aws:iam::aws:policy/AdministratorAccess"}}, false},
+	"UserAnywhere": {"not under our names", "iam:CreateUser", principal("user/eve"), bounded(boundary), false},
 	"UserOfOther": {"of another broker", "iam:CreateUser",
-		iam("user/longshore/zzzzzzzz/a/b/longshore-zzzzzzzz-b-a"), bounded(boundary), false},
-	"RoleBounded": {"a binding's role", "iam:CreateRole", iam(role), bounded(boundary), true},
-	"RoleFree":    {"nobody bounds it", "iam:CreateRole", iam(role), nil, false},
-	"RoleService": {"a role that could be passed", "iam:CreateRole", iam(serviceRole), bounded(boundary), false},
+		principal("user/longshore/zzzzzzzz/a/b/longshore-zzzzzzzz-b-a"), bounded(boundary), false},
+	"RoleBounded": {"a binding's role", "iam:CreateRole", principal(role), bounded(boundary), true},
+	"RoleFree":    {"nobody bounds it", "iam:CreateRole", principal(role), nil, false},
+	"RoleService": {"a role that could be passed", "iam:CreateRole", principal(serviceRole), bounded(boundary), false},
 	"RolePath": {"a path that leads to where roles can be passed from", "iam:CreateRole",
-		iam("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), bounded(boundary), true},
+		principal("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), bounded(boundary), true},
 	"RolePathPassed": {"what was made so is not passed", "iam:PassRole",
-		iam("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
+		principal("role/longshore-abcdefgh-b-/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
 	"RoleBelowPassed": {"nor what is below the path of bindings", "iam:PassRole",
-		iam("role/longshore/abcdefgh/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
-	"PolicyBounded":   {"a binding's policy", "iam:PutUserPolicy", iam(user), bounded(boundary), true},
-	"PolicyFree":      {"of a user whose boundary is gone", "iam:PutUserPolicy", iam(user), nil, false},
-	"RolePolicyFree":  {"of such a role", "iam:PutRolePolicy", iam(role), nil, false},
-	"RolePolicyFixed": {"of a service role", "iam:PutRolePolicy", iam(serviceRole), bounded(boundary), false},
-	"TrustFixed":      {"who may take a service role", "iam:UpdateAssumeRolePolicy", iam(serviceRole), nil, false},
-	"Attach":          {"a policy of its own", "iam:AttachUserPolicy", iam(user), bounded(boundary), false},
-	"AttachRole":      {"a policy of its own", "iam:AttachRolePolicy", iam(role), bounded(boundary), false},
-	"BoundaryGone":    {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", iam(user), bounded(boundary), false},
-	"BoundaryGoneOfRole": {"the boundary is taken off", "iam:DeleteRolePermissionsBoundary", iam(role),
+		principal("role/longshore/abcdefgh/longshore-abcdefgh-s-x"), passed("cloudformation.amazonaws.com"), false},
+	"PolicyBounded":   {"a binding's policy", "iam:PutUserPolicy", principal(user), bounded(boundary), true},
+	"PolicyFree":      {"of a user whose boundary is gone", "iam:PutUserPolicy", principal(user), nil, false},
+	"RolePolicyFree":  {"of such a role", "iam:PutRolePolicy", principal(role), nil, false},
+	"RolePolicyFixed": {"of a service role", "iam:PutRolePolicy", principal(serviceRole), bounded(boundary), false},
+	"TrustFixed":      {"who may take a service role", "iam:UpdateAssumeRolePolicy", principal(serviceRole), nil, false},
+	"Attach":          {"a policy of its own", "iam:AttachUserPolicy", principal(user), bounded(boundary), false},
+	"AttachRole":      {"a policy of its own", "iam:AttachRolePolicy", principal(role), bounded(boundary), false},
+	"BoundaryGone":    {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryGoneOfRole": {"the boundary is taken off", "iam:DeleteRolePermissionsBoundary", principal(role),
 		bounded(boundary), false},
-	"BoundaryPut":     {"the boundary becomes another", "iam:PutUserPermissionsBoundary", iam(user), bounded(boundary), false},
-	"BoundaryEdited":  {"its text is changed", "iam:CreatePolicyVersion", iam(boundary), nil, false},
-	"BoundaryVersion": {"an earlier text is taken again", "iam:SetDefaultPolicyVersion", iam(boundary), nil, false},
-	"BoundaryDeleted": {"it is deleted", "iam:DeletePolicy", iam(boundary), nil, false},
+	"BoundaryPut":     {"the boundary becomes another", "iam:PutUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryEdited":  {"its text is changed", "iam:CreatePolicyVersion", principal(boundary), nil, false},
+	"BoundaryVersion": {"an earlier text is taken again", "iam:SetDefaultPolicyVersion", principal(boundary), nil, false},
+	"BoundaryDeleted": {"it is deleted", "iam:DeletePolicy", principal(boundary), nil, false},
 	"BoundaryMade": {"a wider one is made", "iam:CreatePolicy",
-		iam("policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-x"), nil, false},
-	"Group":      {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", iam("group/admins"), nil, false},
-	"Key":        {"a binding's key", "iam:CreateAccessKey", iam(user), nil, true},
-	"KeyOfOther": {"somebody's key", "iam:CreateAccessKey", iam("user/admin"), nil, false},
-	"Password":   {"a password", "iam:CreateLoginProfile", iam(user), nil, false},
+		principal("policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-x"), nil, false},
+	"Group":      {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", principal("group/admins"), nil, false},
+	"Key":        {"a binding's key", "iam:CreateAccessKey", principal(user), nil, true},
+	"KeyOfOther": {"somebody's key", "iam:CreateAccessKey", principal("user/admin"), nil, false},
+	"Password":   {"a password", "iam:CreateLoginProfile", principal(user), nil, false},
 
-	"Pass":        {"an offering's role for a stack", "iam:PassRole", iam(serviceRole), passed("cloudformation.amazonaws.com"), true},
-	"PassOther":   {"another role", "iam:PassRole", iam("role/Admin"), passed("cloudformation.amazonaws.com"), false},
-	"PassBinding": {"a binding's role", "iam:PassRole", iam(role), passed("cloudformation.amazonaws.com"), false},
-	"PassLambda":  {"to another service", "iam:PassRole", iam(serviceRole), passed("lambda.amazonaws.com"), false},
+	"Pass":        {"an offering's role for a stack", "iam:PassRole", principal(serviceRole), passed("cloudformation.amazonaws.com"), true},
+	"PassOther":   {"another role", "iam:PassRole", principal("role/Admin"), passed("cloudformation.amazonaws.com"), false},
+	"PassBinding": {"a binding's role", "iam:PassRole", principal(role), passed("cloudformation.amazonaws.com"), false},
+	"PassLambda":  {"to another service", "iam:PassRole", principal(serviceRole), passed("lambda.amazonaws.com"), false},
 	"PassAccess": {"the role of another account's broker", "iam:PassRole",
-		iam("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"), false},
-	"Assume":      {"a service role itself", "sts:AssumeRole", iam(serviceRole), nil, false},
-	"AssumeOther": {"any role", "sts:AssumeRole", iam("role/Admin"), nil, false},
+		principal("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"), false},
+	"Assume":      {"a service role itself", "sts:AssumeRole", principal(serviceRole), nil, false},
+	"AssumeOther": {"any role", "sts:AssumeRole", principal("role/Admin"), nil, false},
 
 	"Stack":        {"an instance", "cloudformation:CreateStack", stack, byRole(serviceRole), true},
 	"StackNoRole":  {"it would work by the broker's own rights", "cloudformation:CreateStack", stack, nil, false},
@@ -192,18 +192,19 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 		"Parameter": {"a parameter by {{resolve:…}}", "ssm:GetParameters",
 			"arn:aws:ssm:eu-central-1:111122223333:parameter/db/password", nil, false},
 		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil, false},
-		"User":         {"a user without our boundary", "iam:CreateUser", iam("user/longshore-abcdefgh-i-x"), nil, false},
-		"Role":         {"a role with another one", "iam:CreateRole", iam("role/longshore-abcdefgh-i-x"), bounded("policy/Wide"), false},
-		"RoleBounded":  {"a function's role below the boundary", "iam:CreateRole", iam("role/longshore-abcdefgh-i-x"), bounded(boundary), true},
+		"User":         {"a user without our boundary", "iam:CreateUser", principal("user/longshore-abcdefgh-i-x"), nil, false},
+		"Role":         {"a role with another one", "iam:CreateRole", principal("role/longshore-abcdefgh-i-x"), bounded("policy/Wide"), false},
+		"RoleBounded": {"a function's role below the boundary", "iam:CreateRole",
+			principal("role/longshore-abcdefgh-i-x"), bounded(boundary), true},
 		"Attach": {"what gives more to a role without a boundary", "iam:AttachRolePolicy",
-			iam("role/longshore-abcdefgh-i-x"), nil, false},
+			principal("role/longshore-abcdefgh-i-x"), nil, false},
 		"Unbind": {"a boundary is taken off", "iam:DeleteRolePermissionsBoundary",
-			iam("role/longshore-abcdefgh-i-x"), bounded(boundary), false},
-		"Boundary":     {"the boundary's text", "iam:CreatePolicyVersion", iam(boundary), nil, false},
-		"Itself":       {"its own rights", "iam:PutRolePolicy", iam(serviceRole), bounded(boundary), false},
-		"ItselfPassed": {"itself to a function", "iam:PassRole", iam(serviceRole), passed("lambda.amazonaws.com"), false},
-		"Binding":      {"a binding's key", "iam:CreateAccessKey", iam(user), nil, false},
-		"Assume":       {"another role", "sts:AssumeRole", iam("role/Admin"), nil, false},
+			principal("role/longshore-abcdefgh-i-x"), bounded(boundary), false},
+		"Boundary":     {"the boundary's text", "iam:CreatePolicyVersion", principal(boundary), nil, false},
+		"Itself":       {"its own rights", "iam:PutRolePolicy", principal(serviceRole), bounded(boundary), false},
+		"ItselfPassed": {"itself to a function", "iam:PassRole", principal(serviceRole), passed("lambda.amazonaws.com"), false},
+		"Binding":      {"a binding's key", "iam:CreateAccessKey", principal(user), nil, false},
+		"Assume":       {"another role", "sts:AssumeRole", principal("role/Admin"), nil, false},
 		"Templates":    {"the templates of all", "s3:PutObject", bucket + "/x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,10 +232,10 @@ func TestBindingsAreBounded(t *testing.T) {
 		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x", nil, false},
 		"OtherService": {"another service", "dynamodb:GetItem",
 			"arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x", nil, false},
-		"User":      {"a principal", "iam:CreateUser", iam(user), bounded(boundary), false},
-		"Itself":    {"its own key", "iam:CreateAccessKey", iam(user), nil, false},
-		"Boundary":  {"its boundary", "iam:DeleteUserPermissionsBoundary", iam(user), nil, false},
-		"Service":   {"the service role", "sts:AssumeRole", iam(serviceRole), nil, false},
+		"User":      {"a principal", "iam:CreateUser", principal(user), bounded(boundary), false},
+		"Itself":    {"its own key", "iam:CreateAccessKey", principal(user), nil, false},
+		"Boundary":  {"its boundary", "iam:DeleteUserPermissionsBoundary", principal(user), nil, false},
+		"Service":   {"the service role", "sts:AssumeRole", principal(serviceRole), nil, false},
 		"Session":   {"a session outlives a key", "sts:GetSessionToken", "*", nil, false},
 		"Stack":     {"its own stack", "cloudformation:DeleteStack", stack, nil, false},
 		"Templates": {"a template of others", "s3:PutObject", bucket + "/x", nil, false},

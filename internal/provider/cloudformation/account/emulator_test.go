@@ -1,0 +1,261 @@
+package account_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A prepared account is one that CloudFormation made of the template, on an emulator
+// that enforces policies.
+type prepared struct {
+	root  aws.Config
+	scope plan.Scope
+	place plan.Place
+}
+
+func prepare(t *testing.T) prepared {
+	t.Helper()
+	p := prepared{root: emulator.Enforcing(t), scope: plan.ScopeOf(emulator.Name("scope"))}
+	who, err := sts.NewFromConfig(p.root).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.place = plan.Place{Partition: "aws", Account: *who.Account, Region: p.root.Region}
+	body, err := account.Template(p.scope, []account.Offering{queue(t)}, account.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stack(t, string(p.scope)+"-account", string(body))
+	return p
+}
+
+// stack makes one and waits for its end.
+func (p prepared) stack(t *testing.T, name, body string) {
+	t.Helper()
+	stacks := cloudformation.NewFromConfig(p.root)
+	_, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{
+		StackName: &name, TemplateBody: &body, Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 100*time.Millisecond, time.Second
+	}).Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p prepared) text(t *testing.T, all []iampolicy.Statement) *string {
+	t.Helper()
+	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(all, p.place)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aws.String(string(raw))
+}
+
+// as is the account as a new user sees it, who is made by somebody; the boundary may be
+// empty.
+func (p prepared) as(t *testing.T, by aws.Config, user iam.CreateUserInput, may []iampolicy.Statement) aws.Config {
+	t.Helper()
+	client := iam.NewFromConfig(by)
+	if _, err := client.CreateUser(t.Context(), &user); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{
+		UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: p.text(t, may),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := client.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := p.root.Copy()
+	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: *key.AccessKey.AccessKeyId, SecretAccessKey: *key.AccessKey.SecretAccessKey}, nil
+	})
+	return config
+}
+
+// A try is a call that is allowed, or refused as forbidden. What is allowed may fail
+// otherwise, as of what is not there.
+type try struct {
+	reason string
+	want   bool
+	call   func(ctx context.Context) error
+}
+
+func attempt(t *testing.T, tries map[string]try) {
+	t.Helper()
+	for name, one := range tries {
+		t.Run(name, func(t *testing.T) {
+			err := one.call(t.Context())
+			if got := !awserr.Is(err, awserr.Denied); got != one.want {
+				t.Errorf("%s: allowed %t, want %t (%v)", one.reason, got, one.want, err)
+			}
+		})
+	}
+}
+
+// called turns a call of the SDK into one that only fails or not.
+func called[I, O, F any](call func(context.Context, I, ...F) (O, error), in I) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := call(ctx, in)
+		return err
+	}
+}
+
+// What is tried here is what an emulator enforces; the conditions that it does not know
+// are tried on the evaluator, which agrees with it in all else.
+func TestAttacksOnAnEmulator(t *testing.T) {
+	p := prepare(t)
+	broker := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("broker"))},
+		account.Rights(p.scope, account.Options{Emulated: true}))
+	t.Run("Broker", func(t *testing.T) { p.attackAsBroker(t, broker) })
+	t.Run("Binding", func(t *testing.T) { p.attackAsBinding(t, broker) })
+	t.Run("ServiceRole", p.attackAsServiceRole)
+}
+
+func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
+	const body = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}`
+	stacks, principals := cloudformation.NewFromConfig(broker), iam.NewFromConfig(broker)
+	role, bound := p.scope.ServiceRoleARN(p.place, "queue"), p.scope.BoundaryARN(p.place, "queue")
+	create := func(name string) func(context.Context) error {
+		return called(stacks.CreateStack, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: aws.String(body), RoleARN: &role})
+	}
+	user := func(name, path string) func(context.Context) error {
+		return called(principals.CreateUser, &iam.CreateUserInput{UserName: &name, Path: &path, PermissionsBoundary: &bound})
+	}
+	own, template := string(p.scope)+"-b-own", p.scope.Bucket(p.place.Account, p.place.Region)
+	if err := user(own, p.scope.Path()+"a/b/")(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	buckets := s3.NewFromConfig(broker, func(o *s3.Options) { o.UsePathStyle = true })
+	table := string(p.scope) + "-i-table"
+	scan := func(what dynamotypes.Select) func(context.Context) error {
+		return called(dynamodb.NewFromConfig(broker).Scan, &dynamodb.ScanInput{TableName: &table, Select: what})
+	}
+	lay := called(buckets.PutObject, &s3.PutObjectInput{Bucket: &template, Key: aws.String("templates/d.json"), Body: strings.NewReader("{}")})
+	if err := lay(t.Context()); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("the bucket of templates is open to what does not use TLS: %v", err)
+	}
+	rootBuckets := s3.NewFromConfig(p.root, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := rootBuckets.DeleteBucketPolicy(t.Context(), &s3.DeleteBucketPolicyInput{Bucket: &template}); err != nil {
+		t.Fatal(err) // the emulator has no TLS
+	}
+	service := string(p.scope) + "-s-queue-" + p.place.Region
+	attempt(t, map[string]try{
+		"Stack":        {"an instance", true, create(string(p.scope) + "-i-a")},
+		"StackName":    {"not under our names", false, create("mine")},
+		"StackAccount": {"what prepares the account", false, create(string(p.scope) + "-account-2")},
+		"StackOther":   {"of another broker", false, create("longshore-zzzzzzzz-i-a")},
+		"ChangeSet": {"another way to make stacks", false, called(stacks.CreateChangeSet, &cloudformation.CreateChangeSetInput{
+			StackName: aws.String(string(p.scope) + "-i-b"), ChangeSetName: aws.String("c"), TemplateBody: aws.String(body)})},
+		"Delete": {"the account's own stack", false,
+			called(stacks.DeleteStack, &cloudformation.DeleteStackInput{StackName: aws.String(string(p.scope) + "-account")})},
+		"User":      {"a binding's", true, user(string(p.scope)+"-b-more", p.scope.Path()+"a/b/")},
+		"UserElse":  {"not under our names", false, user("eve", "/")},
+		"UserOther": {"of another broker", false, user("longshore-zzzzzzzz-b-a", "/longshore/zzzzzzzz/a/b/")},
+		"Unbound": {"the boundary is taken off", false,
+			called(principals.DeleteUserPermissionsBoundary, &iam.DeleteUserPermissionsBoundaryInput{UserName: &own})},
+		"Rebound": {"the boundary becomes another", false,
+			called(principals.PutUserPermissionsBoundary, &iam.PutUserPermissionsBoundaryInput{UserName: &own, PermissionsBoundary: &bound})},
+		"Edited": {"its text is changed", false,
+			called(principals.CreatePolicyVersion, &iam.CreatePolicyVersionInput{PolicyArn: &bound, SetAsDefault: true,
+				PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)})},
+		"Deleted": {"it is deleted", false, called(principals.DeletePolicy, &iam.DeletePolicyInput{PolicyArn: &bound})},
+		"Attached": {"a policy of another's", false,
+			called(principals.AttachUserPolicy, &iam.AttachUserPolicyInput{UserName: &own, PolicyArn: &bound})},
+		"Login": {"a password", false,
+			called(principals.CreateLoginProfile, &iam.CreateLoginProfileInput{UserName: &own, Password: aws.String("x")})},
+		"Service": {"a service role's rights", false, called(principals.PutRolePolicy, &iam.PutRolePolicyInput{
+			RoleName: &service, PolicyName: aws.String("p"), PolicyDocument: aws.String(`{}`)})},
+		"Trust": {"who may take it", false, called(principals.UpdateAssumeRolePolicy, &iam.UpdateAssumeRolePolicyInput{
+			RoleName: &service, PolicyDocument: aws.String(`{}`)})},
+		"Assume": {"the service role itself", false, called(sts.NewFromConfig(broker).AssumeRole, &sts.AssumeRoleInput{
+			RoleArn: &role, RoleSessionName: aws.String("x")})},
+		"Template": {"a template is laid down", true, lay},
+		"Swept": {"a template is removed", false, called(buckets.DeleteObject, &s3.DeleteObjectInput{
+			Bucket: &template, Key: aws.String("templates/d.json")})},
+		"Count": {"whether a table holds something", true, scan(dynamotypes.SelectCount)},
+		"Items": {"what it holds", false, scan(dynamotypes.SelectAllAttributes)},
+	})
+}
+
+// A binding may have any policy: its principal stays within the boundary.
+func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
+	name, bound := string(p.scope)+"-b-wide", p.scope.BoundaryARN(p.place, "queue")
+	wide := p.as(t, broker, iam.CreateUserInput{UserName: &name, Path: aws.String(p.scope.Path() + "c/d/"), PermissionsBoundary: &bound},
+		[]iampolicy.Statement{{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}}})
+	root := sqs.NewFromConfig(p.root)
+	send := func(queue string) func(context.Context) error {
+		q, err := root.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queue})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return called(sqs.NewFromConfig(wide).SendMessage, &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("x")})
+	}
+	template := p.scope.Bucket(p.place.Account, p.place.Region)
+	attempt(t, map[string]try{
+		"Own":   {"what it is for", true, send(string(p.scope) + "-i-own")},
+		"Other": {"what no instance has", false, send(emulator.Name("payroll"))},
+		"Users": {"principals", false, called(iam.NewFromConfig(wide).ListUsers, &iam.ListUsersInput{})},
+		"Key":   {"another key of its own", false, called(iam.NewFromConfig(wide).CreateAccessKey, &iam.CreateAccessKeyInput{UserName: &name})},
+		"Assume": {"the service role", false, called(sts.NewFromConfig(wide).AssumeRole, &sts.AssumeRoleInput{
+			RoleArn: aws.String(p.scope.ServiceRoleARN(p.place, "queue")), RoleSessionName: aws.String("x")})},
+		"Template": {"a template of others", false,
+			called(s3.NewFromConfig(wide, func(o *s3.Options) { o.UsePathStyle = true }).PutObject,
+				&s3.PutObjectInput{Bucket: &template, Key: aws.String("templates/d.json"), Body: strings.NewReader("{}")})},
+	})
+}
+
+// An emulator has CloudFormation work with all rights: a user with those of the service
+// role shows what they are worth.
+func (p prepared) attackAsServiceRole(t *testing.T) {
+	service := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("service"))}, account.ServiceRights(p.scope, queue(t)))
+	secrets, parameters, principals := secretsmanager.NewFromConfig(service), ssm.NewFromConfig(service), iam.NewFromConfig(service)
+	secret := func(name string) func(context.Context) error {
+		_, err := secretsmanager.NewFromConfig(p.root).CreateSecret(t.Context(),
+			&secretsmanager.CreateSecretInput{Name: &name, SecretString: aws.String("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return called(secrets.GetSecretValue, &secretsmanager.GetSecretValueInput{SecretId: &name})
+	}
+	attempt(t, map[string]try{
+		"Own":       {"its stack's secret", true, secret(string(p.scope) + "-i-own")},
+		"Secret":    {"{{resolve:secretsmanager}} of another", false, secret(emulator.Name("payroll"))},
+		"Parameter": {"{{resolve:ssm}}", false, called(parameters.GetParameter, &ssm.GetParameterInput{Name: aws.String("/db/password")})},
+		"Binding": {"a binding's key", false, called(principals.CreateAccessKey,
+			&iam.CreateAccessKeyInput{UserName: aws.String(string(p.scope) + "-b-own")})},
+		"Boundary": {"the boundary's text", false, called(principals.CreatePolicyVersion, &iam.CreatePolicyVersionInput{
+			PolicyArn: aws.String(p.scope.BoundaryARN(p.place, "queue")), PolicyDocument: aws.String(`{}`)})},
+		"Itself": {"its own rights", false, called(principals.PutRolePolicy, &iam.PutRolePolicyInput{
+			RoleName: aws.String(p.scope.ServiceRole("queue", p.place.Region)), PolicyName: aws.String("p"), PolicyDocument: aws.String(`{}`)})},
+	})
+}
