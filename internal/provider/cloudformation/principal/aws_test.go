@@ -289,6 +289,30 @@ func TestEveryCallOfIAMFails(t *testing.T) {
 	}
 }
 
+// The SDK repeats what it may: never the making of a key.
+func TestAKeyIsAskedForOnce(t *testing.T) {
+	cfg := emulator.Config(t)
+	name := emulator.Name("user")
+	boundary := onAWS(t, cfg, plan.Meaning{}).Boundary("")
+	for _, tc := range []struct {
+		call     string
+		do       func(principal.IAM) error
+		attempts int
+		fails    bool
+	}{
+		{"CreateUser", func(c principal.IAM) error {
+			return c.Create(t.Context(), plan.User, principal.Wanted{Name: name, Path: "/", Boundary: boundary})
+		}, 2, false},
+		{"CreateAccessKey", func(c principal.IAM) error { _, err := c.CreateKey(t.Context(), name); return err }, 1, true},
+	} {
+		faults := &faulttest.Plan{At: 1, Fault: faulttest.Throttled, Attempts: true}
+		err := tc.do(principal.NewIAM(faults.Into(cfg)))
+		if got := len(faults.Calls()); got != tc.attempts || (err != nil) != tc.fails {
+			t.Errorf("%s: %d attempts, error %v; want %d", tc.call, got, err, tc.attempts)
+		}
+	}
+}
+
 // What the fake and MiniStack both do, they do alike.
 func TestFakeIsAsMiniStack(t *testing.T) {
 	cfg := emulator.Config(t)

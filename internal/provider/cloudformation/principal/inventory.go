@@ -15,9 +15,9 @@ import (
 
 const (
 	// ReadsPerSecond is how fast an inventory reads tags. A list of IAM has none, and
-	// names are hashes, so there is a read for each principal: they cost nothing, but
-	// an account has few of them in a second, and its people need some. With 5 000 users,
-	// a sweep reads for 8 minutes, spread over its parts.
+	// names are hashes, so there is a read for each principal, once in a process: they
+	// cost nothing, but an account has few of them in a second, and its people need some.
+	// With 5 000 users, the first sweep reads for 8 minutes, spread over its parts.
 	ReadsPerSecond = 10
 	// pageSize is what is read in 3 s: a part of a sweep begins no page that it has no
 	// time for.
@@ -38,19 +38,12 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		return nil, "", fmt.Errorf("listing %ss: %w", kind, err)
 	}
 	for _, f := range listed {
-		if err := k.Reads.Wait(ctx); err != nil {
+		tags, err := k.tagsOf(ctx, found{plan.Principal(kind), f})
+		if err != nil {
 			return nil, "", err
 		}
-		full, err := k.IAM.Get(ctx, plan.Principal(kind), f.Name)
-		if awserr.Is(err, awserr.Absent) { // it went meanwhile
-			continue
-		}
-		if err != nil {
-			return nil, "", fmt.Errorf("reading the tags of a %s: %w", kind, err)
-		}
-		tags, err := provider.TagsFrom(full.Tags)
-		if err != nil || tags.Broker != k.Broker || tags.Binding == "" {
-			continue // not ours
+		if tags.Broker != k.Broker || tags.Binding == "" {
+			continue // not ours, or it went meanwhile
 		}
 		page = append(page, provider.Holding{Name: f.Name, Tags: tags, Created: f.Created.UTC()})
 	}
@@ -63,6 +56,42 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		return k.List(ctx, string(kinds[1]))
 	}
 	return page, string(kinds[1]), nil
+}
+
+// mostRead is how many tags a process remembers.
+const mostRead = 20_000
+
+// tagsOf gives whose a principal is; zero for what went or cannot be read as tags. They
+// never change while it lives, so that a process reads them once. Whoever removes it
+// reads them again.
+func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
+	id := f.ARN + f.Created.String()
+	k.mu.Lock()
+	tags, ok := k.read[id]
+	k.mu.Unlock()
+	if ok {
+		return tags, ctx.Err()
+	}
+	if err := k.Reads.Wait(ctx); err != nil {
+		return tags, err
+	}
+	full, err := k.IAM.Get(ctx, f.kind, f.Name)
+	if awserr.Is(err, awserr.Absent) {
+		return tags, nil
+	}
+	if err != nil {
+		return tags, fmt.Errorf("reading the tags of a %s: %w", f.kind, err)
+	}
+	if tags, err = provider.TagsFrom(full.Tags); err != nil {
+		return provider.Tags{}, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.read == nil || len(k.read) >= mostRead {
+		k.read = map[string]provider.Tags{}
+	}
+	k.read[id] = tags
+	return tags, nil
 }
 
 // quarantineLabel is the tag of what is in quarantine: the ids of the keys that were

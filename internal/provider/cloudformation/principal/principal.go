@@ -47,7 +47,8 @@ type Keeper struct {
 	once  sync.Once // of Reads
 	mu    sync.Mutex
 	usage map[plan.Principal]usage
-	page  int // of the inventory; 0 for pageSize
+	read  map[string]provider.Tags // what List has read, by ARNs and times of creation
+	page  int                      // of the inventory; 0 for pageSize
 }
 
 const (
@@ -133,6 +134,9 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, v
 		return provider.Status{}, err
 	}
 	step := t.make
+	if len(b.Secret) == 0 {
+		return provider.Status{}, errors.New("a binding without a secret cannot be bound")
+	}
 	if was.Secret != "" && t.kind == plan.User {
 		step = func(ctx context.Context) (provider.Status, error) { return t.prove(ctx, was) }
 	}
@@ -272,7 +276,7 @@ func (t *task) key(ctx context.Context) (provider.Status, error) {
 // prove tries the recorded key once more, and grants it when it has succeeded often
 // enough in a row.
 func (t *task) prove(ctx context.Context, was remembered) (provider.Status, error) {
-	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the key"}
+	waiting := provider.Status{Percent: 40 + 20*was.Proofs, Description: "Waiting for AWS to know the key"}
 	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
 		waiting.After = next.Sub(t.Now())
 		return waiting, nil

@@ -450,3 +450,42 @@ func TestQuarantineRemembers(t *testing.T) {
 		t.Errorf("keys, error %v (-before +after):\n%s", err, diff)
 	}
 }
+
+// An inventory reads the tags of each principal once, and no faster than it may.
+func TestTagsAreReadAtAFixedRate(t *testing.T) {
+	b := newBench(t, plan.User)
+	for n := range 3 {
+		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
+		b.mustBind(&of)
+	}
+	b.Reads = rate.NewLimiter(rate.Every(time.Hour), 2)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, _, err := b.List(ctx, ""); err == nil {
+		t.Error("three were read at a rate of two")
+	}
+	b.Reads.SetBurst(3)
+	b.Reads.SetLimit(rate.Inf)
+	if page, _, err := b.List(ctx, ""); err != nil || len(page) != 3 {
+		t.Fatalf("listed %d, error %v", len(page), err)
+	}
+	b.Reads.SetLimit(0)
+	b.Reads.SetBurst(0)
+	if page, _, err := b.List(ctx, ""); err != nil || len(page) != 3 {
+		t.Errorf("listed again: %d, error %v", len(page), err)
+	}
+}
+
+// A synchronous bind ends in the time that a platform waits, as long as AWS refuses the
+// new key no longer than the guide says.
+func TestSynchronousBindsEndInTime(t *testing.T) {
+	const promised = 8 * time.Second
+	b := newBench(t, plan.User)
+	b.fake.Settles = promised / 2 // refused for as long, and in places for as long again
+	of := b.binding("binding-1", "operation-1")
+	start := b.clock.Now()
+	b.mustBind(&of)
+	if took := b.clock.Now().Sub(start); took > provider.MaxWait/2 {
+		t.Errorf("took %v of %v", took, provider.MaxWait)
+	}
+}

@@ -155,7 +155,7 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
 	case class == awserr.Invalid:
 		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
-		return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
+		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
 	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
 		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err.Error())
 		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
