@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // version is set when a release is built.
@@ -70,7 +71,10 @@ Nothing that exists is changed.`,
 		},
 	}, &cobra.Command{
 		Use: "validate [DIR]", Short: "Check the shipped offerings and those in DIR", Args: takes(0, 1, ""),
-		Long: "Check the shipped offerings and those in DIR. All that is wrong is said at once, each with its file, line and remedy.",
+		Long: `Check the shipped offerings and those in DIR. All that is wrong is said at once,
+each with its file, line and remedy. Of AWS services in DIR, warnings say what
+CloudFormation may call beside what permissions.json allows, what it never calls,
+and what is wider than it looks.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return validate(strings.Join(args, ""), c.OutOrStdout())
 		},
@@ -84,7 +88,13 @@ Nothing that exists is changed.`,
 // validate checks the shipped offering files and those of a folder, if one is
 // given.
 func validate(dir string, out io.Writer) error {
-	all, err := offered.Load(dir)
+	var warnings []remedy.Error
+	all, err := offered.Validate(dir, func(w remedy.Error) { warnings = append(warnings, w) })
+	for _, w := range warnings {
+		if _, err := fmt.Fprintf(out, "warning: %s\n", w.Error()); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}

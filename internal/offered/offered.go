@@ -18,8 +18,12 @@ import (
 
 // Load compiles and opens the catalog. Dir is the operator's own folder, empty
 // for none. Errors are compile.Problems, or an *remedy.Error about the folder.
-func Load(dir string) (*catalog.Catalog, error) {
-	compiled, err := Compile(dir, nil)
+func Load(dir string) (*catalog.Catalog, error) { return Validate(dir, nil) }
+
+// Validate is Load, and warns of what is no reason to refuse the operator's own
+// offerings.
+func Validate(dir string, warn func(remedy.Error)) (*catalog.Catalog, error) {
+	compiled, err := compiled(dir, compile.Options{Providers: checks(), Warn: warn})
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +33,10 @@ func Load(dir string) (*catalog.Catalog, error) {
 // Compile is Load without opening, and without what ships of the providers that
 // are off. Off says what turns each on, for an operator who names it.
 func Compile(dir string, off map[string]string) ([]byte, error) {
+	return compiled(dir, compile.Options{Providers: checks(), Off: off})
+}
+
+func compiled(dir string, o compile.Options) ([]byte, error) {
 	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
 	if dir != "" {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -39,7 +47,7 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 		}
 		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
 	}
-	return compile.Compile(compile.Options{Providers: checks(), Off: off}, sources...)
+	return compile.Compile(o, sources...)
 }
 
 // checks are those of all providers: the app's, which the functions hold too, and

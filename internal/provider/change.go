@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // A Change is what a plan's snapshot says of updates, as members of its JSON. The
@@ -15,8 +16,9 @@ type Change struct {
 	// Fixed are those whose value never changes once the instance is made: another
 	// one would replace what holds its data.
 	Fixed []string `json:"fixed,omitempty"`
-	// Shape stands for all else that never changes: an instance moves only between
-	// snapshots of one shape. Empty for any.
+	// Shape stands for all else that never changes, as words, one for each part that
+	// holds something: an instance moves only to a snapshot that has them all. Empty
+	// for any.
 	Shape string `json:"shape,omitempty"`
 }
 
@@ -36,5 +38,9 @@ func (c Change) IsFixed(parameter string) bool { return slices.Contains(c.Fixed,
 
 // To reports whether an instance can move from c to another snapshot's.
 func (c Change) To(next Change) bool {
-	return c.Shape == "" || next.Shape == "" || c.Shape == next.Shape
+	if c.Shape == "" || next.Shape == "" {
+		return true
+	}
+	has := strings.Fields(next.Shape)
+	return !slices.ContainsFunc(strings.Fields(c.Shape), func(part string) bool { return !slices.Contains(has, part) })
 }

@@ -77,7 +77,8 @@ func reconciles(i Inventory) bool {
 // It gives the snapshot that instances of the plan record, at most
 // limits.Snapshot bytes of JSON, nil for none. An error says what to do; a
 // *remedy.Error also says where: a File in the offering's folder, or in Name the
-// path of a setting in the plan, such as "delay". Several are joined by errors.Join.
+// path of a setting in the plan, such as "delay", or a JSON pointer into the plan, such
+// as "/schemas". Several are joined by errors.Join.
 // It reaches nothing but its input.
 type Check func(plan Checked) (snapshot json.RawMessage, err error)
 

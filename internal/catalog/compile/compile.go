@@ -47,7 +47,7 @@ type Options struct {
 	// Off are those of them that are not offered, with what offers them.
 	Off map[string]string
 	// Warn is told, with file, line and remedy, what is no reason to refuse an
-	// offering; nil for nobody.
+	// offering, of those that do not ship; nil for nobody.
 	Warn func(remedy.Error)
 }
 
@@ -170,7 +170,12 @@ func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 	folder, err := fs.Sub(source.FS, path.Dir(name))
 	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
 		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, provider.Checked{Files: folder, Keep: d.keep, Warn: c.Warn})
+			r.check(check, d.offering, i, provider.Checked{Files: folder, Keep: d.keep})
+		}
+	}
+	if c.Warn != nil && !source.Shipped {
+		for _, w := range sorted(r.warnings, nil) {
+			c.Warn(w)
 		}
 	}
 	return d, r.problems

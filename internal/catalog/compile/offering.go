@@ -158,12 +158,7 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, asked
 			asked.Bind = parametersOf(b.Create)
 		}
 	}
-	warn := asked.Warn
-	asked.Warn = func(w remedy.Error) {
-		if warn != nil {
-			warn(r.located(w, at))
-		}
-	}
+	asked.Warn = func(w remedy.Error) { note(&r.warnings, r.located(w, at)) }
 	snapshot, err := check(asked)
 	switch {
 	case err != nil:
@@ -195,30 +190,34 @@ func (r *reader) refused(err error, provider, at string) {
 			r.refused(one, provider, at)
 		}
 	case errors.As(err, &wrong):
-		r.note(r.located(*wrong, at))
+		note(&r.problems, r.located(*wrong, at))
 	default:
 		r.about(at+"/settings", "are refused by the provider "+provider+": "+err.Error(), "correct them")
 	}
 }
 
 // located gives a provider's words about a plan their place: a file beside the
-// offering's, or a setting.
+// offering's, a setting, or what a pointer names in the plan.
 func (r *reader) located(e remedy.Error, at string) remedy.Error {
 	if e.File != "" {
 		return remedy.Error{File: path.Join(path.Dir(r.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
 	}
-	at += "/settings"
-	if e.Name != "" {
-		at += "/" + strings.ReplaceAll(escape(e.Name), ".", "/")
+	switch {
+	case strings.HasPrefix(e.Name, "/"):
+		at += e.Name
+	case e.Name != "":
+		at += "/settings/" + strings.ReplaceAll(escape(e.Name), ".", "/")
+	default:
+		at += "/settings"
 	}
 	p, _ := r.nearest(at)
 	return remedy.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }
 
-// note keeps a problem, once: plans share settings, by aliases, and files.
-func (r *reader) note(e remedy.Error) {
-	if !slices.Contains(r.problems, e) {
-		r.problems = append(r.problems, e)
+// note keeps what is said, once: plans share settings, by aliases, and files.
+func note(all *[]remedy.Error, e remedy.Error) {
+	if !slices.Contains(*all, e) {
+		*all = append(*all, e)
 	}
 }
 

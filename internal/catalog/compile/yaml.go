@@ -35,8 +35,9 @@ const (
 type reader struct {
 	file     string
 	problems []remedy.Error
-	nodes    int // visited so far
-	depth    int // of the value being read
+	warnings []remedy.Error // of a provider
+	nodes    int            // visited so far
+	depth    int            // of the value being read
 	// places are where each value stands, by its JSON pointer.
 	places map[string]place
 	// bad are values that cannot be read, by their pointers.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/longshore/longshore/internal/provider"
@@ -41,6 +42,8 @@ func Check(checked provider.Checked) (json.RawMessage, error) {
 		known = c.stack(&m)
 	}
 	c.binding(&m, known)
+	c.users(&m)
+	c.times()
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}
@@ -105,7 +108,6 @@ func (c *checker) keep(v any) string {
 // stack reads what an instance's stack is made by, and gives the names that texts may
 // have: its outputs beside the values that all have.
 func (c *checker) stack(m *plan.Meaning) map[string]bool {
-	known := values(nil)
 	named := c.template
 	if _, err := fs.Stat(c.Files, templateFile); named == "" && err != nil {
 		if _, err := fs.Stat(c.Files, "template.json"); err == nil {
@@ -122,11 +124,10 @@ func (c *checker) stack(m *plan.Meaning) map[string]bool {
 	if len(c.problems) > before {
 		return nil
 	}
-	for name := range t.outputs {
-		known[name] = true
-	}
-	c.shape(t)
+	c.refuse(t)
 	c.sources(t)
+	c.secrets(t)
+	c.serviceRole(permissions, t)
 	m.Resources = map[string]string{}
 	for name, r := range t.resources {
 		m.Resources[name] = r.kind
@@ -136,9 +137,11 @@ func (c *checker) stack(m *plan.Meaning) map[string]bool {
 		m.Parameters[name] = s
 	}
 	m.Accepts = accepts(m.Parameters)
+	e := &evaluator{model: t, sources: c.parameters}
+	m.Fixed, m.Shape = e.change()
 	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
 	c.version(m.Template)
-	return known
+	return c.outputs(t, e)
 }
 
 func (c *checker) problemOf(d *document) func(at, what, mend string) {
@@ -172,48 +175,27 @@ func (c *checker) version(digest string) {
 	}
 }
 
-// shape refuses templates that no offering may have.
-func (c *checker) shape(t *model) {
-	problem := c.problemOf(t.document)
-	root, _ := t.value.(map[string]any)
-	for name := range root {
-		if !slices.Contains(sections, name) {
-			problem(slot(name), name+" is no part of templates that offerings have",
-				"remove it: transforms, macros, hooks and rules are not allowed")
-		}
-	}
-	if len(t.resources) == 0 {
-		problem("/Resources", "the template has no resources", "write Resources: and below it what an instance is made of")
-	}
-}
-
 // sources refuses parameters without values, and values without parameters.
 func (c *checker) sources(t *model) {
-	for name := range c.parameters {
-		if _, there := t.parameters[name]; !there {
+	required := requiredOf(c.Create)
+	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
+		p, there := t.parameters[name]
+		s := c.parameters[name]
+		switch {
+		case !there:
 			c.about("parameters."+name, "is no parameter of the template", "declare it there, or remove it here")
+		case s.Value == nil && p.fallback == nil && s.Target == "" && !slices.Contains(required, s.Parameter):
+			c.about("parameters."+name, "has no value where none is given",
+				"write a value, give the template's parameter a Default, or require "+s.Parameter+" in the plan's schema")
+		case s.Value != nil && p.secret && *s.Value != "":
+			c.about("parameters."+name+".value", "is a secret that stands in a file",
+				"leave it out: a secret is a user's to give, or made in the stack")
 		}
 	}
-	for name, p := range t.parameters {
-		if _, given := c.parameters[name]; !given && p.fallback == nil {
+	for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
+		if _, given := c.parameters[name]; !given && t.parameters[name].fallback == nil {
 			c.add(t.problem("/Parameters"+slot(name), "parameter "+name+" has neither a default nor a source in the settings",
 				"give it a Default, or write parameters: {"+name+": {value: …}} in the plan"))
 		}
 	}
-}
-
-// binding reads the policy of a binding, and checks all texts that are filled in.
-func (c *checker) binding(m *plan.Meaning, known map[string]bool) {
-	if c.policy == "" {
-		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
-			return
-		}
-	}
-	d := c.file(c.policy, policyFile)
-	if d == nil || known == nil {
-		return
-	}
-	text, err := json.Marshal(d.value)
-	c.add(err)
-	m.Policy = text
 }

@@ -1,0 +1,405 @@
+package template
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// An evaluator works out what values of a template come to under a plan: what the
+// operator fixed is put in, conditions that follow from it are decided, and what
+// users, platforms and targets give stays open.
+type evaluator struct {
+	*model
+	sources map[string]plan.Source
+	// memo are what resources and conditions came to, nil for what is being worked
+	// out: each once, however many refer to it.
+	memo map[string]any
+}
+
+// A digest stands for what is open and stands elsewhere, so that what many refer to is
+// not written out for each.
+type digest struct {
+	Sum     string `json:"sum"`
+	sources []plan.Source
+}
+
+func digestOf(v any) digest {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("what a template was read into is JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	d := digest{Sum: hex.EncodeToString(sum[:6])}
+	for _, s := range opens(v) {
+		if !slices.ContainsFunc(d.sources, func(o plan.Source) bool { return o.Parameter == s.Parameter }) {
+			d.sources = append(d.sources, s)
+		}
+	}
+	return d
+}
+
+// once works something out, unless that is done, or under way: then it is nil.
+func (e *evaluator) once(key string, work func() any) any {
+	if v, there := e.memo[key]; there {
+		return v
+	}
+	if e.memo == nil {
+		e.memo = map[string]any{}
+	}
+	e.memo[key] = nil
+	e.memo[key] = work()
+	return e.memo[key]
+}
+
+// open stands for a value that the plan leaves open.
+type open struct {
+	Source plan.Source `json:"source"`
+}
+
+// absent stands for AWS::NoValue.
+type absent struct{}
+
+func (absent) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// resolve works out a value.
+func (e *evaluator) resolve(v any) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, 0, len(v))
+		for _, item := range v {
+			if item = e.resolve(item); !isAbsent(item) {
+				list = append(list, item)
+			}
+		}
+		return list
+	case map[string]any:
+		if name, argument, ok := call(v); ok {
+			return e.function(name, argument)
+		}
+		object := make(map[string]any, len(v))
+		for name, member := range v {
+			if member = e.resolve(member); !isAbsent(member) {
+				object[name] = member
+			}
+		}
+		return object
+	}
+	return v
+}
+
+func isAbsent(v any) bool { _, is := v.(absent); return is }
+
+// function works out a function; what stays open is the function of what was worked
+// out of its arguments.
+func (e *evaluator) function(name string, argument any) any {
+	switch name {
+	case "Ref":
+		text, _ := argument.(string)
+		return e.ref(text)
+	case "Condition":
+		text, _ := argument.(string)
+		return e.condition(text)
+	case "Fn::GetAtt":
+		return map[string]any{name: argument, "of": e.made(argument)}
+	case "Fn::If":
+		return e.choose(argument)
+	case "Fn::Sub":
+		return e.sub(argument)
+	}
+	list, _ := e.resolve(argument).([]any)
+	if v, done := computed(name, list); done {
+		return v
+	}
+	if name == "Fn::FindInMap" && len(list) >= 3 {
+		if v, found := e.find(list); found {
+			return e.resolve(v)
+		}
+	}
+	if list == nil {
+		return map[string]any{name: e.resolve(argument)}
+	}
+	return map[string]any{name: list}
+}
+
+// ref is what Ref gives.
+func (e *evaluator) ref(name string) any {
+	if name == "AWS::NoValue" {
+		return absent{}
+	}
+	p, is := e.parameters[name]
+	if !is {
+		return map[string]any{"Ref": name, "of": e.made([]any{name})}
+	}
+	s := e.sources[name]
+	if s.Value == nil && p.fallback != nil {
+		text, _ := valueText(p.fallback)
+		s.Value = &text
+	}
+	if s.Parameter == "" && s.Context == "" && s.Target == "" && s.Value != nil {
+		return *s.Value
+	}
+	s.Secret = false
+	return open{s}
+}
+
+// made is what a resource is made of that others refer to: another one is made when
+// that changes.
+func (e *evaluator) made(argument any) any {
+	name := ""
+	switch a := argument.(type) {
+	case string:
+		name, _, _ = strings.Cut(a, ".")
+	case []any:
+		if len(a) > 0 {
+			name, _ = a[0].(string)
+		}
+	}
+	r, is := e.resources[name]
+	if !is {
+		return nil
+	}
+	return e.once("resource "+name, func() any { return digestOf(e.essence(r)) })
+}
+
+// essence is all of a resource that cannot change in place, with its type and its
+// condition. Of a custom resource, and of a type that is not known, that is all.
+func (e *evaluator) essence(r resource) any {
+	all := map[string]any{"type": r.kind}
+	if r.condition != "" {
+		all["if"] = e.condition(r.condition)
+	}
+	properties := e.resolve(r.properties)
+	s, known := schemaOf(r.kind)
+	if !known || isCustom(r.kind) {
+		all["properties"] = properties
+		return all
+	}
+	for _, path := range s.fixed {
+		if v := project(properties, path); !isAbsent(v) {
+			all[strings.Join(path, "/")] = v
+		}
+	}
+	return all
+}
+
+// project gives what stands at a path, where * is for any item.
+func project(v any, path []string) any {
+	if len(path) == 0 {
+		return v
+	}
+	switch v := v.(type) {
+	case []any:
+		rest := path
+		if path[0] == "*" {
+			rest = path[1:]
+		}
+		var list []any
+		for _, item := range v {
+			if item = project(item, rest); !isAbsent(item) {
+				list = append(list, item)
+			}
+		}
+		if list != nil {
+			return list
+		}
+	case map[string]any:
+		if name, argument, ok := call(v); ok {
+			if list, _ := argument.([]any); name == "Fn::If" && len(list) == 3 {
+				return map[string]any{name: []any{list[0], project(list[1], path), project(list[2], path)}}
+			}
+			return v
+		}
+		if path[0] != "*" {
+			if member, there := v[path[0]]; there {
+				return project(member, path[1:])
+			}
+			return absent{}
+		}
+		object := map[string]any{}
+		for name, member := range v {
+			if member = project(member, path[1:]); !isAbsent(member) {
+				object[name] = member
+			}
+		}
+		if len(object) > 0 {
+			return object
+		}
+	case open:
+		return v
+	}
+	return absent{}
+}
+
+// condition works out one by its name: true, false, or what it depends on.
+func (e *evaluator) condition(name string) any {
+	return e.once("condition "+name, func() any {
+		v := e.resolve(e.conditions[name])
+		if _, decided := v.(bool); decided {
+			return v
+		}
+		return digestOf(v)
+	})
+}
+
+func (e *evaluator) choose(argument any) any {
+	list, _ := argument.([]any)
+	if len(list) != 3 {
+		return nil
+	}
+	name, _ := list[0].(string)
+	switch decided := e.condition(name); decided {
+	case true:
+		return e.resolve(list[1])
+	case false:
+		return e.resolve(list[2])
+	default:
+		return map[string]any{"Fn::If": []any{decided, e.resolve(list[1]), e.resolve(list[2])}}
+	}
+}
+
+func (e *evaluator) sub(argument any) any {
+	text, own := substitution(argument)
+	names, pieces := placeholders(text)
+	joined := []any{pieces[0]}
+	for i, name := range names {
+		v, is := own[name]
+		switch resource, attribute, dotted := strings.Cut(name, "."); {
+		case is:
+			v = e.resolve(v)
+		case dotted:
+			v = e.function("Fn::GetAtt", []any{resource, attribute})
+		default:
+			v = e.ref(name)
+		}
+		joined = append(joined, v, pieces[i+1])
+	}
+	if v, done := computed("Fn::Join", []any{"", joined}); done {
+		return v
+	}
+	return map[string]any{"Fn::Join": []any{"", joined}}
+}
+
+func (e *evaluator) find(list []any) (any, bool) {
+	var v any = e.mappings
+	for _, key := range list[:3] {
+		object, _ := v.(map[string]any)
+		text, ok := scalarText(key)
+		if v, ok = object[text], ok && object[text] != nil; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case json.Number:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// computed works out a function whose arguments are all known.
+func computed(name string, list []any) (any, bool) {
+	switch {
+	case name == "Fn::Join" && len(list) == 2:
+		parts, ok := list[1].([]any)
+		texts := make([]string, len(parts))
+		for i, part := range parts {
+			text, is := scalarText(part)
+			texts[i], ok = text, ok && is
+		}
+		separator, _ := list[0].(string)
+		return strings.Join(texts, separator), ok
+	case name == "Fn::Split" && len(list) == 2:
+		separator, _ := list[0].(string)
+		text, ok := list[1].(string)
+		var parts []any
+		for part := range strings.SplitSeq(text, separator) {
+			parts = append(parts, part)
+		}
+		return parts, ok && separator != ""
+	case name == "Fn::Select" && len(list) == 2:
+		index, _ := scalarText(list[0])
+		n, err := strconv.Atoi(index)
+		parts, ok := list[1].([]any)
+		if !ok || err != nil || n < 0 || n >= len(parts) {
+			return nil, false
+		}
+		return parts[n], true
+	case name == "Fn::Equals" && len(list) == 2:
+		a, one := scalarText(list[0])
+		b, other := scalarText(list[1])
+		return a == b, one && other
+	case name == "Fn::Not" && len(list) == 1:
+		v, ok := list[0].(bool)
+		return !v, ok
+	case name == "Fn::And" || name == "Fn::Or":
+		return both(list, name == "Fn::And")
+	}
+	return nil, false
+}
+
+// both is the And, or else the Or, of conditions; one may decide it alone.
+func both(list []any, and bool) (any, bool) {
+	known := true
+	for _, v := range list {
+		truth, ok := v.(bool)
+		if ok && truth != and {
+			return truth, true
+		}
+		known = known && ok
+	}
+	return and, known
+}
+
+// opens gives the sources of all that is open in a value.
+func opens(v any) (all []plan.Source) {
+	switch v := v.(type) {
+	case open:
+		return []plan.Source{v.Source}
+	case digest:
+		return v.sources
+	case []any:
+		for _, item := range v {
+			all = append(all, opens(item)...)
+		}
+	case map[string]any:
+		for _, member := range v {
+			all = append(all, opens(member)...)
+		}
+	}
+	return all
+}
+
+// change says what an update of an instance of the plan cannot change: the user's
+// parameters that reach it, and a word for each resource that holds something.
+func (e *evaluator) change() (fixed []string, shape string) {
+	fixed = []string{}
+	var words []string
+	for name, r := range e.resources {
+		if holdsNothing(r.kind) || r.condition != "" && e.condition(r.condition) == false {
+			continue
+		}
+		made := e.made(name).(digest)
+		for _, s := range made.sources {
+			if s.Parameter != "" && !slices.Contains(fixed, s.Parameter) {
+				fixed = append(fixed, s.Parameter)
+			}
+		}
+		words = append(words, name+"="+made.Sum)
+	}
+	slices.Sort(fixed)
+	slices.Sort(words)
+	return fixed, strings.Join(words, " ")
+}

@@ -1,0 +1,275 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A statement of a policy, with where it stands.
+type statement struct {
+	at        string
+	allows    bool
+	actions   []string
+	resources []string
+	bounded   bool // it has a condition
+}
+
+// statements reads a policy document of an identity, and refuses what such documents
+// cannot have.
+func (c *checker) statements(d *document) (all []statement) {
+	problem := c.problemOf(d)
+	root, _ := d.value.(map[string]any)
+	if root["Version"] != "2012-10-17" {
+		problem("/Version", "the policy has not the version 2012-10-17", `write "Version": "2012-10-17": in an older one, ${…} means nothing`)
+	}
+	list, isList := root["Statement"].([]any)
+	if one, is := root["Statement"].(map[string]any); is {
+		list, isList = []any{one}, true
+	}
+	if !isList || len(list) == 0 {
+		problem("/Statement", "the policy has no statements", "list them below Statement")
+	}
+	for i, item := range list {
+		at := fmt.Sprintf("/Statement/%d", i)
+		if _, alone := root["Statement"].(map[string]any); alone {
+			at = "/Statement"
+		}
+		object, _ := item.(map[string]any)
+		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]), resources: texts(object["Resource"])}
+		_, s.bounded = object["Condition"].(map[string]any)
+		for _, member := range slices.Sorted(maps.Keys(object)) {
+			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) && (s.allows || !strings.HasPrefix(member,
+				"Not")) {
+				problem(at+slot(member), member+" is nothing that a statement here may have", "name the actions and resources that are meant")
+			}
+		}
+		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
+			problem(at, "a statement has no effect", "write Allow or Deny")
+		}
+		if s.allows && (len(s.actions) == 0 || len(s.resources) == 0) {
+			problem(at, "a statement allows no action, or on no resource", "write both as texts, or as lists of them")
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func texts(v any) (all []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, item := range v {
+			text, ok := item.(string)
+			if !ok {
+				return nil
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// actions refuses and warns of actions that are wider than anybody means.
+func (c *checker) actions(d *document, s statement) {
+	for i, action := range s.actions {
+		service, verb, ok := strings.Cut(action, ":")
+		switch {
+		case !s.allows:
+		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.Contains(service, "*"):
+			c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q allows everything of a service", action),
+				"name the actions that are needed"))
+		case !ok:
+			c.add(d.problem(s.at+"/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
+		case strings.ContainsAny(verb, "*?"):
+			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time", action),
+				"name the actions"))
+		}
+	}
+}
+
+// withoutResources reports whether an action knows no resources: such actions list, or
+// make what has no name yet.
+func withoutResources(action string) bool {
+	_, verb, _ := strings.Cut(action, ":")
+	for _, start := range []string{"List", "Describe", "GetRandom"} {
+		if strings.HasPrefix(verb, start) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"kms:CreateKey", "s3:GetAccountPublicAccessBlock", "cloudwatch:PutMetricData", "ec2:CreateTags"}, action)
+}
+
+// open refuses statements that allow something on everything there is.
+func (c *checker) everything(d *document, s statement) {
+	if !s.allows || s.bounded || !slices.ContainsFunc(s.resources, func(r string) bool { return strings.Trim(r, "*:") == "" }) {
+		return
+	}
+	for _, action := range s.actions {
+		if !withoutResources(action) {
+			c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
+				"name the resources, or bound it by a Condition, such as one on aws:ResourceTag"))
+			return
+		}
+	}
+}
+
+// guarded are actions by which a service role could reach what is not its own. They
+// need resources with our prefix.
+var guarded = []string{"secretsmanager:GetSecretValue", "ssm:GetParameter", "iam:", "sts:", "lambda:InvokeFunction"}
+
+func isGuarded(action string) bool {
+	return slices.ContainsFunc(guarded, func(g string) bool { return strings.HasPrefix(action, g) })
+}
+
+// prefix stands in permissions for what the names of all that the broker makes begin
+// with.
+const prefix = "${Prefix}"
+
+// serviceRole checks what CloudFormation may do for the offering, against what its
+// handlers call for the template's resources.
+func (c *checker) serviceRole(d *document, t *model) {
+	all := c.statements(d)
+	known := values(nil)
+	known[strings.Trim(prefix, "${}")] = true
+	delete(known, plan.ValueSuffix)
+	for _, s := range all {
+		c.actions(d, s)
+		c.everything(d, s)
+		for _, resource := range s.resources {
+			c.fill(resource, known, func(what, _ string) {
+				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q %s", resource, what),
+					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only"))
+			})
+			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, isGuarded) {
+				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
+					"put "+prefix+" into the name"))
+			}
+		}
+	}
+	c.missing(d, t, all)
+	c.foreignServices(d, t, all)
+}
+
+// allowed reports whether a statement allows an action on something.
+func allowed(all []statement, action string) bool {
+	return slices.ContainsFunc(all, func(s statement) bool {
+		return s.allows && slices.ContainsFunc(s.actions, func(pattern string) bool {
+			return matches(strings.ToLower(pattern),
+				strings.ToLower(action))
+		})
+	})
+}
+
+// matches reports whether a text is of a pattern with * and ?.
+func matches(pattern, text string) bool {
+	for i := range len(pattern) {
+		switch {
+		case pattern[i] == '*':
+			for rest := len(text); rest >= i; rest-- {
+				if matches(pattern[i+1:], text[rest:]) {
+					return true
+				}
+			}
+			return false
+		case i >= len(text) || pattern[i] != '?' && pattern[i] != text[i]:
+			return false
+		}
+	}
+	return len(pattern) == len(text)
+}
+
+// missing compares permissions with what CloudFormation's handlers call. What makes or
+// removes the resource itself must be there; the rest depends on which properties a
+// template sets, and is told.
+func (c *checker) missing(d *document, t *model, all []statement) {
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
+		kind := t.resources[name].kind
+		s, known := schemaOf(kind)
+		if seen[kind] || !known || strings.HasPrefix(kind, "AWS::CloudFormation::") || isCustom(kind) {
+			continue
+		}
+		seen[kind] = true
+		for _, calls := range [][]string{s.create, s.remove} {
+			if len(calls) > 0 && !slices.ContainsFunc(calls, func(a string) bool { return allowed(all, a) }) {
+				c.add(d.problem("/Statement", fmt.Sprintf("nothing allows CloudFormation to make and remove %s", kind),
+					"of what it calls, allow what the template needs: "+list(slices.Concat(s.create, s.remove))))
+				break
+			}
+		}
+		var lacks []string
+		for _, call := range slices.Concat(s.create, s.read, s.update, s.remove) {
+			if !allowed(all, call) && !slices.Contains(lacks, call) {
+				lacks = append(lacks, call)
+			}
+		}
+		if len(lacks) > 0 {
+			c.warn(d.problem("/Statement", fmt.Sprintf("for %s, CloudFormation may also call %s", kind, list(lacks)),
+				"allow what the template's properties need of it"))
+		}
+	}
+}
+
+func list(all []string) string {
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// foreignServices tells of actions that no handler of the template's resources calls.
+func (c *checker) foreignServices(d *document, t *model, all []statement) {
+	calls := map[string]bool{}
+	for _, r := range t.resources {
+		s, known := schemaOf(r.kind)
+		if !known || isCustom(r.kind) || len(s.create) == 0 {
+			return // what it needs cannot be said
+		}
+		for _, call := range slices.Concat(s.create, s.read, s.update, s.remove) {
+			calls[strings.ToLower(call)] = true
+		}
+	}
+	for _, s := range all {
+		for i, action := range s.actions {
+			used := false
+			for call := range calls {
+				used = used || matches(strings.ToLower(action), call)
+			}
+			if s.allows && !used {
+				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("CloudFormation never calls %q for the template's resources",
+					action), "remove it"))
+			}
+		}
+	}
+}
+
+// noBindings are services whose actions would let a binding become more than it is.
+var noBindings = []string{"iam", "sts", "organizations", "cloudformation", "account"}
+
+// bindingPolicy checks what a binding may do: named actions on the instance's own.
+func (c *checker) bindingPolicy(d *document, known map[string]bool) {
+	for _, s := range c.statements(d) {
+		c.actions(d, s)
+		c.everything(d, s)
+		for i, action := range s.actions {
+			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
+				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q would let a binding make itself more than it is", action),
+					"remove it"))
+			}
+		}
+		for i, resource := range s.resources {
+			at := s.at + "/Resource" + slot(fmt.Sprint(i))
+			if s.allows && len(plan.Names(resource)) == 0 && strings.Trim(resource, "*") != "" {
+				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource), "name the instance's own, by an output: ${NAME}"))
+			}
+		}
+	}
+	walk(d.value, "", func(at string, v any) {
+		if text, is := v.(string); is {
+			c.fill(text, known, func(what, mend string) { c.add(d.problem(at, "the policy "+what, mend)) })
+		}
+	})
+}

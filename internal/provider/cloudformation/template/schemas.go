@@ -1,0 +1,101 @@
+package template
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// resources is what AWS's own schemas say of each type of resource; resources.py
+// wrote it, and says what its lines are.
+//
+//go:embed resources.txt.gz
+var resources []byte
+
+// A schema is what is known of a type of resource.
+type schema struct {
+	// fixed are the properties that cannot change in place, as paths with * for any
+	// item; those that sometimes can are among them.
+	fixed [][]string
+	// names are the properties by which people could name it, and whether it must
+	// have them.
+	names map[string]bool
+	// tags is the property that holds tags; empty for a type without.
+	tags string
+	// create, read, update and remove are the calls that CloudFormation makes, such
+	// as s3:CreateBucket; none for the few types whose handlers are not published.
+	create, read, update, remove []string
+}
+
+// lines are those of the data, by their order.
+var lines = sync.OnceValue(func() []string {
+	r, err := gzip.NewReader(bytes.NewReader(resources))
+	if err != nil {
+		panic("the embedded schemas of resources are no gzip: " + err.Error())
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		panic("the embedded schemas of resources are cut off: " + err.Error())
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+})
+
+// schemaOf finds a type's; false for one that is not known.
+func schemaOf(kind string) (s schema, known bool) {
+	if strings.HasPrefix(kind, "Custom::") {
+		kind = customResource
+	}
+	i, found := slices.BinarySearchFunc(lines(), kind, func(line, kind string) int {
+		name, _, _ := strings.Cut(line, "\t")
+		return strings.Compare(name, kind)
+	})
+	if !found {
+		return s, false
+	}
+	columns := strings.Split(lines()[i], "\t")
+	for _, path := range append(strings.Fields(columns[1]), strings.Fields(columns[2])...) {
+		s.fixed = append(s.fixed, strings.Split(path, "/"))
+	}
+	s.names = map[string]bool{}
+	for _, name := range strings.Fields(columns[3]) {
+		s.names[strings.TrimPrefix(name, "!")] = name[0] == '!'
+	}
+	s.tags = columns[4]
+	for i, into := range []*[]string{&s.create, &s.read, &s.update, &s.remove} {
+		*into = strings.Fields(columns[5+i])
+	}
+	return s, true
+}
+
+// kinds are the names of all types that are known.
+func kinds() []string {
+	all := make([]string, len(lines()))
+	for i, line := range lines() {
+		all[i], _, _ = strings.Cut(line, "\t")
+	}
+	return all
+}
+
+const customResource = "AWS::CloudFormation::CustomResource"
+
+// isCustom reports whether a function of somebody's makes the resource.
+func isCustom(kind string) bool { return kind == customResource || strings.HasPrefix(kind, "Custom::") }
+
+// holdsNothing reports whether a resource can be made anew without a loss: it says
+// what others may do, or watches. What is not known holds something.
+func holdsNothing(kind string) bool {
+	for _, of := range []string{"AWS::IAM::", "AWS::CloudWatch::", "AWS::ApplicationAutoScaling::"} {
+		if strings.HasPrefix(kind, of) {
+			return true
+		}
+	}
+	switch kind {
+	case "AWS::KMS::Alias", "AWS::Lambda::Permission", "AWS::SNS::Subscription", "AWS::Events::Rule":
+		return true
+	}
+	return strings.HasPrefix(kind, "AWS::") && strings.HasSuffix(kind, "Policy")
+}
