@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,7 +36,7 @@ type account struct {
 }
 
 // openAWS is the way to a target, and to the principals in it.
-func openAWS(o Options, t Target) (cloud, func(identity) principals) {
+func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
 		config.Region = t.Region
@@ -58,19 +59,31 @@ func openAWS(o Options, t Target) (cloud, func(identity) principals) {
 	return a, openPrincipals(o, config)
 }
 
-func (a *account) identify(ctx context.Context) (identity, error) {
+func (a *account) identify(ctx context.Context) (plan.Place, error) {
 	out, err := sts.NewFromConfig(a.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return identity{}, fmt.Errorf("asking whose account it is: %w", err)
+		return plan.Place{}, fmt.Errorf("asking whose account it is: %w", err)
 	}
-	who := identity{account: aws.ToString(out.Account), partition: "aws"}
+	who := plan.Place{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
 	if id, err := arn.Parse(aws.ToString(out.Arn)); err == nil {
-		who.partition = id.Partition
+		who.Partition = id.Partition
 	}
 	return who, nil
 }
 
 func (a *account) look(ctx context.Context, ref string) (*stack, error) {
+	found, err := a.describe(ctx, ref)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	found.events, err = a.story(ctx, found.id, func(e event) bool { return e.whole })
+	if awserr.Is(err, awserr.Absent) {
+		return nil, nil
+	}
+	return found, err
+}
+
+func (a *account) describe(ctx context.Context, ref string) (*stack, error) {
 	out, err := a.stacks.DescribeStacks(ctx, &cfn.DescribeStacksInput{StackName: &ref})
 	switch {
 	case awserr.Is(err, awserr.Absent):
@@ -80,12 +93,7 @@ func (a *account) look(ctx context.Context, ref string) (*stack, error) {
 	case len(out.Stacks) == 0 || out.Stacks[0].StackStatus == deleteComplete:
 		return nil, nil
 	}
-	found := stackOf(out.Stacks[0])
-	found.events, err = a.story(ctx, found.id, func(e event) bool { return e.whole })
-	if awserr.Is(err, awserr.Absent) {
-		return nil, nil
-	}
-	return found, err
+	return stackOf(out.Stacks[0]), nil
 }
 
 func stackOf(s types.Stack) *stack {
@@ -199,17 +207,38 @@ func (o order) allowed() []types.Capability {
 	return nil
 }
 
-func (a *account) list(ctx context.Context, cursor string) (page []*stack, next string, err error) {
-	out, err := a.stacks.DescribeStacks(ctx, &cfn.DescribeStacksInput{NextToken: text(cursor)})
+// listPage is how many stacks a page of the inventory describes: each is a call.
+const listPage = 25
+
+// list goes through the summaries of all stacks, and describes those of the prefix: to
+// describe all at once, the broker would need the right to read what others' stacks
+// give out. A cursor is how many of a page of summaries are done, and where it begins.
+func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+	from, token, _ := strings.Cut(cursor, " ")
+	skip, _ := strconv.Atoi(from)
+	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing stacks: %w", err)
 	}
-	for _, s := range out.Stacks {
-		if s.StackStatus != deleteComplete {
-			page = append(page, stackOf(s))
+	for n, s := range out.StackSummaries {
+		if n < skip || !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
+			continue
+		}
+		if len(page) == listPage {
+			return page, fmt.Sprintf("%d %s", n, token), nil
+		}
+		found, err := a.describe(ctx, aws.ToString(s.StackId))
+		if err != nil {
+			return nil, "", err
+		}
+		if found != nil {
+			page = append(page, found)
 		}
 	}
-	return page, aws.ToString(out.NextToken), nil
+	if token = aws.ToString(out.NextToken); token != "" {
+		next = "0 " + token
+	}
+	return page, next, nil
 }
 
 func (a *account) room(ctx context.Context) (used, most int, err error) {

@@ -12,8 +12,8 @@ import (
 // method is a call that may be repeated at any time, also while an earlier one whose
 // caller has died is still under way. Errors have a class of package awserr.
 type cloud interface {
-	// identify tells whose account the calls reach.
-	identify(ctx context.Context) (identity, error)
+	// identify tells which account the calls reach, and where.
+	identify(ctx context.Context) (plan.Place, error)
 
 	// look tells what stands at a stack's name or id: nil for nothing, and for a
 	// stack that is deleted.
@@ -27,8 +27,9 @@ type cloud interface {
 	// are enough.
 	story(ctx context.Context, id string, done func(event) bool) ([]event, error)
 
-	// list reads a page of all stacks, whoever's.
-	list(ctx context.Context, cursor string) (page []*stack, next string, err error)
+	// list reads a page of the stacks whose names begin with a prefix, without their
+	// events.
+	list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error)
 
 	// room tells how many stacks there are, and how many there may be; 0 if that is
 	// not known.
@@ -64,14 +65,6 @@ type templates interface {
 	address(bucket, digest string) string
 	// current is the template that a stack has.
 	current(ctx context.Context, id string) ([]byte, error)
-}
-
-// An identity is an account.
-type identity struct{ account, partition string }
-
-// arn names something of the account's IAM.
-func (i identity) arn(what string) string {
-	return "arn:" + i.partition + ":iam::" + i.account + ":" + what
 }
 
 // A stack is what CloudFormation tells of one.

@@ -53,7 +53,7 @@ type Provider struct {
 	now      func() time.Time
 	log      *slog.Logger
 	// open is the way to a target; a test has another one.
-	open  func(name string, t Target) (cloud, func(identity) principals)
+	open  func(name string, t Target) (cloud, func(plan.Place) principals)
 	sites sites
 	saved memo // templates by target and digest
 	rooms memo // how many stacks there are, by target
@@ -83,7 +83,7 @@ func New(o Options) *Provider {
 		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), sites: sites{opened: map[string]opened{}},
 		saved: newMemo(), rooms: newMemo(),
 	}
-	p.open = func(_ string, t Target) (cloud, func(identity) principals) { return openAWS(o, t) }
+	p.open = func(_ string, t Target) (cloud, func(plan.Place) principals) { return openAWS(o, t) }
 	return p
 }
 
@@ -458,5 +458,5 @@ func (s *step) role() string {
 	if s.m.Offering == "" {
 		return ""
 	}
-	return s.who.arn("role" + s.p.scope.Path() + s.p.scope.ServiceRole(s.m.Offering, s.target.Region))
+	return s.p.scope.ServiceRoleARN(s.who, s.m.Offering)
 }

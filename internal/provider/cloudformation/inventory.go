@@ -64,7 +64,7 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 		}
 		return page, next, err
 	}
-	stacks, cursor, err := s.list(ctx, at.Cursor)
+	stacks, cursor, err := s.list(ctx, string(p.scope)+"-i-", at.Cursor)
 	if err != nil {
 		return nil, place{}, p.explain(ctx, s.name, err)
 	}

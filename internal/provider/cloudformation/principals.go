@@ -3,17 +3,18 @@ package cloudformation
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 )
 
 // openPrincipals is the way to the principals in a target, once it is known whose
 // account it is.
-func openPrincipals(o Options, config aws.Config) func(identity) principals {
-	return func(who identity) principals {
+func openPrincipals(o Options, config aws.Config) func(plan.Place) principals {
+	return func(who plan.Place) principals {
 		return &principal.Keeper{
 			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
 			Boundary: func(offering string) string {
-				return who.arn("policy" + o.Scope.Path() + o.Scope.Boundary(offering, config.Region))
+				return o.Scope.BoundaryARN(who, offering)
 			},
 		}
 	}

@@ -223,7 +223,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 }
 
 // bucket is the one that holds templates.
-func (s *step) bucket() string { return s.p.scope.Bucket(s.who.account, s.target.Region) }
+func (s *step) bucket() string { return s.p.scope.Bucket(s.who.Account, s.who.Region) }
 
 // fillRetention makes an update after which nothing goes with the stack. Tags say so on
 // all that stays.

@@ -108,21 +108,21 @@ type site struct {
 	principals
 	name   string
 	target Target
-	who    identity
+	who    plan.Place
 }
 
 func (s *site) recorded() provider.Target {
-	return provider.Target{Name: s.name, Identity: s.who.account + "/" + s.target.Region}
+	return provider.Target{Name: s.name, Identity: s.who.Account + "/" + s.who.Region}
 }
 
 // values are what texts of a plan may name beside the outputs of a stack.
 func (s *site) values(outputs map[string]string) map[string]string {
 	suffix := "amazonaws.com"
-	if s.who.partition == "aws-cn" {
+	if s.who.Partition == "aws-cn" {
 		suffix = "amazonaws.com.cn"
 	}
 	all := map[string]string{
-		plan.ValueRegion: s.target.Region, plan.ValueAccount: s.who.account, plan.ValuePartition: s.who.partition, plan.ValueSuffix: suffix,
+		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: suffix,
 	}
 	maps.Copy(all, outputs)
 	return all
@@ -140,9 +140,9 @@ type sites struct {
 
 type opened struct {
 	cloud      cloud
-	enter      func(identity) principals
+	enter      func(plan.Place) principals
 	principals principals
-	who        identity
+	who        plan.Place
 	proven     time.Time
 }
 
@@ -162,9 +162,9 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	}
 	who := o.who
 	s := &site{cloud: o.cloud, principals: o.principals, name: name, target: t, who: who}
-	if t.Account != "" && t.Account != who.account {
+	if t.Account != "" && t.Account != who.Account {
 		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
-			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.account, t.Account)}
+			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account, t.Account)}
 	}
 	return s, nil
 }
