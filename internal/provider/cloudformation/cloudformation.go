@@ -122,7 +122,8 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *pro
 		return st, nil, nil
 	}
 	if in.Operation.Kind == provider.KindProvision && m.Existing == nil { // the first call is recorded with it
-		st.now.Work.Call = call{Operation: in.Operation.ID, Verb: callCreate, Number: 1}
+		st.now.Calls++
+		st.now.Work.Call = call{Operation: in.Operation.ID, Verb: callCreate, Number: st.now.Calls}
 	}
 	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
 	if in.Operation.Kind != provider.KindBind && in.Operation.Kind != provider.KindUnbind {
@@ -280,7 +281,7 @@ func (s *step) advance(ctx context.Context, next func(standing) decision) (provi
 func (s *step) done() provider.Status {
 	st := provider.Status{Done: true, Percent: 100, State: s.now.state()}
 	if s.in.Operation.Kind == provider.KindDeprovision {
-		st.State = &provider.State{}
+		st.State = memory{Calls: s.now.Calls}.state()
 	}
 	return st
 }
@@ -318,7 +319,8 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 		}
 		s.now.Work.Why = why
 	}
-	c := call{Operation: s.in.Operation.ID, Verb: d.verb, Number: s.now.Work.Call.Number + 1, Stack: s.now.stackID()}
+	s.now.Calls++
+	c := call{Operation: s.in.Operation.ID, Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}
 	if s.now.stack != nil {
 		last, _ := s.now.stack.latest()
 		c.Mark = last.id

@@ -81,8 +81,9 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 			State: *memory{Stack: found.id}.state(),
 		})
 	}
-	if next.Cursor = cursor; cursor == "" {
-		next.Principals = true
+	next.Cursor = cursor
+	if next.Principals = cursor == ""; next.Principals && len(page) == 0 {
+		return p.page(ctx, s, next)
 	}
 	return page, next, nil
 }

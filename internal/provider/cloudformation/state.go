@@ -16,6 +16,8 @@ const stateFormat = 1
 type memory struct {
 	// Stack is the id of the instance's stack, once one was seen.
 	Stack string `json:"stack,omitempty"`
+	// Calls is how many were recorded, of all operations: each has a number of its own.
+	Calls int `json:"calls,omitempty"`
 	// Work is that of the operation that was worked on last.
 	Work work `json:"work,omitzero"`
 }

@@ -1,0 +1,572 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A fake is CloudFormation in memory, of several accounts. It works while the clock
+// goes on, and refuses what AWS refuses.
+type fake struct {
+	now func() time.Time
+	// takes is how long each part of an operation takes.
+	takes time.Duration
+	// room is how many stacks an account may have; 0 for any number.
+	room int
+	// emulated leaves the tokens out of events, as LocalStack does.
+	emulated bool
+
+	mu       sync.Mutex
+	accounts map[string]*fakeAccount
+	ids      int
+}
+
+func newFake(now func() time.Time) *fake {
+	return &fake{now: now, takes: 2 * time.Second, accounts: map[string]*fakeAccount{}}
+}
+
+type fakeAccount struct {
+	stacks     []*fakeStack // the deleted ones too
+	templates  map[string][]byte
+	principals map[string]*fakePrincipal
+	exports    map[string]string
+}
+
+// A fakeStack is one life of a name.
+type fakeStack struct {
+	stack
+	params map[string]string
+	body   string
+	tokens map[string]bool
+	used   bool // it holds something
+	items  int  // that it holds, and that keep it from being deleted
+	// then are the statuses that come, each when its time is there.
+	then []fakeEvent
+	// failing: the next operation of the verb fails.
+	failing verb
+	reason  string
+}
+
+type fakeEvent struct {
+	event
+	at time.Time
+}
+
+func (f *fake) account(name string) *fakeAccount {
+	a := f.accounts[name]
+	if a == nil {
+		a = &fakeAccount{templates: map[string][]byte{}, principals: map[string]*fakePrincipal{}}
+		f.accounts[name] = a
+	}
+	for _, s := range a.stacks {
+		f.settle(s)
+	}
+	return a
+}
+
+// settle has happen what is due.
+func (f *fake) settle(s *fakeStack) {
+	for len(s.then) > 0 && !f.now().Before(s.then[0].at) {
+		e := s.then[0]
+		s.then = s.then[1:]
+		f.happen(s, e.event)
+	}
+}
+
+func (f *fake) happen(s *fakeStack, e event) {
+	f.ids++
+	e.id = fmt.Sprintf("event-%d", f.ids)
+	if f.emulated {
+		e.token = ""
+	}
+	s.events = slices.Insert(s.events, 0, e)
+	if e.whole {
+		s.status = e.status
+	}
+}
+
+// plans what is to happen, one after another.
+func (f *fake) plans(s *fakeStack, token string, all ...event) {
+	s.then = nil
+	for n, e := range all {
+		e.token = token
+		if n == 0 {
+			f.happen(s, e)
+			continue
+		}
+		s.then = append(s.then, fakeEvent{e, f.now().Add(time.Duration(n) * f.takes)})
+	}
+}
+
+func whole(status string) event { return event{whole: true, logical: "stack", status: status} }
+
+func part(status, reason string) event {
+	return event{logical: "Bucket", kind: kindBucket, status: status, reason: reason}
+}
+
+func (a *fakeAccount) find(ref string) *fakeStack {
+	for _, s := range a.stacks {
+		if s.id == ref || s.name == ref && s.status != deleteComplete {
+			return s
+		}
+	}
+	return nil
+}
+
+func validation(format string, args ...any) error {
+	return &smithy.GenericAPIError{Code: "ValidationError", Message: fmt.Sprintf(format, args...)}
+}
+
+func (f *fake) create(a *fakeAccount, o order) error {
+	if there := a.find(o.name); there != nil {
+		if there.tokens[o.token] {
+			return nil
+		}
+		return &smithy.GenericAPIError{Code: "AlreadyExistsException", Message: "Stack [" + o.name + "] already exists"}
+	}
+	for _, s := range a.stacks {
+		if s.name == o.name && s.tokens[o.token] { // of a stack that is gone
+			return nil
+		}
+	}
+	f.ids++
+	s := &fakeStack{stack: stack{
+		id: fmt.Sprintf("arn:aws:cloudformation:eu-central-1:111122223333:stack/%s/%d", o.name, f.ids), name: o.name, created: f.now(), role: o.role,
+	}, tokens: map[string]bool{o.token: true}, body: o.body, used: true, params: map[string]string{}}
+	s.set(o)
+	a.stacks = append(a.stacks, s)
+	if s.params["Fail"] == "create" || s.failing == callCreate {
+		f.plans(s, o.token, whole(createInProgress), part(createInProgress, ""), part(createFailed, "User: arn:aws:iam::111122223333:role/x is not "+
+			"authorized to perform s3:CreateBucket"), whole(rollbackInProgress), whole(rollbackComplete))
+		return nil
+	}
+	f.plans(s, o.token, whole(createInProgress), part(createInProgress, ""), part(createComplete, ""), whole(createComplete))
+	return nil
+}
+
+func (s *fakeStack) set(o order) {
+	s.labels = map[string]string{}
+	for _, l := range o.labels {
+		s.labels[l.Name] = l.Value
+	}
+	params := map[string]string{}
+	for _, p := range o.parameters {
+		if params[p.name] = p.value; p.keep {
+			params[p.name] = s.params[p.name]
+		}
+	}
+	s.params, s.parameters = params, map[string]bool{}
+	for name := range params {
+		s.parameters[name] = true
+	}
+	s.outputs = map[string]string{"Note": params["Note"]}
+	var err error
+	s.tags, err = provider.TagsFrom(s.labels)
+	s.owned = err == nil && s.labels[provider.LabelBroker] != ""
+	s.retained = s.labels[plan.LabelRetained] != ""
+}
+
+func (f *fake) change(a *fakeAccount, o order) error {
+	s := a.find(o.id)
+	switch {
+	case s == nil || s.status == deleteComplete:
+		return validation("Stack [%s] does not exist", o.id)
+	case s.tokens[o.token]:
+		return nil
+	case !usable(s.status):
+		return validation("Stack:%s is in %s state and can not be updated.", s.id, s.status)
+	}
+	was := *s
+	s.set(o)
+	if maps.Equal(was.params, s.params) && maps.Equal(was.labels, s.labels) && (o.body == "" || o.body == was.body) {
+		return validation("No updates are to be performed.")
+	}
+	if o.body != "" {
+		s.body = o.body
+	}
+	s.tokens[o.token] = true
+	if s.params["Fail"] == "update" || s.failing == callUpdate {
+		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
+		end := []event{whole("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"), whole(updateRolledBack)}
+		if s.failing == callUpdate || s.failing == callContinue {
+			end = []event{whole(updateRollbackFailed)}
+		}
+		f.plans(s, o.token, append([]event{whole(updateInProgress), part(updateInProgress, ""), part(updateFailed, "Value 111122223333 is invalid"),
+			whole("UPDATE_ROLLBACK_IN_PROGRESS")}, end...)...)
+		return nil
+	}
+	f.plans(s, o.token, whole(updateInProgress), part(updateInProgress, ""), part(updateComplete, ""),
+		whole("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"), whole(updateComplete))
+	return nil
+}
+
+func (f *fake) remove(a *fakeAccount, o order) error {
+	s := a.find(o.id)
+	switch {
+	case s == nil, s.tokens[o.token], strings.HasPrefix(s.status, deleteInProgress), s.status == deleteComplete:
+		return nil
+	case busy(s.status) && s.status != createInProgress && s.status != rollbackInProgress && s.status != reviewInProgress:
+		return validation("Stack [%s] cannot be deleted while in status %s", s.id, s.status)
+	}
+	s.tokens[o.token] = true
+	switch {
+	case s.failing == callDelete:
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"), whole(deleteFailed))
+	case s.items > 0 && !s.retained && s.status != createInProgress:
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"), whole(deleteFailed))
+	default:
+		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
+	}
+	return nil
+}
+
+func (f *fake) cancel(a *fakeAccount, o order) error {
+	s := a.find(o.id)
+	if s == nil || s.status != updateInProgress {
+		return validation("CancelUpdateStack cannot be called from current stack status")
+	}
+	if !s.tokens[o.token] {
+		s.tokens[o.token] = true
+		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(updateRolledBack))
+	}
+	return nil
+}
+
+func (f *fake) goOn(a *fakeAccount, o order) error {
+	s := a.find(o.id)
+	if s == nil || s.status != updateRollbackFailed && !s.tokens[o.token] {
+		return validation("Stack:x is in %s state and can not continue rollback.", s.status)
+	}
+	if s.tokens[o.token] {
+		return nil
+	}
+	s.tokens[o.token] = true
+	end := updateRolledBack
+	if s.failing == callContinue {
+		end = updateRollbackFailed
+	}
+	f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(end))
+	return nil
+}
+
+// A fakeClient is one process' way to one account.
+type fakeClient struct {
+	fake *fake
+	at   string
+	call func(ctx context.Context, name string, do func() error) error
+	page int
+	keys *int
+}
+
+// do makes one call, which is whole or not at all.
+func (c fakeClient) do(ctx context.Context, name string, call func(a *fakeAccount) error) error {
+	return c.call(ctx, name, func() error {
+		c.fake.mu.Lock()
+		defer c.fake.mu.Unlock()
+		return call(c.fake.account(c.at))
+	})
+}
+
+func (c fakeClient) identify(ctx context.Context) (who plan.Place, err error) {
+	err = c.do(ctx, "identify", func(*fakeAccount) error {
+		who = plan.Place{Partition: "aws", Account: c.at, Region: "eu-central-1"}
+		return nil
+	})
+	return who, err
+}
+
+func (c fakeClient) look(ctx context.Context, ref string) (found *stack, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		if s := a.find(ref); s != nil && s.status != deleteComplete {
+			found = s.copy()
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *fakeStack) copy() *stack {
+	out := s.stack
+	out.events, out.labels = slices.Clone(s.events), maps.Clone(s.labels)
+	return &out
+}
+
+func (c fakeClient) send(ctx context.Context, o order) error {
+	return c.do(ctx, string(o.verb), func(a *fakeAccount) error {
+		return map[verb]func(*fakeAccount, order) error{
+			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove, callCancel: c.fake.cancel,
+			callContinue: c.fake.goOn,
+		}[o.verb](a, o)
+	})
+}
+
+func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) (all []event, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		if s := a.find(id); s != nil {
+			all = slices.Clone(s.events)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (c fakeClient) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+	err = c.do(ctx, "list", func(a *fakeAccount) error {
+		sorted := slices.SortedFunc(slices.Values(a.stacks), func(x, y *fakeStack) int { return strings.Compare(x.id, y.id) })
+		for _, s := range sorted {
+			if s.status == deleteComplete || s.id <= cursor || !strings.HasPrefix(s.name, prefix) {
+				continue
+			}
+			if len(page) == c.page {
+				next = page[len(page)-1].id
+				break
+			}
+			page = append(page, s.copy())
+		}
+		return nil
+	})
+	return page, next, err
+}
+
+func (c fakeClient) room(ctx context.Context) (used, most int, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		for _, s := range a.stacks {
+			if s.status != deleteComplete {
+				used++
+			}
+		}
+		most = c.fake.room
+		return nil
+	})
+	return used, most, err
+}
+
+func (c fakeClient) holds(ctx context.Context, id string) (what string, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		if s := a.find(id); s != nil && (s.used || s.items > 0) {
+			what = "Bucket holds objects"
+		}
+		return nil
+	})
+	return what, err
+}
+
+func (c fakeClient) empty(ctx context.Context, id string) (bool, error) {
+	err := c.do(ctx, "empty", func(a *fakeAccount) error {
+		if s := a.find(id); s != nil {
+			s.used, s.items = false, 0
+		}
+		return nil
+	})
+	return err == nil, err
+}
+
+func (c fakeClient) exports(ctx context.Context) (all map[string]string, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error { all = a.exports; return nil })
+	return all, err
+}
+
+func (c fakeClient) tagged(ctx context.Context, tag, of string) (arns []string, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		if arn := a.exports[of+" "+tag]; arn != "" {
+			arns = []string{arn}
+		}
+		return nil
+	})
+	return arns, err
+}
+
+func (c fakeClient) save(ctx context.Context, _, digest string, body []byte) error {
+	return c.do(ctx, "save", func(a *fakeAccount) error { a.templates[digest] = body; return nil })
+}
+
+func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error { body = a.templates[digest]; return nil })
+	return body, err
+}
+
+func (c fakeClient) address(bucket, digest string) string { return "https://" + bucket + "/" + digest }
+
+func (c fakeClient) current(ctx context.Context, id string) (body []byte, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		if s := a.find(id); s != nil {
+			body = []byte(s.body)
+		}
+		return nil
+	})
+	return body, err
+}
+
+// A fakePrincipal is a user of IAM, as one call of a keeper each sees it.
+type fakePrincipal struct {
+	tags    provider.Tags
+	created time.Time
+	policy  string
+	keys    map[string]string
+	locked  bool
+}
+
+// remembered is a binding's state.
+type remembered struct{ Key, Secret string }
+
+// Bind makes the principal, and a key of it in two steps.
+func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (st provider.Status, err error) {
+	tags := provider.BindingTagsOf(b)
+	name := nameOf(tags)
+	if b.Instance.Settings["fail"] == "bind" {
+		return st, provider.Failf("asked to fail")
+	}
+	var was remembered
+	if b.State.Format == stateFormat {
+		_ = json.Unmarshal(b.State.Data, &was) // what this has written
+	}
+	err = c.do(ctx, "createUser", func(a *fakeAccount) error {
+		p := a.principals[name]
+		switch {
+		case p != nil && !p.tags.SameIDs(tags):
+			return provider.Failf("%s", textNotOurs)
+		case p != nil && p.tags != tags:
+			delete(a.principals, name)
+			fallthrough
+		case p == nil:
+			a.principals[name] = &fakePrincipal{tags: tags, created: c.fake.now(), policy: string(m.Policy) + values["Note"], keys: map[string]string{}}
+		}
+		return nil
+	})
+	if err != nil {
+		return st, err
+	}
+	others, err := c.otherKeys(ctx, name, was.Key)
+	for _, id := range others {
+		if err == nil {
+			err = c.do(ctx, "deleteKey", func(a *fakeAccount) error { delete(a.principals[name].keys, id); return nil })
+		}
+	}
+	if err != nil {
+		return st, err
+	}
+	if c.opens(was.Key, was.Secret) {
+		raw, _ := json.Marshal(remembered{Key: was.Key})
+		return provider.Status{Done: true, State: &provider.State{Format: stateFormat, Data: raw}, Grant: &provider.Grant{
+			Credentials: map[string]any{"access_key_id": was.Key, "secret_access_key": was.Secret}}}, nil
+	}
+	err = c.do(ctx, "createKey", func(a *fakeAccount) error {
+		c.fake.ids++
+		was = remembered{fmt.Sprintf("key-%d", c.fake.ids), fmt.Sprintf("chosen by the cloud: %d", c.fake.ids)}
+		a.principals[name].keys[was.Key] = was.Secret
+		return nil
+	})
+	raw, _ := json.Marshal(was)
+	return provider.Status{State: &provider.State{Format: stateFormat, Data: raw}, After: time.Second}, err
+}
+
+// otherKeys are those that are not on record.
+func (c fakeClient) otherKeys(ctx context.Context, name, recorded string) (others []string, err error) {
+	err = c.do(ctx, "look", func(a *fakeAccount) error {
+		for id := range a.principals[name].keys {
+			if id != recorded {
+				others = append(others, id)
+			}
+		}
+		return nil
+	})
+	return others, err
+}
+
+// opens reports whether a key is accepted anywhere.
+func (c fakeClient) opens(key, secret string) bool {
+	c.fake.mu.Lock()
+	defer c.fake.mu.Unlock()
+	for _, a := range c.fake.accounts {
+		for _, p := range a.principals {
+			if !p.locked && secret != "" && p.keys[key] == secret {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func nameOf(tags provider.Tags) string { return provider.Name("fake", "b", tags) }
+
+// Unbind removes the principal.
+func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
+	tags := provider.BindingTagsOf(b)
+	if b.Instance.Settings["fail"] == "unbind" {
+		return st, provider.Failf("asked to fail")
+	}
+	err = c.do(ctx, "deleteUser", func(a *fakeAccount) error {
+		p := a.principals[nameOf(tags)]
+		if p != nil && !p.tags.SameIDs(tags) {
+			return provider.Failf("%s", textNotOurs)
+		}
+		delete(a.principals, nameOf(tags))
+		return nil
+	})
+	return provider.Status{Done: err == nil, State: &provider.State{}}, err
+}
+
+// Rewrite gives all principals of an instance another policy, one with each call.
+func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error) {
+	done = true
+	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
+		for _, p := range a.principals {
+			of := p.tags
+			of.Binding = ""
+			if want := string(m.Policy) + values["Note"]; of.SameIDs(provider.TagsOf(in)) && p.policy != want {
+				p.policy, done = want, false
+			}
+		}
+		return nil
+	})
+	return done && err == nil, err
+}
+
+// List lists the principals of the one broker of a client.
+func (c fakeClient) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
+	err = c.do(ctx, "list", func(a *fakeAccount) error {
+		for _, name := range slices.Sorted(maps.Keys(a.principals)) {
+			if name <= cursor {
+				continue
+			}
+			if len(page) == c.page {
+				next = page[len(page)-1].Name
+				break
+			}
+			p := a.principals[name]
+			page = append(page, provider.Holding{Name: name, Tags: p.tags, Created: p.created})
+		}
+		return nil
+	})
+	return page, next, err
+}
+
+func (c fakeClient) lock(ctx context.Context, h provider.Holding, locked bool) error {
+	return c.do(ctx, "lock", func(a *fakeAccount) error {
+		if p := a.principals[h.Name]; p != nil && p.tags == h.Tags {
+			p.locked = locked
+		}
+		return nil
+	})
+}
+
+// Quarantine locks a principal.
+func (c fakeClient) Quarantine(ctx context.Context, h provider.Holding) error {
+	return c.lock(ctx, h, true)
+}
+
+// Release unlocks it.
+func (c fakeClient) Release(ctx context.Context, h provider.Holding) error {
+	return c.lock(ctx, h, false)
+}

@@ -1,0 +1,260 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+const (
+	here, elsewhere = "111122223333", "444455556666"
+	suitePage       = 3
+	suiteTemplate   = `{"Resources":{"Bucket":{"Type":"AWS::S3::Bucket"}}}`
+)
+
+// A planned provider gets a snapshot that follows from the plan's settings, as it has
+// one from the catalog.
+type planned struct{ *Provider }
+
+func meaningOf(settings map[string]any) json.RawMessage {
+	fail, _ := settings["fail"].(string)
+	m := plan.Meaning{
+		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)), Resources: map[string]string{"Bucket": kindBucket},
+		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}}, OnDelete: plan.Empty, Policy: json.RawMessage(`{}`),
+	}
+	switch provider.Kind(fail) {
+	case provider.KindProvision:
+		fail = "create"
+	case provider.KindDeprovision:
+		m.OnDelete = plan.Refuse
+	}
+	raw, _ := json.Marshal(m)
+	return raw
+}
+
+func withPlan(in provider.Instance) provider.Instance {
+	if in.Snapshot != nil || in.Settings != nil {
+		in.Snapshot = meaningOf(in.Settings)
+	}
+	if in.Former != nil {
+		in.Former = meaningOf(nil)
+	}
+	return in
+}
+
+func (p planned) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Provider.Provision(ctx, withPlan(in))
+}
+
+func (p planned) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Provider.Update(ctx, withPlan(in))
+}
+
+func (p planned) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return p.Provider.Deprovision(ctx, withPlan(in))
+}
+
+func (p planned) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	b.Instance = withPlan(b.Instance)
+	return p.Provider.Bind(ctx, b)
+}
+
+// over makes a provider over a fake.
+func (f *fake) over(broker, at string, call func(context.Context, string, func() error) error) *Provider {
+	p := New(Options{
+		Broker: broker, Scope: plan.ScopeOf("suite"), Now: f.now, Emulated: f.emulated,
+		File: func(digest string) ([]byte, bool) {
+			return []byte(suiteTemplate), digest == plan.Digest([]byte(suiteTemplate))
+		},
+	})
+	p.region = "eu-central-1"
+	p.open = func(string, Target) (cloud, func(plan.Place) principals) {
+		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
+		return c, func(plan.Place) principals { return owned{c, broker} }
+	}
+	return p
+}
+
+// owned lists the principals of one broker.
+type owned struct {
+	fakeClient
+	broker string
+}
+
+func (o owned) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	all, next, err := o.fakeClient.List(ctx, cursor)
+	var page []provider.Holding
+	for _, h := range all {
+		if h.Tags.Broker == o.broker {
+			page = append(page, h)
+		}
+	}
+	return page, next, err
+}
+
+func factory(mutant string, emulated bool) providertest.Factory {
+	return func(*testing.T) *providertest.Harness {
+		clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+		f, calls := newFake(clock.Now), &providertest.Calls{}
+		f.emulated = emulated
+		open := func(broker, at string, calls *providertest.Calls) planned {
+			p := f.over(broker, at, func(ctx context.Context, _ string, do func() error) error { return calls.Call(ctx, do) })
+			p.mutate(mutant)
+			return planned{p}
+		}
+		p := open("broker-1", here, calls)
+		return &providertest.Harness{
+			Provider: p, Inventory: p, Broker: "broker-1", Clock: clock, Target: provider.Target{Name: DefaultTarget},
+			Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
+				p := open("broker-1", elsewhere, &providertest.Calls{})
+				return p, p
+			},
+			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
+			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
+			Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+			Plant:      func(_ testing.TB, at, owner provider.Tags) { f.plant(p.scope, at, owner) },
+			Look:       func(_ testing.TB, at provider.Tags) string { return f.describe(p.scope, at) },
+			Opens: func(_ testing.TB, g *provider.Grant) bool {
+				key, _ := g.Credentials["access_key_id"].(string)
+				secret, _ := g.Credentials["secret_access_key"].(string)
+				return fakeClient{fake: f}.opens(key, secret)
+			},
+			Secrets: func(_ testing.TB, at provider.Tags) int { return f.secrets(at) },
+			Falter:  calls.Arm,
+			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+				p := open(broker, here, &providertest.Calls{})
+				return p, p
+			},
+			PageSize: suitePage,
+		}
+	}
+}
+
+// plant makes a stack or a principal without asking anybody.
+func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a := f.account(here)
+	if at.Binding != "" {
+		a.principals[nameOf(at)] = &fakePrincipal{tags: owner, created: f.now()}
+		return
+	}
+	f.ids++
+	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: scope.Stack(at), status: createComplete, created: f.now()},
+		tokens: map[string]bool{}}
+	s.set(order{labels: owner.Labels()})
+	a.stacks = append(a.stacks, s)
+}
+
+func (f *fake) describe(scope plan.Scope, at provider.Tags) (text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range []string{here, elsewhere} {
+		a := f.account(name)
+		if at.Binding != "" {
+			if p := a.principals[nameOf(at)]; p != nil {
+				text += fmt.Sprintf("%s: %+v\n", name, p.tags)
+			}
+			continue
+		}
+		if s := a.find(scope.Stack(at)); s != nil {
+			text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
+		}
+	}
+	return text
+}
+
+func (f *fake) secrets(at provider.Tags) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.accounts {
+		if p := a.principals[nameOf(at)]; p != nil && !p.locked {
+			n += len(p.keys)
+		}
+	}
+	return n
+}
+
+// The suite over CloudFormation in memory; in the subprocesses of TestMutants it is
+// not sound.
+func TestSound(t *testing.T) {
+	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false))
+}
+
+// Where events carry no tokens, their ids tell as much.
+func TestEmulated(t *testing.T) {
+	providertest.RunOnce(t, factory("", true))
+}
+
+// What the provider can do wrong is caught by the case that is there for it.
+func TestMutants(t *testing.T) {
+	providertest.RunMutants(t, map[string]providertest.Mutant{
+		"lists-all":      {Reason: "the inventory lists nothing of another broker", Caught: "Brokers"},
+		"no-waiting":     {Reason: "a deletion is done when the stack is gone", Caught: "Lifecycle"},
+		"one-token":      {Reason: "a call that was refused once is made again with a token of its own", Caught: "Lifecycle"},
+		"one-page":       {Reason: "all that exists is listed", Caught: "Inventory"},
+		"trusts-absence": {Reason: "no absence counts at the wrong target", Caught: "WrongTarget"},
+	})
+}
+
+// mutate has the provider make a mistake of that name; none for the empty one.
+func (p *Provider) mutate(name string) {
+	if name == "" {
+		return
+	}
+	open := p.open
+	p.open = func(target string, t Target) (cloud, func(plan.Place) principals) {
+		c, enter := open(target, t)
+		return mutant{c, name, p.broker}, enter
+	}
+}
+
+// A mutant is a cloud that is asked for something else than it should be.
+type mutant struct {
+	cloud
+	name, broker string
+}
+
+func (m mutant) identify(ctx context.Context) (plan.Place, error) {
+	who, err := m.cloud.identify(ctx)
+	if m.name == "trusts-absence" {
+		who.Account = here
+	}
+	return who, err
+}
+
+func (m mutant) look(ctx context.Context, ref string) (*stack, error) {
+	s, err := m.cloud.look(ctx, ref)
+	if s != nil && m.name == "no-waiting" && s.status == deleteInProgress {
+		return nil, err
+	}
+	return s, err
+}
+
+func (m mutant) send(ctx context.Context, o order) error {
+	if m.name == "one-token" {
+		o.token = "one"
+	}
+	return m.cloud.send(ctx, o)
+}
+
+func (m mutant) list(ctx context.Context, prefix, cursor string) ([]*stack, string, error) {
+	page, next, err := m.cloud.list(ctx, prefix, cursor)
+	for _, s := range page {
+		if m.name == "lists-all" {
+			s.tags.Broker = m.broker
+			s.name = plan.ScopeOf("suite").Stack(s.tags)
+		}
+	}
+	if m.name == "one-page" {
+		next = ""
+	}
+	return page, next, err
+}
