@@ -142,13 +142,15 @@ func (f *fake) create(a *fakeAccount, o order) error {
 	}
 	f.ids++
 	s := &fakeStack{stack: stack{
-		id: fmt.Sprintf("arn:aws:cloudformation:eu-central-1:111122223333:stack/%s/%d", o.name, f.ids), name: o.name, created: f.now(), role: o.role,
+		id: fmt.Sprintf("arn:aws:cloudformation:eu-central-1:111122223333:stack/%s/%d", o.name, f.ids), name: o.name,
+		created: f.now(), role: o.role,
 	}, tokens: map[string]bool{o.token: true}, body: o.body, used: true, params: map[string]string{}}
 	s.set(o)
 	a.stacks = append(a.stacks, s)
 	if s.params["Fail"] == "create" || s.failing == callCreate {
-		f.plans(s, o.token, whole(createInProgress), part(createInProgress, ""), part(createFailed, "User: arn:aws:iam::111122223333:role/x is not "+
-			"authorized to perform s3:CreateBucket"), whole(rollbackInProgress), whole(rollbackComplete))
+		f.plans(s, o.token, whole(createInProgress), part(createInProgress, ""),
+			part(createFailed, "User: arn:aws:iam::111122223333:role/x is not authorized to perform s3:CreateBucket"),
+			whole(rollbackInProgress), whole(rollbackComplete))
 		return nil
 	}
 	f.plans(s, o.token, whole(createInProgress), part(createInProgress, ""), part(createComplete, ""), whole(createComplete))
@@ -173,7 +175,7 @@ func (s *fakeStack) set(o order) {
 	s.outputs = map[string]string{"Note": params["Note"]}
 	var err error
 	s.tags, err = provider.TagsFrom(s.labels)
-	s.owned = err == nil && s.labels[provider.LabelBroker] != ""
+	s.owned = err == nil && s.labels[provider.LabelInstance] != ""
 	s.retained = s.labels[plan.LabelRetained] != ""
 }
 
@@ -202,8 +204,8 @@ func (f *fake) change(a *fakeAccount, o order) error {
 		if s.failing == callUpdate || s.failing == callContinue {
 			end = []event{whole(updateRollbackFailed)}
 		}
-		f.plans(s, o.token, append([]event{whole(updateInProgress), part(updateInProgress, ""), part(updateFailed, "Value 111122223333 is invalid"),
-			whole("UPDATE_ROLLBACK_IN_PROGRESS")}, end...)...)
+		f.plans(s, o.token, append([]event{whole(updateInProgress), part(updateInProgress, ""),
+			part(updateFailed, "Value 111122223333 is invalid"), whole("UPDATE_ROLLBACK_IN_PROGRESS")}, end...)...)
 		return nil
 	}
 	f.plans(s, o.token, whole(updateInProgress), part(updateInProgress, ""), part(updateComplete, ""),
@@ -421,7 +423,9 @@ type fakePrincipal struct {
 type remembered struct{ Key, Secret string }
 
 // Bind makes the principal, and a key of it in two steps.
-func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (st provider.Status, err error) {
+func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (
+	st provider.Status, err error,
+) {
 	tags := provider.BindingTagsOf(b)
 	name := nameOf(tags)
 	if b.Instance.Settings["fail"] == "bind" {
@@ -440,7 +444,8 @@ func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Meaning
 			delete(a.principals, name)
 			fallthrough
 		case p == nil:
-			a.principals[name] = &fakePrincipal{tags: tags, created: c.fake.now(), policy: string(m.Policy) + values["Note"], keys: map[string]string{}}
+			a.principals[name] = &fakePrincipal{tags: tags, created: c.fake.now(), policy: string(m.Policy) + values["Note"],
+				keys: map[string]string{}}
 		}
 		return nil
 	})

@@ -27,7 +27,8 @@ func meaningOf(settings map[string]any) json.RawMessage {
 	fail, _ := settings["fail"].(string)
 	m := plan.Meaning{
 		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)), Resources: map[string]string{"Bucket": kindBucket},
-		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}}, OnDelete: plan.Empty, Policy: json.RawMessage(`{}`),
+		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
+		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
 	}
 	switch provider.Kind(fail) {
 	case provider.KindProvision:
