@@ -1,0 +1,182 @@
+package cloudformation
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+var own = provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "one"}
+
+// at is a standing in which nothing is recorded of the operation yet.
+func at(status string) standing {
+	s := standing{tags: own, rule: plan.Empty, memory: memory{Work: work{Operation: "op"}}}
+	if status != "" {
+		s.stack = &stack{id: "id", status: status, tags: own, owned: true}
+	}
+	return s
+}
+
+// after is one in which a call is recorded, and the latest event is of it.
+func after(v verb, status string) standing {
+	s := at(status)
+	s.Work.Call = call{Operation: "op", Verb: v, Number: 1, Stack: "id"}
+	s.carried, s.consumed = true, true
+	return s
+}
+
+func (d decision) text() string {
+	switch {
+	case d.verb != "":
+		return fmt.Sprintf("%s %s", d.act, d.verb)
+	case d.act == actFail || d.act == actExplain:
+		return fmt.Sprintf("%s usable=%v", d.act, d.failed.Usable == nil || *d.failed.Usable)
+	}
+	return string(d.act)
+}
+
+// nexts are the answers to each verb, for every status that a stack can have.
+var nexts = map[string][4]string{ // provision, update, deprovision, deprovision of another incarnation's record
+	"":                                             {"record create", "fail usable=true", "done", "done"},
+	"CREATE_IN_PROGRESS":                           {"wait", "wait", "record delete", "record delete"},
+	"CREATE_FAILED":                                {"explain usable=true", "fail usable=false", "record delete", "record delete"},
+	"CREATE_COMPLETE":                              {"done", "record update", "record delete", "record delete"},
+	"ROLLBACK_IN_PROGRESS":                         {"wait", "wait", "record delete", "record delete"},
+	"ROLLBACK_FAILED":                              {"explain usable=true", "fail usable=false", "record delete", "record delete"},
+	"ROLLBACK_COMPLETE":                            {"explain usable=true", "fail usable=false", "record delete", "record delete"},
+	"DELETE_IN_PROGRESS":                           {"wait", "wait", "wait", "wait"},
+	"DELETE_FAILED":                                {"record delete", "fail usable=false", "record delete", "record delete"},
+	"UPDATE_IN_PROGRESS":                           {"wait", "wait", "record cancel", "record cancel"},
+	"UPDATE_COMPLETE":                              {"done", "record update", "record delete", "record delete"},
+	"UPDATE_FAILED":                                {"done", "record update", "record delete", "record delete"},
+	"UPDATE_ROLLBACK_IN_PROGRESS":                  {"wait", "wait", "wait", "wait"},
+	"UPDATE_ROLLBACK_FAILED":                       {"done", "record continue", "record delete", "record delete"},
+	"UPDATE_ROLLBACK_COMPLETE":                     {"done", "record update", "record delete", "record delete"},
+	"REVIEW_IN_PROGRESS":                           {"record delete", "fail usable=false", "record delete", "record delete"},
+	"IMPORT_IN_PROGRESS":                           {"wait", "wait", "wait", "wait"},
+	"IMPORT_COMPLETE":                              {"done", "record update", "record delete", "record delete"},
+	"IMPORT_ROLLBACK_IN_PROGRESS":                  {"wait", "wait", "wait", "wait"},
+	"IMPORT_ROLLBACK_FAILED":                       {"done", "fail usable=false", "record delete", "record delete"},
+	"IMPORT_ROLLBACK_COMPLETE":                     {"done", "record update", "record delete", "record delete"},
+	"UPDATE_COMPLETE_CLEANUP_IN_PROGRESS":          {"wait", "wait", "wait", "wait"},
+	"UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS": {"wait", "wait", "wait", "wait"},
+	"DELETE_COMPLETE":                              {"wait", "fail usable=false", "record delete", "record delete"},
+}
+
+// Every status that CloudFormation knows has its next step for each verb.
+func TestEveryStatus(t *testing.T) {
+	for _, status := range append(types.StackStatus("").Values(), "") {
+		want, ok := nexts[string(status)]
+		if !ok {
+			t.Errorf("nothing is said of %s", status)
+			continue
+		}
+		old := at(string(status))
+		old.tags.Incarnation = "two"
+		got := [4]string{
+			at(string(status)).provision().text(), at(string(status)).update().text(), at(string(status)).deprovision().text(),
+			old.deprovision().text(),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", status, diff)
+		}
+		if old.stack == nil {
+			continue
+		}
+		if got, want := old.provision().text(), want[3]; got != want {
+			t.Errorf("%q of another incarnation: a provision does %q, want %q", status, got, want)
+		}
+		if got := old.update().text(); got != "fail usable=true" {
+			t.Errorf("%q of another incarnation: an update does %q", status, got)
+		}
+		foreign := at(string(status))
+		foreign.stack.tags.Instance = "another"
+		for _, d := range []decision{foreign.provision(), foreign.update(), foreign.deprovision()} {
+			if d.act != actFail || d.failed.Message != textNotOurs {
+				t.Errorf("%q of another instance: %+v", status, d)
+			}
+		}
+	}
+}
+
+// What follows on calls that were made, or that have failed.
+func TestNext(t *testing.T) {
+	with := func(s standing, change func(*standing)) standing { change(&s); return s }
+	sent := func(v verb, status string) standing {
+		return with(after(v, status), func(s *standing) { s.carried, s.consumed = false, false })
+	}
+	failing := &failed{Message: "why"}
+	for name, c := range map[string]struct {
+		reason string
+		got    decision
+		want   string
+	}{
+		"CreateSent": {"a call whose effect is not seen is made with the number that is recorded",
+			with(at(""), func(s *standing) { s.Work.Call = call{Operation: "op", Verb: callCreate, Number: 1} }).provision(), "send create"},
+		"CreateGone": {"a call that was done is not done again: another number is needed",
+			with(at(""), func(s *standing) {
+				s.Work.Call, s.consumed = call{Operation: "op", Verb: callCreate, Number: 1}, true
+			}).provision(), "record create"},
+		"CreateFailed": {"it has left something",
+			with(at(rollbackComplete), func(s *standing) { s.Work.Failed = failing }).provision(), "record delete"},
+		"CreateCleaned": {"nothing is left",
+			with(at(""), func(s *standing) { s.Work.Failed = failing }).provision(), "fail usable=true"},
+		"UpdateSent":     {"not seen yet", sent(callUpdate, createComplete).update(), "send update"},
+		"UpdateOld":      {"the status is of an earlier update", sent(callUpdate, updateComplete).update(), "send update"},
+		"UpdateDone":     {"", after(callUpdate, updateComplete).update(), "finish"},
+		"UpdateUndone":   {"", after(callUpdate, updateRolledBack).update(), "explain usable=true"},
+		"UpdateStuck":    {"", after(callUpdate, updateRollbackFailed).update(), "record continue"},
+		"ContinueSent":   {"", sent(callContinue, updateRollbackFailed).update(), "send continue"},
+		"ContinueFailed": {"only one try", after(callContinue, updateRollbackFailed).update(), "explain usable=false"},
+		"ContinueFirst":  {"it stood so before", after(callContinue, updateRolledBack).update(), "record update"},
+		"ContinueDone": {"",
+			with(after(callContinue, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(), "explain usable=true"},
+		"DeleteSent":   {"", sent(callDelete, createComplete).deprovision(), "send delete"},
+		"DeleteFailed": {"again, with a token of its own", after(callDelete, deleteFailed).deprovision(), "record delete"},
+		"DeleteFlipped": {"the end of a creation came after it",
+			with(after(callDelete, createComplete), func(s *standing) { s.carried = false }).deprovision(), "record delete"},
+		"DeleteFailedForGood": {"",
+			with(after(callDelete, deleteFailed), func(s *standing) { s.Work.Tries = maxTries }).deprovision(), "explain usable=false"},
+		"CancelSent": {"", sent(callCancel, updateInProgress).deprovision(), "send cancel"},
+		"Cancelling": {"", after(callCancel, updateInProgress).deprovision(), "wait"},
+		"Cancelled":  {"", after(callCancel, updateRolledBack).deprovision(), "record delete"},
+		"Retain":     {"", with(at(createComplete), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+		"RetainUnfinished": {"there is nothing to retain",
+			with(at(rollbackComplete), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record delete"},
+		"Retaining": {"it is not an update to cancel",
+			with(after(callRetain, updateInProgress), func(s *standing) { s.rule = plan.Retain }).deprovision(), "wait"},
+		"RetainFailed": {"nothing may be lost",
+			with(after(callRetain, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=true"},
+		"Retained": {"",
+			with(after(callRetain, updateComplete), func(s *standing) { s.rule, s.stack.retained = plan.Retain, true }).deprovision(),
+			"record delete"},
+	} {
+		if got := c.got.text(); got != c.want {
+			t.Errorf("%s: %s: got %q, want %q", name, c.reason, got, c.want)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range []call{
+		{Operation: "op", Verb: callCreate, Number: 1}, {Operation: "op", Verb: callCreate, Number: 11},
+		{Operation: "op", Verb: callUpdate, Number: 1},
+		{Operation: "op1", Verb: callCreate, Number: 1}, {Operation: "ö/.+\n", Verb: callCreate, Number: 1},
+	} {
+		token := c.token()
+		if seen[token] || len(token) > 128 || plan.Clean(token) != token {
+			t.Errorf("%+v has the token %q", c, token)
+		}
+		seen[token] = true
+		c.Stack, c.Mark = "another", "another"
+		if c.token() != token {
+			t.Errorf("%+v: the token differs with what is not of the call", c)
+		}
+	}
+}

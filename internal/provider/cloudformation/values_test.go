@@ -1,0 +1,128 @@
+package cloudformation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+func TestValues(t *testing.T) {
+	four := "4"
+	long := strings.Repeat("x", maxValue)
+	for name, c := range map[string]struct {
+		reason string
+		source plan.Source
+		given  string
+		want   string // "-" for none, "!" for a refusal
+	}{
+		"Number": {"numbers keep their digits",
+			plan.Source{Parameter: "a"}, `{"a":100000000000000000000000000.10}`, "100000000000000000000000000.10"},
+		"Bool":       {"", plan.Source{Parameter: "a"}, `{"a":true}`, "true"},
+		"List":       {"", plan.Source{Parameter: "a"}, `{"a":["x",1,false]}`, "x,1,false"},
+		"Default":    {"", plan.Source{Parameter: "a", Value: &four}, `{}`, "4"},
+		"Null":       {"null is not given", plan.Source{Parameter: "a", Value: &four}, `{"a":null}`, "4"},
+		"Given":      {"", plan.Source{Parameter: "a", Value: &four}, `{"a":"5"}`, "5"},
+		"Undeclared": {"what no source names reaches nothing", plan.Source{Parameter: "a"}, `{"b":"5"}`, "-"},
+		"Context":    {"", plan.Source{Context: "space"}, `{"space":"x"}`, "the space"},
+		"Target":     {"", plan.Source{Target: "subnets"}, `{"subnets":"x"}`, "s-1,s-2"},
+		"Longest":    {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, long), long},
+		"Longer":     {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, long+"x"), "!"},
+		"LongList":   {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":[%q,"x"]}`, long), "!"},
+		"Object":     {"", plan.Source{Parameter: "a"}, `{"a":{"b":"c"}}`, "!"},
+		"Lists":      {"", plan.Source{Parameter: "a"}, `{"a":[["b"]]}`, "!"},
+		"Comma":      {"one becomes two", plan.Source{Parameter: "a"}, `{"a":["b,c"]}`, "!"},
+		"Resolve":    {"it becomes a secret", plan.Source{Parameter: "a"}, `{"a":"{{resolve:secretsmanager:x}}"}`, "!"},
+		"Within":     {"", plan.Source{Parameter: "a"}, `{"a":"x{{resolve:ssm:x}}"}`, "!"},
+		"Escaped":    {"", plan.Source{Parameter: "a"}, `{"a":"\u007b{resolve:ssm:x}}"}`, "!"},
+		"Element":    {"a template can take one of a list", plan.Source{Parameter: "a"}, `{"a":["x","{{resolve:ssm:x}}"]}`, "!"},
+		"Head":       {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
+		"Tail":       {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
+		"Braces":     {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
+		"Name":       {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
+	} {
+		in := provider.Instance{Parameters: json.RawMessage(c.given),
+			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}"}}
+		i, err := inputsOf(in, Target{Subnets: []string{"s-1", "s-2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := i.created(plan.Meaning{Parameters: map[string]plan.Source{"P": c.source}})
+		var refused refusal
+		got := "-"
+		switch {
+		case errors.As(err, &refused):
+			if got = "!"; strings.Contains(err.Error(), "resolve") {
+				t.Errorf("%s: the refusal repeats the value: %v", name, err)
+			}
+		case err != nil:
+			t.Fatal(err)
+		case len(out) > 0:
+			got = out[0].value
+		}
+		if got != c.want {
+			t.Errorf("%s: %s: got %q, want %q", name, c.reason, got, c.want)
+		}
+	}
+}
+
+// No two texts that pass, with anything that a template puts between, become what
+// CloudFormation resolves, unless the template opens it itself.
+func TestJoined(t *testing.T) {
+	const bad = "{{resolve:"
+	var pass []string
+	for from := range bad {
+		for to := from; to <= len(bad); to++ {
+			for _, text := range []string{bad[from:to], bad[from:to] + "x", "x" + bad[from:to]} {
+				if !suspicious(text) {
+					pass = append(pass, text)
+				}
+			}
+		}
+	}
+	for _, a := range pass {
+		for _, b := range pass {
+			for _, between := range []string{"", "{", "x", "resolve:"} {
+				if strings.Contains(a+between+b, bad) {
+					t.Errorf("%q, %q and %q pass", a, between, b)
+				}
+			}
+		}
+	}
+	if len(pass) < 50 {
+		t.Errorf("only %d texts pass: %q", len(pass), pass)
+	}
+}
+
+// An update keeps what nobody changes.
+func TestUpdatedValues(t *testing.T) {
+	four := "4"
+	m := plan.Meaning{Parameters: map[string]plan.Source{
+		"Given": {Parameter: "given"}, "Fixed": {Value: &four}, "Secret": {Parameter: "secret", Secret: true}, "Space": {Context: "space"},
+	}}
+	has := map[string]bool{"Given": true, "Fixed": true, "Secret": true, "Space": true}
+	i := inputs{parameters: map[string]any{"given": "new"}, place: provider.Place{Space: "renamed"}}
+	for name, c := range map[string]struct {
+		same bool
+		has  map[string]bool
+		want []parameter
+	}{
+		"SamePlan": {true, has, []parameter{
+			{name: "Fixed", keep: true}, {name: "Given", value: "new"}, {name: "Secret", keep: true}, {name: "Space", keep: true}}},
+		"OtherPlan": {false, has, []parameter{
+			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Secret", keep: true}, {name: "Space", value: "renamed"}}},
+		"NewParameters": {false, map[string]bool{}, []parameter{
+			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Space", value: "renamed"}}},
+	} {
+		got, err := i.updated(m, c.same, c.has)
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
+			t.Errorf("%s: error %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
