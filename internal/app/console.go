@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -48,6 +49,7 @@ type Console interface {
 	Resume(ctx context.Context) error
 	Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
 	Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
+	Upgrades(ctx context.Context, after string) (page []operator.Upgrade, next string, err error)
 	Undelete(ctx context.Context, u operator.Undeletion) (operator.Undeleted, error)
 	Release(ctx context.Context, name string) (lifecycle.Quarantine, error)
 	Discard(ctx context.Context, name string) (operator.Row, error)
@@ -186,6 +188,7 @@ type tell struct {
 	Reconciled  []operator.Reconciled  `json:"reconciled,omitempty"`
 	Quarantined []lifecycle.Quarantine `json:"quarantined,omitempty"`
 	Retained    []lifecycle.Retained   `json:"retained,omitempty"`
+	Upgrades    []operator.Upgrade     `json:"upgrades,omitempty"`
 	Undeleted   operator.Undeleted     `json:"undeleted,omitzero"`
 	Next        string                 `json:"next,omitempty"`
 	// Refused and Failed are errors, of which the first says what to do.
@@ -259,7 +262,8 @@ func (t tell) err() error {
 }
 
 func verbs(c Console) map[string]verb {
-	return map[string]verb{
+	all := pagedVerbs(c)
+	maps.Copy(all, map[string]verb{
 		"list": func(ctx context.Context, a ask) (t tell, err error) {
 			t.Rows, t.Next, err = c.List(ctx, a.Query, a.After)
 			return t, err
@@ -284,14 +288,6 @@ func verbs(c Console) map[string]verb {
 			t.Inventory, err = c.Inventory(ctx)
 			return t, err
 		},
-		"quarantined": func(ctx context.Context, a ask) (t tell, err error) {
-			t.Quarantined, t.Next, err = c.Quarantined(ctx, a.After)
-			return t, err
-		},
-		"retained": func(ctx context.Context, a ask) (t tell, err error) {
-			t.Retained, t.Next, err = c.Retained(ctx, a.After)
-			return t, err
-		},
 		"undelete": func(ctx context.Context, a ask) (t tell, err error) {
 			t.Undeleted, err = c.Undelete(ctx, a.Undeletion)
 			return t, err
@@ -313,6 +309,25 @@ func verbs(c Console) map[string]verb {
 			return t, err
 		},
 		"resume": func(ctx context.Context, _ ask) (tell, error) { return tell{}, c.Resume(ctx) },
+	})
+	return all
+}
+
+// pagedVerbs are those that list what is of one sort, page by page.
+func pagedVerbs(c Console) map[string]verb {
+	return map[string]verb{
+		"quarantined": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Quarantined, t.Next, err = c.Quarantined(ctx, a.After)
+			return t, err
+		},
+		"retained": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Retained, t.Next, err = c.Retained(ctx, a.After)
+			return t, err
+		},
+		"upgrades": func(ctx context.Context, a ask) (t tell, err error) {
+			t.Upgrades, t.Next, err = c.Upgrades(ctx, a.After)
+			return t, err
+		},
 	}
 }
 
@@ -414,6 +429,12 @@ func (r remote) Resume(ctx context.Context) error {
 func (r remote) Quarantined(ctx context.Context, after string) ([]lifecycle.Quarantine, string, error) {
 	t, err := r.ask(ctx, "quarantined", ask{After: after})
 	return t.Quarantined, t.Next, err
+}
+
+// Upgrades implements Console.
+func (r remote) Upgrades(ctx context.Context, after string) ([]operator.Upgrade, string, error) {
+	t, err := r.ask(ctx, "upgrades", ask{After: after})
+	return t.Upgrades, t.Next, err
 }
 
 // Retained implements Console.

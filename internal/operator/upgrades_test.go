@@ -1,0 +1,64 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/pages"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+)
+
+// Those are listed that an update of their platform, or a newer version by the
+// operator, would change; and nothing else is.
+func TestUpgrades(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	for id, plan := range map[string]string{"behind": "maintenance", "edited": "sync", "as-it-was": "retained", "left": "async",
+		"gone": "maintenance"} {
+		s.provision(id, plan)
+	}
+	if err := s.bind("behind", "bound", "maintenance", ""); err != nil {
+		t.Fatal(err)
+	}
+	service, plan := s.plan("maintenance")
+	if _, err := s.broker.Deprovision(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service,
+		PlanID: plan}); err != nil {
+		t.Fatal(err)
+	}
+	s.stalled = true
+	s.provision("half-made", "async-only")
+	is := s.console.Catalog
+	s.console.Catalog = func(service, plan string) (catalog.Offering, catalog.Plan, bool) {
+		offering, p, ok := is(service, plan)
+		switch p.Name {
+		case "maintenance", "async-only":
+			p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "3.0.0"}
+		case "sync":
+			p.Snapshot = json.RawMessage(`{"edited":true}`)
+		case "retained":
+			p.Snapshot = append([]byte(" "), p.Snapshot...)
+		case "async":
+			return offering, p, false
+		}
+		return offering, p, ok
+	}
+	var got []operator.Upgrade
+	for u, err := range pages.All(context.Background(), s.console.Upgrades) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u)
+	}
+	want := []operator.Upgrade{
+		{Platform: "p", Instance: "behind", State: "ready", Service: "demo", Plan: "maintenance", Recorded: "2.0.0", Current: "3.0.0"},
+		{Platform: "p", Instance: "edited", State: "ready", Service: "demo", Plan: "sync", Unpublished: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
