@@ -106,7 +106,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 			"iam:UntagUser", "iam:UpdateAccessKey"),
 		allow("Roles", roles, "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:GetRolePolicy",
 			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies",
-			"iam:TagRole", "iam:UntagRole"),
+			"iam:TagRole", "iam:UntagRole", "iam:UpdateAssumeRolePolicy"),
 		// Without the right to list, what is not there would look forbidden.
 		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
 		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),

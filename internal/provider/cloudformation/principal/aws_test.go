@@ -3,6 +3,7 @@ package principal_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -21,7 +22,9 @@ import (
 	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/awserr/faulttest"
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
@@ -289,6 +292,76 @@ func TestEveryCallOfIAMFails(t *testing.T) {
 	}
 }
 
+// All that a Keeper does, it does by the rights that the guide gives to the broker, but
+// for the conditions that the emulator does not know.
+func TestTheBrokersRightsSuffice(t *testing.T) {
+	root := emulator.Enforcing(t)
+	m := queuePlan()
+	m.Assume = []string{accountID}
+	b := onAWS(t, root, m)
+	b.v = newQueue(t, root)
+	rights, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(
+		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Place{Partition: "aws", Account: accountID, Region: root.Region})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := emulator.Name("broker")
+	asRoot := principal.NewIAM(root)
+	broker := principal.Wanted{Name: name, Path: "/", Boundary: "arn:aws:iam::aws:policy/AdministratorAccess"}
+	if err := errors.Join(asRoot.Create(t.Context(), plan.User, broker),
+		asRoot.PutPolicy(t.Context(), plan.User, name, "rights", string(rights))); err != nil {
+		t.Fatal(err)
+	}
+	key, err := asRoot.CreateKey(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.IAM = principal.NewIAM(as(root, key.ID, key.Secret, ""))
+	for n, kind := range []plan.Principal{plan.User, plan.Role} {
+		b.m.Principal = kind
+		of := b.binding("binding-1", fmt.Sprint("operation-", n))
+		b.mustBind(&of)
+		b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:*","Resource":"${QueueArn}"}]}`)
+		b.m.Assume = append(b.m.Assume, "arn:aws:iam::"+accountID+":root")
+		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+			t.Fatalf("rewrite: done %v, error %v", done, err)
+		}
+		h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
+		if err := errors.Join(b.Quarantine(t.Context(), h), b.Release(t.Context(), h)); err != nil {
+			t.Errorf("quarantine: %v", err)
+		}
+		if _, _, err := b.List(t.Context(), string(kind)); err != nil {
+			t.Errorf("inventory: %v", err)
+		}
+		// Somebody else hangs something on it.
+		if err := asRoot.PutPolicy(t.Context(), kind, h.Name, "another", string(b.m.Policy)); err != nil {
+			t.Fatal(err)
+		}
+		hang(t, root, kind, h.Name)
+		b.unbindAWS(of)
+		if _, err := asRoot.Get(t.Context(), kind, h.Name); !awserr.Is(err, awserr.Absent) {
+			t.Errorf("after the unbind: %v", err)
+		}
+	}
+}
+
+// hang hangs on a principal what a Keeper never does, and may take off.
+func hang(t *testing.T, cfg aws.Config, kind plan.Principal, name string) {
+	t.Helper()
+	c, policy := iam.NewFromConfig(cfg), aws.String("arn:aws:iam::aws:policy/ReadOnlyAccess")
+	if kind == plan.Role {
+		if _, err := c.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: policy}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	_, attached := c.AttachUserPolicy(t.Context(), &iam.AttachUserPolicyInput{UserName: &name, PolicyArn: policy})
+	_, profile := c.CreateLoginProfile(t.Context(), &iam.CreateLoginProfileInput{UserName: &name, Password: aws.String("Secret-1234567")})
+	if err := errors.Join(attached, profile); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The SDK repeats what it may: never the making of a key.
 func TestAKeyIsAskedForOnce(t *testing.T) {
 	cfg := emulator.Config(t)
@@ -371,6 +444,10 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", document))
 	note("PutPolicy", on.PutPolicy(ctx, kind, w.Name, "p", "{"))
 	policy()
+	if kind == plan.Role {
+		note("SetTrust", on.SetTrust(ctx, w.Name, w.Trust))
+		note("SetTrust", on.SetTrust(ctx, "nobody-at-all", w.Trust))
+	}
 	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "a", Value: "new"}, {Name: "c", Value: "d"}}))
 	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "x", Value: "1"}, {Name: "X", Value: "2"}}))
 	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))

@@ -25,6 +25,8 @@ type Principals interface {
 	// Get gives one by its name, with its tags.
 	Get(ctx context.Context, kind plan.Principal, name string) (Found, error)
 	Create(ctx context.Context, kind plan.Principal, w Wanted) error
+	// SetTrust says who may assume a role.
+	SetTrust(ctx context.Context, role, document string) error
 	// SetTags leaves other tags as they are; DropTags drops those of some names.
 	SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) error
 	DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error

@@ -242,11 +242,10 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 		Tags: append(t.tags.Labels(), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
-		trust, err := t.trust()
-		if err != nil {
-			return nil, err
+		var err error
+		if w.Trust, err = trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID()); err != nil {
+			return nil, t.wrong("assume", err)
 		}
-		w.Trust = trust
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {

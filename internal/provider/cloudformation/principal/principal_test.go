@@ -92,7 +92,7 @@ func (b *bench) opens(g *provider.Grant) bool {
 	return b.fake.Opens(g.Credentials["access_key_id"].(string), g.Credentials["secret_access_key"].(string))
 }
 
-func (b *bench) name(of provider.Binding) string { return scope.Binding(provider.BindingTagsOf(of)) }
+func (b *bench) name(of provider.Binding) string { return b.Scope.Binding(provider.BindingTagsOf(of)) }
 
 func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
 	b := newBench(t, plan.User)
@@ -410,10 +410,44 @@ func TestRolesHaveExternalIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`{"Statement":[{"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"%s"}},"Effect":"Allow",`+
-		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]}}],"Version":"2012-10-17"}`, first["external_id"])
+	want := fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",`+
+		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]},"Condition":{"StringEquals":{"sts:ExternalId":"%s"}}}]}`, first["external_id"])
 	if diff := cmp.Diff(want, f.Trust); diff != "" {
 		t.Errorf("trust (-want +got):\n%s", diff)
+	}
+}
+
+// Who may assume the roles of an instance is what its plan says now; the external ids
+// stay.
+func TestRewriteOfTrust(t *testing.T) {
+	b := newBench(t, plan.Role)
+	of := b.binding("binding-1", "operation-1")
+	id, _ := b.mustBind(&of).Credentials["external_id"].(string)
+	b.m.Assume = []string{"210987654321", "arn:aws:iam::123456789012:role/app"}
+	for range 2 {
+		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
+			t.Fatalf("rewrite: done %v, error %v", done, err)
+		}
+		f, err := b.IAM.Get(t.Context(), plan.Role, b.name(of))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(f.Trust, `"AWS":["arn:aws:iam::210987654321:root","arn:aws:iam::123456789012:role/app"]`) ||
+			!strings.Contains(f.Trust, `"sts:ExternalId":"`+id+`"`) {
+			t.Errorf("trust %s", f.Trust)
+		}
+	}
+	b.m.Assume = []string{"*"}
+	if _, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err == nil {
+		t.Error("a role may be assumed by anybody")
+	}
+	b.m.Assume = []string{"123456789012"}
+	if err := b.IAM.SetTrust(t.Context(), b.name(of), `{"Statement":[]}`); err != nil {
+		t.Fatal(err)
+	}
+	done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v)
+	if err != nil || !done || !strings.Contains(b.log.String(), "somebody has changed") {
+		t.Errorf("rewrite of what somebody has changed: done %v, error %v", done, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package principal
 import (
 	"context"
 
-	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -12,28 +11,28 @@ import (
 const rewrites = 25
 
 // Rewrite gives the policies of all principals of an instance what m and the values
-// say, and leaves those alone that say it. Not done means that it is to be called
-// again. The policy of each is read, one call for each: an instance of some hundred
-// bindings fits into a step.
+// say, and has roles be assumed by those whom m names; it leaves alone what is so. Not
+// done means that it is to be called again. Each principal is read, by a call or two:
+// an instance of some hundred bindings fits into a step.
 func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error) {
-	tags := provider.TagsOf(in)
-	all, err := k.listed(ctx, k.Scope.InstancePath(tags))
+	of := provider.TagsOf(in)
+	all, err := k.listed(ctx, k.Scope.InstancePath(of))
 	if err != nil {
 		return false, k.hard(in.Operation, "looking for principals", err)
 	}
-	documents := map[plan.Principal]string{}
+	r := &rewriting{Keeper: k, of: of, m: m, partition: values[plan.ValuePartition]}
 	changed := 0
 	for _, f := range all {
-		document, ok := documents[f.kind]
-		if !ok {
-			if document, err = FillPolicy(f.kind, m.Policy, values); err != nil {
-				t := &task{Keeper: k, b: provider.Binding{Instance: in}, m: m}
-				return false, t.wrong("rewriting", err)
-			}
-			documents[f.kind] = document
+		document, err := FillPolicy(f.kind, m.Policy, values)
+		if err == nil && m.Principal == plan.Role {
+			_, err = trust(m.Assume, r.partition, "x")
 		}
-		rewrote, err := k.rewrite(ctx, f, tags, document)
 		if err != nil {
+			t := &task{Keeper: k, b: provider.Binding{Instance: in}, m: m}
+			return false, t.wrong("rewriting", err)
+		}
+		rewrote, err := r.principal(ctx, f, document)
+		if absentIsFine(err) != nil { // absent, as its binding was just removed
 			return false, k.hard(in.Operation, "rewriting a policy", err)
 		}
 		if rewrote {
@@ -46,32 +45,48 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Meani
 	return true, nil
 }
 
-// rewrite changes the policy of one principal if it says something else, and reports
-// whether it did. A key beside the recorded one goes with it.
-func (k *Keeper) rewrite(ctx context.Context, f found, of provider.Tags, document string) (bool, error) {
-	has, err := k.IAM.Policy(ctx, f.kind, f.Name, policyName)
-	if err == nil && same(has, document) {
-		return false, nil
-	}
+// rewriting is one call of Rewrite.
+type rewriting struct {
+	*Keeper
+	of        provider.Tags // the instance's
+	m         plan.Meaning
+	partition string
+}
+
+// principal changes one principal if it is otherwise, and reports whether it did. A key
+// beside the recorded one goes with it.
+func (r *rewriting) principal(ctx context.Context, f found, document string) (bool, error) {
+	has, err := r.IAM.Policy(ctx, f.kind, f.Name, policyName)
 	if absentIsFine(err) != nil {
 		return false, err
 	}
-	full, err := k.IAM.Get(ctx, f.kind, f.Name)
-	if awserr.Is(err, awserr.Absent) {
+	equal := err == nil && same(has, document)
+	if equal && f.kind == plan.User {
 		return false, nil
 	}
+	full, err := r.IAM.Get(ctx, f.kind, f.Name)
 	if err != nil {
 		return false, err
 	}
 	tags, err := provider.TagsFrom(full.Tags)
+	of := r.of
 	if of.Binding, of.Incarnation = tags.Binding, tags.Incarnation; err != nil || tags != of || tags.Binding == "" {
-		k.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
+		r.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
 		return false, nil
 	}
+	if f.kind == plan.Role && r.m.Principal == plan.Role {
+		changed, err := r.entrust(ctx, full, r.m, r.partition)
+		if err != nil || equal {
+			return changed, err
+		}
+	}
 	if key := full.Tags[keyLabel]; key != "" {
-		if _, err := k.revoke(ctx, f.Name, key); absentIsFine(err) != nil {
+		if _, err := r.revoke(ctx, f.Name, key); err != nil {
 			return false, err
 		}
 	}
-	return true, k.IAM.PutPolicy(ctx, f.kind, f.Name, policyName, document)
+	if equal {
+		return false, nil
+	}
+	return true, r.IAM.PutPolicy(ctx, f.kind, f.Name, policyName, document)
 }

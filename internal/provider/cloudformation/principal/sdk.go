@@ -109,6 +109,12 @@ func (s sdk) Create(ctx context.Context, kind plan.Principal, w Wanted) (err err
 	return err
 }
 
+// SetTrust implements Principals.
+func (s sdk) SetTrust(ctx context.Context, role, document string) error {
+	_, err := s.c.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &role, PolicyDocument: &document})
+	return err
+}
+
 // SetTags implements Principals.
 func (s sdk) SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) (err error) {
 	if kind == plan.Role {

@@ -33,10 +33,10 @@ const (
 type world struct {
 	now      func() time.Time
 	mu       sync.Mutex
-	accounts map[string]*account // by endpoints
+	accounts map[string]*fakeAccount // by endpoints
 }
 
-type account struct {
+type fakeAccount struct {
 	things map[string]thing
 	iam    *principaltest.Fake
 }
@@ -48,11 +48,11 @@ type thing struct {
 }
 
 func newWorld(now func() time.Time) *world {
-	w := &world{now: now, accounts: map[string]*account{}}
+	w := &world{now: now, accounts: map[string]*fakeAccount{}}
 	for i, endpoint := range []string{"east", "west"} {
 		iam := principaltest.New(fmt.Sprintf("%012d", i+1), now)
 		iam.Settles = settles
-		w.accounts[endpoint] = &account{things: map[string]thing{}, iam: iam}
+		w.accounts[endpoint] = &fakeAccount{things: map[string]thing{}, iam: iam}
 	}
 	return w
 }
@@ -101,7 +101,7 @@ func (p *small) name(t provider.Tags) string {
 }
 
 // at proves the target, as each step does.
-func (p *small) at(ctx context.Context, t provider.Target) (*account, *provider.Status, error) {
+func (p *small) at(ctx context.Context, t provider.Target) (*fakeAccount, *provider.Status, error) {
 	identity := "account of " + p.endpoint
 	if err := p.calls.Call(ctx, func() error { return nil }); err != nil {
 		return nil, nil, err

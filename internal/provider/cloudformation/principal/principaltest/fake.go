@@ -353,6 +353,17 @@ func taggable(text string) bool {
 	})
 }
 
+// SetTrust implements principal.Principals.
+func (c *Client) SetTrust(ctx context.Context, role, document string) error {
+	return c.on(ctx, plan.Role, role, func(_ *Fake, e *entity) error {
+		if !json.Valid([]byte(document)) {
+			return said("MalformedPolicyDocument", "the trust policy is not JSON")
+		}
+		e.trust = document
+		return nil
+	})
+}
+
 // SetTags implements principal.Principals.
 func (c *Client) SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) error {
 	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
