@@ -116,7 +116,8 @@ func newServe(getenv func(string) string) *cobra.Command {
 	var own string
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the broker in this process, with no cloud account", Args: takes(0, 0, ""),
-		Long: `Run the broker in this process, with no cloud account. Everything that it keeps
+		Long: `Run the broker in this process. It needs no cloud account, unless it is to offer
+AWS services (--aws). Everything that it keeps
 is in one folder; what was running when it ended goes on at its next start.
 
 Settings from the environment:
@@ -141,6 +142,7 @@ Settings from the environment:
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
+	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
 	for _, f := range app.HostedFlags() {
 		c.Flags().Var(server{s.Servers, f.Name}, f.Name, f.Usage)

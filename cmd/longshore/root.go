@@ -59,7 +59,7 @@ that a stack on AWS is (--stack NAME).`,
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
 		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(), newFsck(),
-		newBackup())
+		newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())
 	root.SetHelpCommand(newHelp())

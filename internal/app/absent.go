@@ -123,7 +123,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 
 // used has the folder remember that a provider was used in it.
 func (f *folder) used(name string) error {
-	if _, is := hostedRows()[name]; !is || slices.Contains(f.mark.Providers, name) {
+	if _, is := hostedRows()[name]; !is && name != ProviderCloudFormation || slices.Contains(f.mark.Providers, name) {
 		return nil
 	}
 	f.mark.Providers = append(f.mark.Providers, name)

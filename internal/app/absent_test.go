@@ -45,7 +45,7 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	if err := errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := wiredIn(all, f, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+	if _, _, err := wiredIn(all, f, nil, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
 		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
 	}
 }

@@ -91,7 +91,8 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	set := fromOutside(stack, said)
 	d := Deployed{
 		Config: cfg, Log: slog.New(slog.DiscardHandler), Invoker: lambda.NewFromConfig(cfg),
-		Getenv: func(name string) string { return set[name] },
+		Getenv:  func(name string) string { return set[name] },
+		Offered: func() (*catalog.Catalog, error) { return offered, nil },
 	}
 	wired, err := d.wired()
 	if err != nil {
@@ -131,7 +132,7 @@ func FolderConsole(
 	if err != nil {
 		return nil, nil, err
 	}
-	wired, left, err := wiredIn(rows(), f, getenv, slog.New(slog.DiscardHandler))
+	wired, left, err := wiredIn(rows(), f, offered, getenv, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.close()
 		return nil, nil, err

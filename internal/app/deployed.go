@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,7 +59,7 @@ type Deployed struct {
 	Log    *slog.Logger
 	// Metrics are written to the function's log; nil for none.
 	Metrics *metrics.Metrics
-	// Offered gives what is offered.
+	// Offered gives what is offered; nil in a function that looks no plan up.
 	Offered func() (*catalog.Catalog, error)
 	// Starter and Invoker reach Step Functions and the provisioner.
 	Starter stepfunctions.Starter
@@ -73,7 +74,7 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 	}
 	counts := metrics.New(cmp.Or(getenv(EnvStack), "longshore"), os.Stdout, now)
 	return Deployed{
-		Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Offered: openCatalog,
+		Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Offered: sync.OnceValues(openCatalog),
 		Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg),
 	}, nil
 }
@@ -225,6 +226,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	if err != nil {
 		return nil, err
 	}
+	d.Offered = nil // it looks no plan up
 	wired, err := d.wired()
 	if err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 // wire builds the providers, and leaves out of what is offered what there are none for.
 func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
-	wired, left, err := wiredIn(rows(), e.folder, s.Getenv, e.log)
+	wired, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, e.log)
 	if err != nil {
 		return err
 	}

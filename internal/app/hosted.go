@@ -217,8 +217,11 @@ func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows())) 
 func EnvSecrets(name string) string { return hostedRows()[name].envSecrets() }
 
 // withFlags is the environment, in which flags stand before variables.
-func withFlags(servers map[string]string, getenv func(string) string) func(string) string {
+func withFlags(servers map[string]string, aws bool, getenv func(string) string) func(string) string {
 	given := map[string]string{}
+	if aws {
+		given[EnvAWS] = "true"
+	}
 	for name, server := range servers {
 		if server != "" {
 			given[hostedRows()[name].envURL()] = server

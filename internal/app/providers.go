@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/backup"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
@@ -51,11 +52,14 @@ type row struct {
 
 // An embedding is where the embedded broker builds a provider.
 type embedding struct {
-	dir    string // the provider's own
-	broker string // the broker's identity
-	log    *slog.Logger
-	getenv func(string) string
-	now    func() time.Time
+	dir     string // the provider's own
+	folder  string // the data folder
+	broker  string // the broker's identity
+	used    bool   // the provider was used in that folder before
+	offered *catalog.Catalog
+	log     *slog.Logger
+	getenv  func(string) string
+	now     func() time.Time
 	// serves is told of a server that is started in the data folder.
 	serves func(backup.Server)
 }
@@ -67,7 +71,7 @@ const ProviderDemo = "demo"
 // variable: what a variable names is in every program, and the API's function
 // calls no provider. Each start of it would pay for them all.
 func rows() map[string]row {
-	all := map[string]row{ProviderDemo: demoRow()}
+	all := map[string]row{ProviderDemo: demoRow(), ProviderCloudFormation: cloudformationRow()}
 	for name, h := range hostedRows() {
 		all[name] = h.row()
 	}
@@ -110,7 +114,9 @@ func Checks() map[string]provider.Check {
 // waits are how long a request waits for the work of the providers that need
 // another time than most: what their Wired says. It stands beside the rows because
 // the API's function knows providers by their names alone.
-var waits = map[string]time.Duration{}
+var waits = map[string]time.Duration{
+	ProviderCloudFormation: provider.MaxWait, // AWS needs seconds to take a new key
+}
 
 // ProviderSettings explains the settings that providers have in the environment.
 func ProviderSettings() string {
@@ -136,7 +142,7 @@ func checkProviders(getenv func(string) string) error {
 // its data folder, with their own settings; nil for none. Left are those that it goes on without, and
 // why. Those that are wired are to be closed.
 func wiredIn(
-	known map[string]row, f *folder, getenv func(string) string, log *slog.Logger,
+	known map[string]row, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
 ) (wired map[string]provider.Wired, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
@@ -153,7 +159,8 @@ func wiredIn(
 			continue
 		}
 		w, err := known[name].embedded(embedding{
-			dir: f.path(name), broker: f.mark.Broker, getenv: getenv, now: f.clock.Now, log: log,
+			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name), offered: offered,
+			getenv: getenv, now: f.clock.Now, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
 		if why, leaves := asUnavailable(err); leaves {

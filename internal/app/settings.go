@@ -52,6 +52,8 @@ type Settings struct {
 	// Servers are what was given by the flags that say where a provider's server is,
 	// by the names of HostedFlags. They may hold passwords.
 	Servers map[string]string
+	// AWS offers AWS services, as EnvAWS does.
+	AWS bool
 	// Getenv gives the providers' own settings; nil for none.
 	Getenv func(string) string
 	// RetryAfter bounds when clients are told to ask again.
@@ -91,7 +93,7 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 		}
 	}
 	var retryErr, dryErr, rateErr error
-	s.Getenv = withFlags(s.Servers, getenv)
+	s.Getenv = withFlags(s.Servers, s.AWS, getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
 	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
 	s.PlatformRate, rateErr = platformRate(getenv)

@@ -21,16 +21,19 @@ type hook struct {
 	detach func(ctx context.Context, c *iam.Client, name, id string) error
 }
 
-// hooks are those of users and of roles, without which IAM deletes neither.
-var hooks = map[plan.Principal][]hook{
-	plan.User: {inlineOfUser, attachedToUser, groups, devices, loginProfile, certificates, sshKeys, serviceCredentials},
-	plan.Role: {inlineOfRole, attachedToRole, instanceProfiles},
+// hooksOf are those of users and of roles, without which IAM deletes neither. It is no
+// variable: programs that make no principals would have them all the same.
+func hooksOf(p plan.Principal) []hook {
+	if p == plan.Role {
+		return []hook{inlineOfRole, attachedToRole, instanceProfiles}
+	}
+	return []hook{inlineOfUser, attachedToUser, groups, devices, loginProfile, certificates, sshKeys, serviceCredentials}
 }
 
 // Attachments implements Policies. What cannot be listed hinders nothing else.
 func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
 	var failed []error
-	for _, h := range hooks[kind] {
+	for _, h := range hooksOf(kind) {
 		ids, err := h.list(ctx, s.c, name)
 		if err != nil && !awserr.Is(err, awserr.Absent) {
 			failed = append(failed, fmt.Errorf("listing what hangs on a %s: %w", kind, err))
@@ -47,7 +50,7 @@ func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) 
 
 // Detach implements Policies.
 func (s sdk) Detach(ctx context.Context, kind plan.Principal, name string, a Attachment) error {
-	for _, h := range hooks[kind] {
+	for _, h := range hooksOf(kind) {
 		if h.kind == a.Kind {
 			return h.detach(ctx, s.c, name, a.ID)
 		}

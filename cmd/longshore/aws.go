@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+func newAWS(getenv func(string) string) *cobra.Command {
+	c := &cobra.Command{Use: "aws", Short: "Prepare an AWS account for a broker's services, and say what rights it needs"}
+	c.AddCommand(newAWSBootstrap(), newAWSRights(getenv))
+	return c
+}
+
+// A scoped is a broker whose things on AWS a command is about.
+type scoped struct {
+	data, stack, offerings string
+	emulated               bool
+}
+
+func (s *scoped) flags(c *cobra.Command) {
+	c.Flags().StringVar(&s.data, "data", dataFolder, "data `DIR` of the broker, which may run or not; it is set up if there is none")
+	c.Flags().StringVar(&s.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	c.Flags().BoolVar(&s.emulated, "emulated", false, "leave out what emulators of AWS do not know of IAM; never for AWS itself")
+	folders(c, "data")
+}
+
+// scope is what the names of all that the broker makes begin with.
+func (s scoped) scope() (plan.Scope, error) {
+	if s.stack != "" {
+		return app.ScopeOfStack(s.stack), nil
+	}
+	return app.ScopeOfFolder(s.data)
+}
+
+func newAWSBootstrap() *cobra.Command {
+	var s scoped
+	var target string
+	var trust []string
+	c := &cobra.Command{
+		Use: "bootstrap", Short: "Make what AWS services need in an account and region", Args: takes(0, 0, ""),
+		Long: `Make what AWS services need in the account and the region that AWS_PROFILE,
+AWS_REGION and AWS_ENDPOINT_URL lead to: one stack of CloudFormation with a bucket
+for templates, and for each offering a role by which CloudFormation works and a
+boundary for the principals of its bindings. It may be run again at any time, as
+after a change of offerings; a second run changes nothing. What an offering needed
+that is not offered any more stays, and so does everything when the stack is
+removed: instances may need it until they are deleted.
+
+With --target, the account is another one than the broker's: run it with
+credentials of that account. It then makes a role for the broker, too, and says
+what LONGSHORE_AWS_TARGETS is to hold.`,
+		Example: `  longshore aws bootstrap
+  AWS_PROFILE=production longshore aws bootstrap --target production --trust 111122223333`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(trust) > 0 && target == "" {
+				return &usageError{"--trust is for another account: name it by --target"}
+			}
+			if s.stack != "" && target == "" {
+				return &usageError{"a stack prepares its own account: --stack needs --target, the name of another one"}
+			}
+			return awsBootstrap(c.Context(), s, target, trust, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	s.flags(c)
+	c.Flags().StringVar(&s.offerings, "offerings", "", "`DIR` of the broker's own offerings")
+	c.Flags().StringVar(&target, "target", "", "`NAME` that the broker gives this account, which is not its own")
+	c.Flags().StringSliceVar(&trust, "trust", nil,
+		"`ACCOUNT` of the broker, 12 digits, or ARNs of its users and roles, with commas between them")
+	folders(c, "offerings")
+	return c
+}
+
+func awsBootstrap(ctx context.Context, s scoped, target string, trust []string, out, diagnostics io.Writer) error {
+	all, err := offered.Load(s.offerings)
+	if err != nil {
+		return err
+	}
+	scope, err := s.scope()
+	if err != nil {
+		return err
+	}
+	did, err := app.PrepareAWS(ctx, app.Preparing{
+		Scope: scope, Offered: all, Target: target, Trust: trust, Emulated: s.emulated,
+		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
+	})
+	if err != nil {
+		return fmt.Errorf("%w; what was made is kept: run the command again", err)
+	}
+	return printPrepared(out, did)
+}
+
+// printPrepared says what was done, and what is left to do.
+func printPrepared(out io.Writer, did app.PreparedAccount) error {
+	said := "nothing has changed"
+	if len(did.Made)+len(did.Changed) > 0 {
+		said = fmt.Sprintf("%d resources are new, %d have changed", len(did.Made), len(did.Changed))
+	}
+	_, _ = fmt.Fprintf(out, "Account %s is prepared in %s for: %s.\nStack %s: %s.\n", did.Account, did.Region,
+		strings.Join(did.Offerings, ", "), did.Stack, said)
+	if len(did.Kept) > 0 {
+		_, _ = fmt.Fprintf(out, "Kept, as instances may need it: %s.\n", strings.Join(did.Kept, ", "))
+	}
+	if did.Targets != nil {
+		_, _ = fmt.Fprintf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
+			"and let it take the role: `longshore aws rights` has the policy.\n", did.Targets)
+	}
+	return nil
+}
+
+func newAWSRights(getenv func(string) string) *cobra.Command {
+	var s scoped
+	c := &cobra.Command{
+		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs", Args: takes(0, 0, ""),
+		Long: `Print the IAM policy that the user or role needs by which ` + "`longshore serve --aws`" + `
+works, in the account and the region that AWS_PROFILE and AWS_REGION lead to. It
+names the roles of other accounts that LONGSHORE_AWS_TARGETS has.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			scope, err := s.scope()
+			if err != nil {
+				return err
+			}
+			targets, err := app.ParseAWSTargets(app.EnvAWSTargets, getenv(app.EnvAWSTargets))
+			if err != nil {
+				return err
+			}
+			policy, err := app.AWSRights(c.Context(), scope, targets, s.emulated)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), string(policy))
+			return err
+		},
+	}
+	s.flags(c)
+	return c
+}

@@ -1,0 +1,221 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// awsOffered is a catalog of offerings whose service roles may do one thing each.
+func awsOffered(t *testing.T, actions map[string]string) *catalog.Catalog {
+	t.Helper()
+	files := map[string][]byte{}
+	var all []catalog.Offering
+	for name, action := range actions {
+		permissions := []byte(fmt.Sprintf(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": %q,
+			"Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"}]}`, action))
+		files[plan.Digest(permissions)] = permissions
+		snapshot, err := json.Marshal(plan.Meaning{
+			Format: plan.Format, Offering: name, Permissions: plan.Digest(permissions),
+			Policy: json.RawMessage(`{"Version": "2012-10-17",
+				"Statement": [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "${Arn}"}]}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, catalog.Offering{
+			ID: "id-of-" + name, Name: name, Description: "d", Provider: ProviderCloudFormation, Bindable: true,
+			Plans: []catalog.Plan{{ID: "plan-of-" + name, Name: "small", Description: "d", Snapshot: snapshot}},
+		})
+	}
+	compiled, err := catalog.Encode(all, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) Preparing {
+	return Preparing{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
+}
+
+// An account is prepared once, for what is offered; what was offered once stays.
+func TestAnAccountIsPrepared(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := map[string]string{"queues": "sqs:CreateQueue"}
+	two := map[string]string{"queues": "sqs:CreateQueue", "topics": "sqs:DeleteQueue"}
+	other := map[string]string{"queues": "sqs:TagQueue"}
+	if _, found, err := at.prepared(ctx, scope); found || err != nil {
+		t.Fatalf("prepared before: %v, %v", found, err)
+	}
+	for _, step := range []struct {
+		what                string
+		offered             map[string]string
+		lacks               []string // before
+		made, changed, kept int
+	}{
+		{"first", queues, nil, 4, 0, 0},
+		{"again", queues, nil, 0, 0, 0},
+		{"another offering", two, []string{"topics"}, 2, 0, 0},
+		{"again with both", two, nil, 0, 0, 0},
+		{"without it", queues, nil, 0, 0, 2},
+		{"with it again", two, nil, 0, 0, 0},
+		{"and without", queues, nil, 0, 0, 2},
+		{"another permission", other, []string{"queues"}, 0, 1, 2},
+		{"and again", other, nil, 0, 0, 2},
+	} {
+		offered := awsOffered(t, step.offered)
+		if step.what != "first" {
+			has, found, err := at.prepared(ctx, scope)
+			lacks, err2 := has.lacks(scope, offered)
+			if diff := cmp.Diff(step.lacks, lacks); !found || err != nil || err2 != nil || diff != "" {
+				t.Errorf("%s: found %v, %v, %v, lacks -want +got:\n%s", step.what, found, err, err2, diff)
+			}
+		}
+		did, err := at.prepare(ctx, preparing(t, scope, offered))
+		if err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if len(did.Made) != step.made || len(did.Changed) != step.changed || len(did.Kept) != step.kept {
+			t.Errorf("%s: %+v", step.what, did)
+		}
+	}
+	for _, name := range []string{"queues", "topics"} {
+		role := scope.ServiceRole(name, at.Region)
+		if _, err := iam.NewFromConfig(at.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &role}); err != nil {
+			t.Errorf("the role of %s: %v", name, err)
+		}
+	}
+}
+
+// A template that is too long for a call is read from the bucket that it begins with.
+func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]string{}
+	for i := range 20 {
+		many[fmt.Sprintf("queues-%d", i)] = "sqs:CreateQueue"
+	}
+	did, err := at.prepare(ctx, preparing(t, scope, awsOffered(t, many)))
+	if err != nil || len(did.Made) != 42 {
+		t.Fatalf("%+v, %v", did, err)
+	}
+	did, err = at.prepare(ctx, preparing(t, scope, awsOffered(t, many)))
+	if err != nil || did.Made != nil || did.Changed != nil {
+		t.Errorf("again: %+v, %v", did, err)
+	}
+}
+
+// What CloudFormation cannot make is said by resource and reason, and what is in the
+// way of another try is removed.
+func TestAFailedPreparationSaysWhy(t *testing.T) {
+	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := at.preparation(name, "", preparing(t, "", nil))
+	const bad = `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
+		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}}}}`
+	_, err = p.run(ctx, []byte(bad))
+	if err == nil || !strings.Contains(err.Error(), "Thing (Custom::Thing)") {
+		t.Errorf("it says %v", err)
+	}
+	did, err := p.run(ctx, []byte(`{"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}`))
+	if err != nil || len(did.Made) != 1 {
+		t.Errorf("another try: %+v, %v", did, err)
+	}
+}
+
+// account2 are the credentials of another account: the emulator takes 12 digits for one.
+func account2(cfg aws.Config) aws.Config {
+	cfg.Credentials = credentials.NewStaticCredentialsProvider("210987654321", "test", "")
+	return cfg
+}
+
+// Another account is prepared by its own credentials; the broker then reaches it by
+// the role and the external id that it is told, and by nothing less.
+func TestAnotherAccountIsATarget(t *testing.T) {
+	ctx, scope, offered := t.Context(), plan.ScopeOf(emulator.Name("broker")), awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	own, err := provenAWS(ctx, emulator.Enforcing(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := provenAWS(ctx, account2(own.config))
+	if err != nil || there.Account != "210987654321" {
+		t.Fatalf("the other account is %q, %v", there.Account, err)
+	}
+	o := preparing(t, scope, offered)
+	o.Target, o.Trust, o.Emulated = "production", []string{own.Account}, true
+	did, err := there.prepare(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := ParseAWSTargets(EnvAWSTargets, did.Targets.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := told.Targets["production"]
+	reached, err := own.in(ctx, scope, target)
+	if err != nil || reached.Account != there.Account {
+		t.Fatalf("it leads to %q, %v", reached.Account, err)
+	}
+	has, found, err := reached.prepared(ctx, scope)
+	if lacks, err2 := has.lacks(scope, offered); !found || lacks != nil || err != nil || err2 != nil {
+		t.Errorf("by its role the broker finds %v, without %v, %v, %v", found, lacks, err, err2)
+	}
+	if _, found, err := own.prepared(ctx, scope); found || err != nil {
+		t.Errorf("the broker's own account is prepared: %v, %v", found, err)
+	}
+	target.ExternalID = "somebody-elses"
+	if _, err := own.in(ctx, scope, target); err == nil {
+		t.Error("another external id opens it")
+	}
+	again, err := there.prepare(ctx, o)
+	if diff := cmp.Diff(did.Targets, again.Targets); diff != "" || again.Made != nil || again.Changed != nil || err != nil {
+		t.Errorf("again: %+v, %v, targets -first +again:\n%s", again.Prepared, err, diff)
+	}
+}
+
+// What is wrong with another account is said before anything is made.
+func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
+	p := awsPlace{Place: plan.Place{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
+	for name, c := range map[string]struct {
+		o    Preparing
+		want string
+	}{
+		"Default": {Preparing{Target: "default", Trust: []string{"111122223333"}}, "other than default"},
+		"Name":    {Preparing{Target: "Prod!", Trust: []string{"111122223333"}}, "lower-case"},
+		"Nobody":  {Preparing{Target: "production"}, "--trust is not given"},
+		"Anybody": {Preparing{Target: "production", Trust: []string{"*"}}, "neither an account nor an ARN"},
+	} {
+		o := c.o
+		o.Offered, o.Scope, o.Say = awsOffered(t, nil), "longshore-abcdefgh", t.Logf
+		if _, err := p.prepare(context.Background(), o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

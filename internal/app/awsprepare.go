@@ -1,0 +1,305 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// What CloudFormation takes in a call; a longer template is read from a bucket.
+const mostInline = 51_200
+
+// A preparation brings one stack to what a template says, and no further: a second
+// one changes nothing. What the stack has beside it stays, since the stacks of
+// instances may need it until they are deleted.
+type preparation struct {
+	stacks  *cloudformation.Client
+	objects *s3.Client
+	name    string
+	// bucket is one of the stack's own, in which long templates are read.
+	bucket  string
+	without string        // a resource that is left out of the template
+	every   time.Duration // between two looks
+	say     func(format string, args ...any)
+}
+
+// A template as far as it is merged.
+type awsTemplate struct {
+	members   map[string]json.RawMessage
+	resources map[string]json.RawMessage
+}
+
+const templateResources = "Resources"
+
+func parseTemplate(body []byte) (t awsTemplate, err error) {
+	if err := json.Unmarshal(body, &t.members); err != nil {
+		return t, fmt.Errorf("reading a template: %w", err)
+	}
+	if err := json.Unmarshal(t.members[templateResources], &t.resources); err != nil {
+		return t, fmt.Errorf("reading the resources of a template: %w", err)
+	}
+	return t, nil
+}
+
+// body is the template, the same for the same resources.
+func (t awsTemplate) body() ([]byte, error) {
+	resources, err := json.Marshal(t.resources)
+	if err != nil {
+		return nil, err
+	}
+	members := maps.Clone(t.members)
+	members[templateResources] = resources
+	return json.Marshal(members)
+}
+
+// Prepared is what a preparation has done.
+type Prepared struct {
+	Stack string `json:"stack"`
+	// Made, Changed and Kept are logical ids: what is new, what has another content,
+	// and what the template does not have any more.
+	Made    []string `json:"made"`
+	Changed []string `json:"changed"`
+	Kept    []string `json:"kept"`
+}
+
+// run makes the stack be as the template says.
+func (p preparation) run(ctx context.Context, template []byte) (out Prepared, err error) {
+	out.Stack = p.name
+	want, err := parseTemplate(template)
+	if err != nil {
+		return out, err
+	}
+	delete(want.resources, p.without)
+	has, exists, err := p.current(ctx)
+	if err != nil {
+		return out, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
+		switch was, known := has.resources[id]; {
+		case !known:
+			out.Made = append(out.Made, id)
+		case !sameJSON(was, want.resources[id]):
+			out.Changed = append(out.Changed, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(has.resources)) {
+		if _, wanted := want.resources[id]; !wanted {
+			want.resources[id] = has.resources[id]
+			out.Kept = append(out.Kept, id)
+		}
+	}
+	if exists && out.Made == nil && out.Changed == nil {
+		return out, nil
+	}
+	body, err := want.body()
+	if err != nil {
+		return out, err
+	}
+	if len(body) <= mostInline {
+		return out, p.bring(ctx, exists, &body, nil)
+	}
+	return out, p.bringLong(ctx, exists, want, body)
+}
+
+// bringLong has a long template read from the stack's own bucket, which a new stack
+// is made with first.
+func (p preparation) bringLong(ctx context.Context, exists bool, want awsTemplate, body []byte) error {
+	if !exists {
+		first := awsTemplate{members: want.members, resources: map[string]json.RawMessage{}}
+		for id, r := range want.resources {
+			if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
+				first.resources[id] = r
+			}
+		}
+		short, err := first.body()
+		if err != nil {
+			return err
+		}
+		if err := p.bring(ctx, false, &short, nil); err != nil {
+			return err
+		}
+	}
+	key := "account/" + plan.Digest(body) + ".json"
+	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
+		return fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
+	}
+	// An emulator has all services at one address.
+	url := fmt.Sprintf("https://%s.s3.%s.amazonaws.com/%s", p.bucket, p.objects.Options().Region, key)
+	if at := p.objects.Options().BaseEndpoint; at != nil {
+		url = fmt.Sprintf("%s/%s/%s", strings.TrimSuffix(*at, "/"), p.bucket, key)
+	}
+	return p.bring(ctx, true, nil, &url)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// current is the template that the stack has. A stack whose creation has failed has
+// nothing, and is removed.
+func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool, err error) {
+	s, err := p.settled(ctx)
+	if err != nil || s == nil {
+		return has, false, err
+	}
+	switch s.StackStatus {
+	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed, types.StackStatusDeleteFailed:
+		p.say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
+		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
+			return has, false, fmt.Errorf("removing the stack %s: %w", p.name, err)
+		}
+		s, err := p.settled(ctx)
+		if err == nil && s != nil {
+			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus, aws.ToString(s.StackStatusReason))
+		}
+		return has, false, err
+	}
+	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId, TemplateStage: types.TemplateStageOriginal})
+	if err != nil {
+		return has, false, fmt.Errorf("reading the template of the stack %s: %w", p.name, err)
+	}
+	has, err = parseTemplate([]byte(aws.ToString(out.TemplateBody)))
+	return has, true, err
+}
+
+// look is the stack; nil for none.
+func (p preparation) look(ctx context.Context) (*types.Stack, error) {
+	out, err := p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &p.name})
+	if awserr.Is(err, awserr.Absent) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking at the stack %s: %w", p.name, err)
+	}
+	for _, s := range out.Stacks {
+		if s.StackStatus != types.StackStatusDeleteComplete {
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+// settled waits until nothing changes the stack, and tells on the way how far it is.
+func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
+	said := ""
+	for {
+		s, err := p.look(ctx)
+		if err != nil || s == nil || !strings.HasSuffix(string(s.StackStatus), "_IN_PROGRESS") ||
+			s.StackStatus == types.StackStatusReviewInProgress {
+			return s, err
+		}
+		if now := p.progress(ctx); now != said {
+			p.say("%s", now)
+			said = now
+		}
+		if err := pause.For(ctx, p.every); err != nil {
+			return nil, fmt.Errorf("waiting for the stack %s, which goes on by itself: %w", p.name, err)
+		}
+	}
+}
+
+// progress counts the resources that are made. It is for people: what goes wrong is
+// left out.
+func (p preparation) progress(ctx context.Context) string {
+	out, err := p.stacks.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &p.name})
+	if err != nil {
+		return "waiting for the stack " + p.name
+	}
+	done := 0
+	for _, r := range out.StackResources {
+		if strings.HasSuffix(string(r.ResourceStatus), "_COMPLETE") {
+			done++
+		}
+	}
+	return fmt.Sprintf("the stack %s: %d of %d resources", p.name, done, len(out.StackResources))
+}
+
+// bring creates or updates the stack, and waits for its end.
+func (p preparation) bring(ctx context.Context, exists bool, body *[]byte, url *string) error {
+	var text *string
+	if body != nil {
+		text = aws.String(string(*body))
+	}
+	capable := []types.Capability{types.CapabilityCapabilityNamedIam}
+	began := time.Now().Add(-time.Minute) // clocks differ
+	verb, err := "making", error(nil)
+	if exists {
+		verb = "changing"
+		_, err = p.stacks.UpdateStack(ctx, &cloudformation.UpdateStackInput{
+			StackName: &p.name, TemplateBody: text, TemplateURL: url, Capabilities: capable,
+		})
+	} else {
+		_, err = p.stacks.CreateStack(ctx, &cloudformation.CreateStackInput{
+			StackName: &p.name, TemplateBody: text, TemplateURL: url, Capabilities: capable,
+		})
+	}
+	if awserr.Is(err, awserr.Unchanged) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s the stack %s: %w", verb, p.name, err)
+	}
+	p.say("%s the stack %s", verb, p.name)
+	s, err := p.settled(ctx)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return fmt.Errorf("the stack %s was removed meanwhile", p.name)
+	}
+	switch s.StackStatus {
+	case types.StackStatusCreateComplete, types.StackStatusUpdateComplete:
+		return p.protect(ctx, s)
+	}
+	return fmt.Errorf("%s the stack %s has failed (%s): %w", verb, p.name, s.StackStatus, p.why(ctx, began))
+}
+
+// protect has nobody delete the stack by mistake: what it holds is kept, and then
+// could not be made by another one.
+func (p preparation) protect(ctx context.Context, s *types.Stack) error {
+	if aws.ToBool(s.EnableTerminationProtection) {
+		return nil
+	}
+	_, err := p.stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
+		StackName: &p.name, EnableTerminationProtection: aws.Bool(true),
+	})
+	if err != nil {
+		return fmt.Errorf("protecting the stack %s from its deletion: %w", p.name, err)
+	}
+	return nil
+}
+
+// why are the reasons that its resources gave.
+func (p preparation) why(ctx context.Context, since time.Time) error {
+	out, err := p.stacks.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &p.name})
+	if err != nil {
+		return fmt.Errorf("and its events cannot be read: %w", err)
+	}
+	var reasons []error
+	for _, e := range slices.Backward(out.StackEvents) { // the latest stands first
+		reason := aws.ToString(e.ResourceStatusReason)
+		if strings.HasSuffix(string(e.ResourceStatus), "_FAILED") && !strings.Contains(reason, "cancelled") &&
+			!aws.ToTime(e.Timestamp).Before(since) {
+			reasons = append(reasons, fmt.Errorf("%s (%s): %s", aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType), reason))
+		}
+	}
+	return cmp.Or(errors.Join(reasons...), errors.New("its events do not say why"))
+}

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// cloudformationRow is the provider of AWS services. What checks its plans reads YAML,
+// and is added where offerings are compiled.
+func cloudformationRow() row {
+	return row{
+		onRequest: true,
+		settings: func(getenv func(string) string) error {
+			_, err := awsSettings(getenv)
+			return err
+		},
+		help: EnvAWS + "\n" +
+			"      true is --aws: AWS services are offered, in the account and the region that\n" +
+			"      the SDK's usual settings lead to (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL)\n" +
+			"  " + EnvAWSTargets + "\n" +
+			"      other accounts, regions and networks, and which plans and platforms use them:\n" +
+			"      JSON, or the path of a file that holds it\n" +
+			"  " + EnvAWSEmulated + "\n" +
+			"      true for an emulated AWS that puts no tokens on the events of stacks",
+		embedded: cloudformationEmbedded,
+		deployed: cloudformationDeployed,
+		outside: func(_ string, said map[string]string) map[string]string {
+			if targets := said[outputs.AWSTargets]; targets != "" {
+				return map[string]string{EnvAWSTargets: targets}
+			}
+			return nil
+		},
+	}
+}
+
+// given are the targets as the provider takes them. Rules name plans as people do;
+// without what is offered, as for whoever only lists, there are none.
+func (t AWSTargets) given(offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
+	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
+	for name, at := range t.Targets {
+		out.Named[name] = cloudformation.Target(at)
+	}
+	if offered == nil {
+		return out
+	}
+	ids := map[string]string{}
+	for _, o := range offered.Offerings() {
+		for _, p := range o.Plans {
+			ids[o.Name+"/"+p.Name] = p.ID
+		}
+	}
+	for _, r := range t.Rules {
+		if r.Plan != "" && ids[r.Plan] == "" {
+			log.Warn("a rule of "+EnvAWSTargets+" is of a plan that is not offered", "plan", r.Plan, "target", r.Target)
+			continue
+		}
+		out.Rules = append(out.Rules, cloudformation.Rule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
+	}
+	return out
+}
+
+// awsWired is the provider as programs use it.
+func awsWired(o cloudformation.Options) provider.Wired {
+	made := cloudformation.New(o)
+	return provider.Wired{Provider: made, Inventory: made, Targets: made.Targets, Wait: waits[ProviderCloudFormation]}
+}
+
+// cloudformationDeployed is the provider in a function: its account was prepared with
+// the stack.
+func cloudformationDeployed(d Deployed) (provider.Wired, error) {
+	set, err := d.required(EnvStack, EnvBroker)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	s, err := awsSettings(d.Getenv)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	var offered *catalog.Catalog
+	file := func(string) ([]byte, bool) { return nil, false }
+	if d.Offered != nil {
+		if offered, err = d.Offered(); err != nil {
+			return provider.Wired{}, err
+		}
+		file = offered.File
+	}
+	return awsWired(cloudformation.Options{
+		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: s.targets.given(offered, d.Log), Config: d.Config,
+		Emulated: s.emulated, File: file, Now: now, Log: d.Log,
+	}), nil
+}
+
+// awsLook is how long the embedded broker looks at AWS before it starts without it.
+const awsLook = 20 * time.Second
+
+// cloudformationEmbedded is the provider in the embedded broker, if it is asked for and
+// its account is prepared. Where it was used before, an AWS that does not answer now is
+// no reason to go on without it: what is asked of it waits, and each step proves anew
+// where it is.
+func cloudformationEmbedded(e embedding) (provider.Wired, error) {
+	s, err := awsSettings(e.getenv)
+	if err != nil {
+		return provider.Wired{}, err
+	}
+	if !s.on {
+		return provider.Wired{}, unavailable{remedy.For("--aws", "is not given", "start the broker with --aws or "+EnvAWS+"=true")}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
+	defer cancel()
+	scope := plan.ScopeOf(e.broker)
+	at, err := loadAWS(ctx)
+	if err == nil {
+		err = at.ready(ctx, scope, s.targets, e)
+	}
+	switch {
+	case err == nil:
+	case e.used && at.config.Region != "" && awserr.Of(err) == awserr.Passing:
+		e.log.Warn("AWS does not answer: what is asked of it waits", "error", err)
+	default:
+		return provider.Wired{}, unavailable{err}
+	}
+	return awsWired(cloudformation.Options{
+		Broker: e.broker, Scope: scope, Targets: s.targets.given(e.offered, e.log), Config: at.config, Emulated: s.emulated,
+		File: e.offered.File, Now: e.now, Log: e.log,
+	}), nil
+}
+
+// ready looks whether the broker's account is prepared, which it must be, and whether
+// others are, of which it warns.
+func (p awsPlace) ready(ctx context.Context, scope plan.Scope, targets AWSTargets, e embedding) error {
+	e.log.Info("AWS services are made here", "account", p.Account, "region", p.Region, "as", p.caller, "names", string(scope)+"-*")
+	if err := p.readyAt(ctx, scope, hosted.DefaultTarget, e); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
+		if name == hosted.DefaultTarget {
+			continue
+		}
+		other, err := p.in(ctx, scope, targets.Targets[name])
+		if err == nil {
+			err = other.readyAt(ctx, scope, name, e)
+		}
+		if err != nil {
+			e.log.Warn("a target cannot be used: what is asked of it waits", "target", name, "error", err)
+		}
+	}
+	return nil
+}
+
+func (p awsPlace) readyAt(ctx context.Context, scope plan.Scope, target string, e embedding) error {
+	command := "longshore aws bootstrap --data " + e.folder
+	if target != hosted.DefaultTarget {
+		command += " --target " + target
+	}
+	has, found, err := p.prepared(ctx, scope)
+	if err != nil {
+		return err
+	}
+	lacks, err := has.lacks(scope, e.offered)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return remedy.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
+	case lacks != nil:
+		e.log.Warn("the account is not prepared for all that is offered: run "+command, "target", target,
+			"offerings", strings.Join(lacks, ", "))
+	}
+	return nil
+}
