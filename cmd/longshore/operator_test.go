@@ -269,7 +269,8 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(1, "reaper", "delete", "thing"), "say --yes")
 	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing of the name "thing" is in quarantine`)
 	has(t, b.operate(0, "retained"), "Nothing is retained.")
-	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}} {
+	has(t, b.operate(0, "upgrades"), "No instance is behind its plan.")
+	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}, {"upgrades"}} {
 		if empty := b.operate(0, append(list, "--format", "json")...); strings.TrimSpace(empty) != "[]" {
 			t.Errorf("an empty %v is %q", list, empty)
 		}

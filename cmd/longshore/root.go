@@ -58,8 +58,8 @@ that a stack on AWS is (--stack NAME).`,
 	}
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
-		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(), newFsck(),
-		newBackup(), newAWS(getenv))
+		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(),
+		newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())
 	root.SetHelpCommand(newHelp())
