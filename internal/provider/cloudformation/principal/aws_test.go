@@ -230,32 +230,46 @@ func TestRolesOnMiniStack(t *testing.T) {
 	before := listing(t, cfg)
 	of := b.binding("binding-1", "operation-1")
 	g := b.mustBind(&of)
-	assume := func(arn, externalID string) (*provider.Grant, error) {
+	assume := func(externalID string) (*sqs.Client, error) {
 		out, err := sts.NewFromConfig(cfg).AssumeRole(t.Context(), &sts.AssumeRoleInput{
-			RoleArn: &arn, RoleSessionName: aws.String("test"), ExternalId: &externalID,
+			RoleArn: aws.String(text(g, "role_arn")), RoleSessionName: aws.String("test"), ExternalId: &externalID,
 		})
 		if err != nil {
 			return nil, err
 		}
-		c := sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken))
-		for queue, want := range map[string]awserr.Class{b.v["QueueUrl"]: awserr.None, theirs["QueueUrl"]: awserr.Denied} {
-			_, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String("hello")})
-			if got := awserr.Of(err); got != want {
-				t.Errorf("a message by the role is %q, want %q: %v", got, want, err)
-			}
+		return sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)), nil
+	}
+	session, err := assume(text(g, "external_id"))
+	if err != nil {
+		t.Fatalf("assuming the role: %v", err)
+	}
+	check := func(when string, queue map[string]string, want ...awserr.Class) {
+		t.Helper()
+		url := queue["QueueUrl"]
+		_, err := session.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String("hello")})
+		if got := awserr.Of(err); !slices.Contains(want, got) {
+			t.Errorf("%s: a message is %q, want %q: %v", when, got, want, err)
 		}
-		return nil, nil
 	}
-	if _, err := assume(text(g, "role_arn"), text(g, "external_id")); err != nil {
-		t.Errorf("assuming the role: %v", err)
-	}
-	if _, err := assume(text(g, "role_arn"), "another"); !awserr.Is(err, awserr.Denied) {
+	check("bound", b.v, awserr.None)
+	check("another's queue", theirs, awserr.Denied)
+	if _, err := assume("another"); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("assuming the role with another external id: %v", err)
 	}
+	h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
+	if err := b.Quarantine(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	check("a session in quarantine", b.v, awserr.Denied)
+	if err := b.Release(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	check("released", b.v, awserr.None)
 	b.unbindAWS(of)
-	if _, err := assume(text(g, "role_arn"), text(g, "external_id")); err == nil {
+	if _, err := assume(text(g, "external_id")); err == nil {
 		t.Error("the role can be assumed after the unbind")
 	}
+	check("a session after the unbind", b.v, awserr.Denied, awserr.Login)
 	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {
 		t.Errorf("the account's users and roles (-before +after):\n%s", diff)
 	}

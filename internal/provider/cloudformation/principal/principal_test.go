@@ -485,6 +485,48 @@ func TestQuarantineRemembers(t *testing.T) {
 	}
 }
 
+// Each call of a rewrite, a quarantine and a release goes wrong once, in each way:
+// called again, they end as if none had.
+func TestCallsGoWrong(t *testing.T) {
+	for _, fault := range []providertest.Fault{providertest.Refused, providertest.Lost, providertest.Killed, providertest.Late} {
+		for n, struck := 1, true; struck; n++ {
+			b := newBench(t, plan.User)
+			calls := &providertest.Calls{}
+			of := b.binding("binding-1", "operation-1")
+			g := b.mustBind(&of)
+			b.fake.AddKey(b.name(of))
+			h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
+			b.IAM = b.fake.Client(calls)
+			met, disarm := calls.Arm(n, fault)
+			until := func(what string, do func() (bool, error)) {
+				t.Helper()
+				for range 3 {
+					if done, err := do(); err == nil && done {
+						return
+					}
+					if met() {
+						disarm()
+					}
+				}
+				t.Fatalf("%v at call %d: %s does not end", fault, n, what)
+			}
+			b.v["Arn"] = "arn:aws:x:::other"
+			until("the rewrite", func() (bool, error) { return b.Rewrite(t.Context(), of.Instance, b.m, b.v) })
+			until("the quarantine", func() (bool, error) { return true, b.Quarantine(t.Context(), h) })
+			if b.opens(g) {
+				t.Errorf("%v at call %d: opens in quarantine", fault, n)
+			}
+			until("the release", func() (bool, error) { return true, b.Release(t.Context(), h) })
+			disarm()
+			struck = met()
+			text := b.fake.Look(scope.Path())
+			if !b.opens(g) || !strings.Contains(text, "other") || strings.Contains(text, "quarantine") || b.fake.Secrets(scope.Path()) != 1 {
+				t.Errorf("%v at call %d: opens %v, left %s", fault, n, b.opens(g), text)
+			}
+		}
+	}
+}
+
 // An inventory reads the tags of each principal once, and no faster than it may.
 func TestTagsAreReadAtAFixedRate(t *testing.T) {
 	b := newBench(t, plan.User)
