@@ -155,6 +155,7 @@ diff: functions $(CDK)/installed ## say what deploying would change
 
 .PHONY: deploy
 deploy: functions $(CDK)/installed ## deploy the stack STACK (Longshore) to your AWS account
+	@$(GO) run ./infra/deployed prepare --stack $(STACK) -- $(CONTEXT)
 	@$(state); $(call cdk,deploy)
 
 .PHONY: destroy

@@ -92,7 +92,9 @@ func exceptions(t *testing.T, stack awscdk.Stack) []string {
 // that has none, and none is left of what was mended.
 func TestEveryFindingIsAnException(t *testing.T) {
 	told := map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"} // else there is a warning
-	for name, context := range map[string]map[string]any{"Usual": told, "Chosen": choices, "VPC": inside, "Servers": hostedInside} {
+	for name, context := range map[string]map[string]any{
+		"Usual": told, "Chosen": choices, "VPC": inside, "Servers": hostedInside, "Services": serving,
+	} {
 		t.Run(name, func(t *testing.T) {
 			raw := inspected(t, context,
 				cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(jsii.String("to see all"))})

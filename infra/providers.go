@@ -23,7 +23,11 @@ type providerRow struct {
 	environment func(s Settings) map[string]string
 	// things is for making and removing what it makes, inventory for listing it.
 	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
-	exceptions        func(s Settings) []exception
+	// exceptions are those of whoever has things, and inventoryExceptions of whoever
+	// has inventory; nil for none.
+	exceptions, inventoryExceptions func(s Settings) []exception
+	// read reads further settings, which are the provider's own; nil for none.
+	read func(s *Settings, r *reader, state string)
 	// vpc has it always called inside a VPC; with vpcContext only where that is true.
 	vpc        bool
 	vpcContext string
@@ -39,6 +43,7 @@ var providerRows = withHosted(map[string]providerRow{
 		things: demoThings, inventory: demoInventory, exceptions: demoExceptions,
 		vpcContext: "demo-vpc", // so that the way can be tried
 	},
+	app.ProviderCloudFormation: servicesRow,
 })
 
 // Whether a stack has a provider, as `-c NAME=` says. Withdrawn is for one whose
@@ -67,8 +72,8 @@ func (s *Settings) readProviders(r *reader) {
 				r.check(context, map[string]string{row.contexts[context]: value})
 			}
 		}
-		if slices.Contains(app.HostedProviders(), name) {
-			s.readServers(r, name, state)
+		if row.read != nil {
+			row.read(s, r, state)
 		}
 		if row.vpc && state != Off || row.vpcContext != "" && r.flag(row.vpcContext, false) {
 			s.InVPC = append(s.InVPC, name)
@@ -129,16 +134,21 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 func (s Settings) things(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
 	for _, name := range s.providers() {
 		all = append(all, providerRows[name].things(stack, s)...)
-		exceptions = append(exceptions, providerRows[name].exceptions(s)...)
+		if more := providerRows[name].exceptions; more != nil {
+			exceptions = append(exceptions, more(s)...)
+		}
 	}
 	return all, exceptions
 }
 
-func (s Settings) inventory(stack awscdk.Stack) (all []awsiam.PolicyStatement) {
+func (s Settings) inventory(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
 	for _, name := range s.providers() {
 		all = append(all, providerRows[name].inventory(stack, s)...)
+		if more := providerRows[name].inventoryExceptions; more != nil {
+			exceptions = append(exceptions, more(s)...)
+		}
 	}
-	return all
+	return all, exceptions
 }
 
 // The demo's things are parameters of SSM under one path, which is the stack's

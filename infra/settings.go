@@ -78,6 +78,8 @@ type Settings struct {
 	Providers, ProviderSettings map[string]string
 	// Servers are those of the providers on shared servers; nil for none.
 	Servers map[string]Servers
+	// Services are those of AWS services.
+	Services Services
 	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
 	// empty leaves it to the broker.
 	MinRetryAfter, MaxRetryAfter string

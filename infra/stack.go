@@ -75,6 +75,7 @@ type deployed struct {
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	things, exceptions := s.things(stack)
+	inventory, seen := s.inventory(stack)
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
@@ -104,7 +105,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		}),
 		Grants: grants(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
-			s.inventory(stack), d.calls.Calling(), dead.Sending()),
+			inventory, d.calls.Calling(), dead.Sending()),
+		Exceptions: seen,
 	})
 	return d
 }
@@ -131,6 +133,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 		if secrets := s.Servers[name].Secrets; secrets != nil {
 			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached", jsii.String(secrets.String()))
 		}
+	}
+	if s.Services.Targets != "" {
+		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &s.Services.Targets)
 	}
 	if api.Domain != nil {
 		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)

@@ -2,6 +2,7 @@
 # Deploys the CDK app, as it is, to the emulator. The functions are built.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+prepare
 cdk bootstrap
 cdk deploy --require-approval never
 # shellcheck disable=SC2016 # it is what to type

@@ -47,22 +47,37 @@ urllib.request.build_opener(urllib.request.ProxyHandler({})).open(sys.argv[1], t
 PYTHON
 }
 
-# cdk is the CDK's command line on the CDK app, for a stack. Stacks have folders
-# of their own, so that they can be deployed beside one another.
-cdk() {
-  local program=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
-  [ -x "$program" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
+# contexts sets what the CDK app is told, for a stack.
+contexts() {
   : "${ARCHITECTURE:?is not set: run make localstack-deploy}" "${STACK:?is not set: run make localstack-deploy}"
-  local base
+  local base which=localstack
   base=$(base_path)
+  if answers "$endpoint/_ministack/health"; then which=ministack; fi
   # An emulator that enforces IAM knows no more than the caller's own rights.
-  local context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true --context demo=true
-    --context "base-path=$base"
+  context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true --context demo=true
+    --context "base-path=$base" --context cloudformation=true --context "cloudformation-emulator=$which"
     # Tests ask more at once than platforms do.
     --context throttle-rate=1000 --context throttle-burst=2000 --context platform-rate=0)
   if [ -n "${LONGSHORE_DEMO_DELAY:-}" ]; then
     context+=(--context "demo-delay=$LONGSHORE_DEMO_DELAY")
   fi
+}
+
+# prepare makes what AWS services need beside the stack.
+prepare() {
+  local context
+  contexts
+  # shellcheck disable=SC2086 # it is several words
+  go run ./infra/deployed prepare --stack "$STACK" -- "${context[@]}" ${CONTEXT:-}
+}
+
+# cdk is the CDK's command line on the CDK app, for a stack. Stacks have folders
+# of their own, so that they can be deployed beside one another.
+cdk() {
+  local program=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
+  [ -x "$program" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
+  local context
+  contexts
   mkdir -p "$run"
   local log=$PWD/$run/$STACK.log out=$PWD/$run/$STACK.out
   # What follows on the command line, such as -c table=TABLE, stands in CONTEXT.

@@ -1,8 +1,8 @@
 // Command deployed asks a stack that is deployed what its operator has to
 // know: with which state it goes on when it is deployed again, what stays of it
-// when it is destroyed, and how its broker is reached. It owns nothing and
-// changes nothing. It needs the operator's own rights to read the stack, its
-// template and its secret.
+// when it is destroyed, and how its broker is reached. Before a deployment it makes
+// what AWS services need beside the stack; it owns and changes nothing else. It needs
+// the operator's own rights.
 package main
 
 import (
@@ -29,6 +29,9 @@ const usage = `What a deployed stack says.
         state that it took over; nothing if the state is its own, or there is none
   deployed kept --stack NAME
         says what stays when it is destroyed, and how to go on with that
+  deployed prepare --stack NAME [-- -c NAME=VALUE...]
+        makes what AWS services need in the account, if the CDK is told so that
+        the stack is to have them
   deployed env --stack NAME [--url URL]
         prints the shell command that exports where the broker is and what it is
         logged in to with; {api} in URL stands for the id of the REST API
@@ -53,7 +56,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	if len(args) == 0 {
 		return misuse("say what to ask")
 	}
-	if args[0] != "state" && args[0] != "kept" && args[0] != "env" {
+	if args[0] != "state" && args[0] != "kept" && args[0] != "env" && args[0] != "prepare" {
 		return misuse(fmt.Sprintf("unknown question %q", args[0]))
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -63,10 +66,17 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	switch err := flags.Parse(args[1:]); {
 	case err != nil:
 		return misuse(err.Error())
-	case flags.NArg() > 0:
+	case flags.NArg() > 0 && args[0] != "prepare":
 		return misuse(fmt.Sprintf("%q is too much", flags.Args()))
 	case *name == "":
 		return misuse("--stack NAME is needed")
+	}
+	if args[0] == "prepare" {
+		values, err := contextOf(cdkFile, flags.Args())
+		if err != nil {
+			return err
+		}
+		return prepare(ctx, *name, values, out, diagnostics)
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

@@ -176,7 +176,11 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		}
 		for _, action := range s.Action {
 			service := serviceOf(action)
-			reach[service] = append(reach[service], s.Resource...)
+			for _, on := range s.Resource {
+				if on != "*" { // as of actions that know no resource
+					reach[service] = append(reach[service], on)
+				}
+			}
 		}
 	}
 	actions, resources := map[string][]string{}, map[string][]string{}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/offered"
+)
+
+// cdkFile is where the CDK finds context values beside those of its command line.
+const cdkFile = "infra/cdk.json"
+
+// contextOf reads context values as the CDK does: from its file, and then from the
+// words that follow on its command.
+func contextOf(file string, words []string) (map[string]string, error) {
+	values := map[string]string{}
+	raw, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		var written struct{ Context map[string]any }
+		if err := json.Unmarshal(raw, &written); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		for name, value := range written.Context {
+			values[name] = fmt.Sprint(value)
+		}
+	}
+	for i := 0; i < len(words); i++ {
+		pair, joined := strings.CutPrefix(words[i], "--context=")
+		if !joined && (words[i] == "-c" || words[i] == "--context") && i+1 < len(words) {
+			i++
+			pair, joined = words[i], true
+		}
+		if name, value, ok := strings.Cut(pair, "="); joined && ok {
+			values[name] = value
+		}
+	}
+	return values, nil
+}
+
+// prepare makes what AWS services need in the account and the region of a stack, if
+// the stack is to have them. It is a stack of its own: it stays as long as an instance
+// may need it, whatever is offered meanwhile, and when the broker's stack is removed.
+func prepare(ctx context.Context, stack string, values map[string]string, out, diagnostics io.Writer) error {
+	const on, withdrawn = "true", "withdrawn"
+	if state := values[app.ProviderCloudFormation]; state != on && state != withdrawn {
+		return nil
+	}
+	all, err := offered.Load(values["offerings"])
+	if err != nil {
+		return err
+	}
+	did, err := app.PrepareAWS(ctx, app.Preparing{
+		Scope: app.ScopeOfStack(stack), Offered: all, Emulated: values["cloudformation-emulator"] != "",
+		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the account for AWS services: %w; what was made is kept: run the command again", err)
+	}
+	_, err = fmt.Fprintf(out, "The account is prepared for AWS services by the stack %s: %d resources are new, %d have changed.\n",
+		did.Stack, len(did.Made), len(did.Changed))
+	return err
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/emulator"
+)
+
+// What the CDK is told is read as the CDK reads it.
+func TestContextOf(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cdk.json")
+	if err := os.WriteFile(file, []byte(`{"app":"x","context":{"cloudformation":true,"offerings":"mine"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range map[string]struct {
+		reason string
+		file   string
+		words  []string
+		want   map[string]string
+	}{
+		"Nothing": {"a file may be absent", "gone.json", nil, map[string]string{}},
+		"File":    {"what stands in the file", file, nil, map[string]string{"cloudformation": "true", "offerings": "mine"}},
+		"Words": {"words count more", file, []string{"-c", "offerings=other", "--context", "stack=S", "--context=a=b=c", "--profile", "p"},
+			map[string]string{"cloudformation": "true", "offerings": "other", "stack": "S", "a": "b=c"}},
+		"Cut": {"a word too few", "gone.json", []string{"-c"}, map[string]string{}},
+	} {
+		got, err := contextOf(test.file, test.words)
+		if d := cmp.Diff(test.want, got); err != nil || d != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
+		}
+	}
+}
+
+// A stack without AWS services leaves the account as it is; with them, a second time
+// changes nothing.
+func TestPrepare(t *testing.T) {
+	config := emulator.Config(t)
+	key, err := config.Credentials.Retrieve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": *config.BaseEndpoint, "AWS_REGION": config.Region, "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "",
+		"AWS_ACCESS_KEY_ID": key.AccessKeyID, "AWS_SECRET_ACCESS_KEY": key.SecretAccessKey,
+	} {
+		t.Setenv(name, value)
+	}
+	stack := emulator.Name("Stack")
+	for _, step := range []struct{ state, want, never string }{
+		{"false", "", "account"}, {"true", "prepared", " 0 resources are new"}, {"withdrawn", " 0 resources are new, 0 have changed", "\x00"},
+	} {
+		var out bytes.Buffer
+		if err := prepare(t.Context(), stack, map[string]string{"cloudformation": step.state}, &out, &bytes.Buffer{}); err != nil {
+			t.Fatalf("%s: %v", step.state, err)
+		}
+		if !strings.Contains(out.String(), step.want) || strings.Contains(out.String(), step.never) {
+			t.Errorf("%s: it says %q, want %q", step.state, out.String(), step.want)
+		}
+	}
+}

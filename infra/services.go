@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// The context values of the provider that makes AWS services. What it needs in the
+// account, service roles and boundaries, is in no stack of the CDK: it is needed as
+// long as an instance lives, and `longshore aws bootstrap` makes it.
+const (
+	contextTargets  = "cloudformation-targets"
+	contextEmulator = "cloudformation-emulator"
+)
+
+// The emulators that a stack can be deployed to.
+const (
+	emulatorMiniStack  = "ministack"  // has policies enforced, and does not know all keys of conditions
+	emulatorLocalStack = "localstack" // puts no tokens on events
+)
+
+// servicesRow is the provider's row.
+var servicesRow = providerRow{
+	read: readServices,
+	environment: func(s Settings) map[string]string {
+		all := map[string]string{}
+		if s.Services.Targets != "" {
+			all[app.EnvAWSTargets] = s.Services.Targets
+		}
+		if s.Services.Emulator == emulatorLocalStack {
+			all[app.EnvAWSEmulated] = "true"
+		}
+		return all
+	},
+	things: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+		return statements(stack, account.Rights(plan.ScopeOf(s.Stack), s.Services.options()))
+	},
+	inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
+		return statements(stack, account.Inventory(plan.ScopeOf(s.Stack), s.Services.options()))
+	},
+	exceptions: func(s Settings) []exception {
+		return wildcards(account.Rights(plan.ScopeOf(s.Stack), s.Services.options()))
+	},
+	inventoryExceptions: func(s Settings) []exception {
+		return wildcards(account.Inventory(plan.ScopeOf(s.Stack), s.Services.options()))
+	},
+}
+
+// Services are the settings of AWS services.
+type Services struct {
+	// Targets is what the functions are told of accounts and regions, as JSON; empty
+	// for the stack's own.
+	Targets string
+	// Roles are those that the broker takes in other accounts.
+	Roles []string
+	// Emulator is empty on AWS.
+	Emulator string
+}
+
+func (s Services) options() account.Options {
+	return account.Options{Emulated: s.Emulator != "", Access: s.Roles}
+}
+
+// readServices reads them. What is a file beside the operator is written whole into the
+// functions' settings.
+func readServices(s *Settings, r *reader, state string) {
+	targets, emulator := r.text(contextTargets, ""), r.text(contextEmulator, "")
+	if state == Off {
+		if targets != "" {
+			r.refuse(contextTargets, targets, app.ProviderCloudFormation+"="+Offered+" too: the stack has no such provider")
+		}
+		return
+	}
+	if emulator != "" && emulator != emulatorMiniStack && emulator != emulatorLocalStack {
+		r.refuse(contextEmulator, emulator, emulatorMiniStack+" or "+emulatorLocalStack+", and nothing on AWS")
+	}
+	s.Services = Services{Emulator: emulator}
+	if targets == "" {
+		return
+	}
+	if !strings.HasPrefix(targets, "{") && !filepath.IsAbs(targets) {
+		targets = filepath.Join(repository, targets)
+	}
+	all, err := app.ParseAWSTargets("context "+contextTargets, targets)
+	if err != nil {
+		r.problems = append(r.problems, err)
+		return
+	}
+	for _, t := range all.Targets {
+		if t.Role != "" {
+			s.Services.Roles = append(s.Services.Roles, t.Role)
+		}
+	}
+	slices.Sort(s.Services.Roles)
+	s.Services.Roles = slices.Compact(s.Services.Roles)
+	text, err := json.Marshal(all)
+	if err != nil {
+		r.problems = append(r.problems, err)
+	}
+	s.Services.Targets = string(text)
+}
+
+// statements are those of package account, in the stack's own place.
+func statements(stack awscdk.Stack, all []iampolicy.Statement) (out []awsiam.PolicyStatement) {
+	here := plan.Place{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
+	for _, s := range account.Fill(all, here) {
+		props := map[string]any{"Sid": s.Sid, "Effect": s.Effect, "Action": []string(s.Action), "Resource": []string(s.Resource)}
+		if len(s.Condition) > 0 {
+			props["Condition"] = s.Condition
+		}
+		out = append(out, awsiam.PolicyStatement_FromJson(props))
+	}
+	return out
+}
+
+// wildcards say why names are not said whole.
+func wildcards(all []iampolicy.Statement) []exception {
+	var findings []string
+	for _, s := range all {
+		for _, r := range s.Resource {
+			if strings.Contains(r, "*") {
+				findings = append(findings, "Resource::"+strings.NewReplacer("${", "<", "}", ">").Replace(r))
+			}
+		}
+	}
+	slices.Sort(findings)
+	return []exception{{
+		rule: "AwsSolutions-IAM5",
+		reason: "Stacks, users, roles and buckets of instances are made while the broker runs. Their names begin with a prefix that no other " +
+			"broker has, and the rights end with it. Actions that list the account know no resource.",
+		findings: slices.Compact(findings),
+	}}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// awsTargets are another account, and another region of it.
+const awsTargets = `{"targets":{"big":{"account":"222233334444","region":"eu-west-1","external_id":"ours",` +
+	`"role":"arn:aws:iam::222233334444:role/longshore/broker"}}}`
+
+// serving are choices with the provider that makes AWS services.
+var serving = map[string]any{
+	"demo": "false", app.ProviderCloudFormation: "true", contextTargets: awsTargets,
+	ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
+}
+
+var servingStack = sync.OnceValues(func() (template, error) { return synthesized(serving) })
+
+// policyOf is what a role may do, in the words of package iampolicy.
+func policyOf(t *testing.T, made template, role string) (d iampolicy.Document) {
+	t.Helper()
+	for _, p := range list(made.one(t, "AWS::IAM::Role", role)["Policies"]) {
+		raw, err := json.Marshal(at(p, "PolicyDocument"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc any
+		if err := json.Unmarshal(raw, &doc); err != nil {
+			t.Fatal(err)
+		}
+		raw, err = json.Marshal(inPlace(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := iampolicy.Parse(raw)
+		if err != nil {
+			t.Fatalf("role %s: %v: %s", role, err, raw)
+		}
+		d.Version, d.Statement = one.Version, append(d.Statement, one.Statement...)
+	}
+	return d
+}
+
+// inPlace puts an account into what refers to one, as plain writes it.
+func inPlace(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) == 1 && (v["Ref"] != nil || v["Fn::GetAtt"] != nil || v["Fn::Join"] != nil) {
+			place := strings.NewReplacer("<AWS::Partition>", "aws", "<AWS::Region>", "eu-central-1", "<AWS::AccountId>", "111122223333")
+			return place.Replace(plain(v))
+		}
+		out := map[string]any{}
+		for key, part := range v {
+			out[key] = inPlace(part)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, part := range v {
+			out[i] = inPlace(part)
+		}
+		return out
+	}
+	return value
+}
+
+// Only the provisioner makes services, only the reaper lists them beside it, and the
+// API, which is what strangers reach, can do nothing of it.
+func TestWhoMakesServices(t *testing.T) {
+	made := must(t, servingStack)
+	scope := plan.ScopeOf("Longshore")
+	here := plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+	role, bound := scope.ServiceRoleARN(here, "s3"), scope.BoundaryARN(here, "s3")
+	user := "arn:aws:iam::111122223333:user" + scope.Path() + "a/b/" + string(scope) + "-b-a"
+	stack := "arn:aws:cloudformation:eu-central-1:111122223333:stack/" + string(scope) + "-i-a/*"
+	calls := map[string]iampolicy.Request{
+		"make": {Action: "cloudformation:CreateStack", Resource: stack, Context: map[string][]string{"cloudformation:RoleArn": {role}}},
+		"pass": {Action: "iam:PassRole", Resource: role, Context: map[string][]string{"iam:PassedToService": {"cloudformation.amazonaws.com"}}},
+		"user": {Action: "iam:CreateUser", Resource: user, Context: map[string][]string{"iam:PermissionsBoundary": {bound}}},
+		"key":  {Action: "iam:CreateAccessKey", Resource: user},
+		"list": {Action: "iam:ListUsers", Resource: "*"},
+		"take": {Action: "sts:AssumeRole", Resource: "arn:aws:iam::222233334444:role/longshore/broker"},
+		// What nobody can.
+		"alone": {Action: "cloudformation:CreateStack", Resource: stack},
+		"free":  {Action: "iam:CreateUser", Resource: user},
+		"wider": {Action: "iam:CreatePolicyVersion", Resource: bound},
+		"admin": {Action: "sts:AssumeRole", Resource: "arn:aws:iam::111122223333:role/Admin"},
+	}
+	want := map[string][]string{
+		"ProvisionerFunctionRole": {"key", "list", "make", "pass", "take", "user"}, "ReaperFunctionRole": {"list", "take"},
+		"ApiFunctionRole": nil, "WorkflowRole": nil,
+	}
+	got := map[string][]string{}
+	for function := range want {
+		d := policyOf(t, made, function)
+		got[function] = nil
+		for _, name := range slices.Sorted(maps.Keys(calls)) {
+			if iampolicy.Allows(calls[name], []iampolicy.Document{d}) {
+				got[function] = append(got[function], name)
+			}
+		}
+		raw, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const most = 10_240 // which IAM takes inside a role
+		if len(raw) > most*9/10 {
+			t.Errorf("%s has a policy of %d bytes, and %d is the end", function, len(raw), most)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("who may do what (-want +got):\n%s", d)
+	}
+	for _, g := range grantsOf(t, made, "ApiFunctionRole") {
+		if slices.Contains([]string{"iam", "cloudformation", "sts", "s3", "tag"}, g.service()) {
+			t.Errorf("the API may %s", g)
+		}
+	}
+}
+
+// The functions that call the provider know the targets, and no other does.
+func TestTargetsOfAStack(t *testing.T) {
+	made := must(t, servingStack)
+	for function, want := range map[string]bool{"Provisioner": true, "Reaper": true, "Api": false} {
+		told := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables", app.EnvAWSTargets)
+		text, _ := told.(string)
+		if strings.Contains(text, "222233334444") != want {
+			t.Errorf("function %s is told %q", function, text)
+		}
+	}
+}
+
+func TestServicesSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "targets.json")
+	if err := os.WriteFile(file, []byte(awsTargets), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	role := []string{"arn:aws:iam::222233334444:role/longshore/broker"}
+	for name, test := range map[string]struct {
+		context map[string]any
+		want    string // in the error
+		roles   []string
+	}{
+		"None":     {map[string]any{app.ProviderCloudFormation: "true"}, "", nil},
+		"JSON":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: awsTargets}, "", role},
+		"File":     {map[string]any{app.ProviderCloudFormation: "withdrawn", contextTargets: file}, "", role},
+		"Broken":   {map[string]any{app.ProviderCloudFormation: "true", contextTargets: `{"target":{}}`}, contextTargets, nil},
+		"NoFile":   {map[string]any{app.ProviderCloudFormation: "true", contextTargets: "gone.json"}, contextTargets, nil},
+		"Off":      {map[string]any{app.ProviderCloudFormation: "false", contextTargets: awsTargets}, "too", nil},
+		"Emulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: "moto"}, contextEmulator, nil},
+	} {
+		s, err := settingsOf(test.context)
+		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+		// What this leaves out, and that it is all, is tested in package account.
+		if s.Services.options().Emulated {
+			t.Errorf("%s: it is made for an emulator", name)
+		}
+		if d := cmp.Diff(test.roles, s.Services.Roles); err == nil && d != "" {
+			t.Errorf("%s: roles (-want +got):\n%s", name, d)
+		}
+	}
+}
