@@ -127,6 +127,15 @@ bench: build postgres ## compare with a broker made of brokerapi, and measure da
 bench-coldstart: emulator ## measure what the start of each function costs, STARTS (20) times
 	$(GO) test -run '^$$' -bench '^BenchmarkColdStart$$' -benchtime $(or $(STARTS),20)x -v ./internal/app
 
+# What is known of AWS's resource types is read from the schemas that cfn-lint brings
+# along. Raise the version to learn new types, and commit the file.
+CFN_LINT := 1.58.0
+.PHONY: resource-schemas
+resource-schemas: ## read AWS's resource types anew, from cfn-lint (needs Python and a network)
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	python3 -m venv $$folder; $$folder/bin/pip install --quiet --disable-pip-version-check cfn-lint==$(CFN_LINT); \
+	$$folder/bin/python internal/provider/cloudformation/template/resources.py internal/provider/cloudformation/template/resources.txt.gz
+
 .PHONY: functions
 functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)
 	@for name in api provisioner reaper; do \

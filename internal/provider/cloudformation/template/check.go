@@ -139,6 +139,7 @@ func (c *checker) stack(m *plan.Meaning) map[string]bool {
 	m.Accepts = accepts(m.Parameters)
 	e := &evaluator{model: t, sources: c.parameters}
 	m.Fixed, m.Shape = e.change()
+	c.care(t, e)
 	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
 	c.version(m.Template)
 	return c.outputs(t, e)

@@ -41,8 +41,10 @@ func (d *document) problem(at, what, mend string) *remedy.Error {
 	return &remedy.Error{File: d.file, Line: d.lines[at], What: what, Remedy: mend}
 }
 
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // slot makes a token of a JSON pointer.
-func slot(name string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func slot(name string) string { return "/" + escapes.Replace(name) }
 
 // read reads a YAML or JSON file. Short tags of CloudFormation become what they
 // stand for.

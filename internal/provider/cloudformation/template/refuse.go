@@ -83,6 +83,10 @@ func (c *checker) resource(t *model, name string, r resource) {
 			"leave parameters of it out of updates"))
 	}
 	c.names(t, name, r, s)
+	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" {
+		problem(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it",
+			"write Delete, and on_delete: retain in the settings of plans whose instances are to be retained")
+	}
 	if isCustom(r.kind) {
 		timeout, _ := scalarText(r.properties["ServiceTimeout"])
 		if n, err := strconv.Atoi(timeout); err != nil || n < 1 || n > 3600 {

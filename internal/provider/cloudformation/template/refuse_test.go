@@ -92,6 +92,8 @@ var ofTemplates = map[string]refusal{
 		"template.yaml:19: S is of AWS::CloudFormation::Macro"},
 	"NoType":      {[]wrong{more("  S: {Properties: {}}\n")}, "template.yaml:19: resource S has no Type"},
 	"UnknownType": {[]wrong{with("template.yaml", "SQS::Queue", "SQS::Quene")}, "template.yaml:14: AWS::SQS::Quene is no type"},
+	"Outlives": {[]wrong{with("template.yaml", "    Properties:\n", "    DeletionPolicy: Retain\n    Properties:\n")},
+		"template.yaml:15: Queue outlives its stack"},
 	"UnknownAttribute": {[]wrong{with("template.yaml", "    Properties:\n", "    Propertys: {}\n    Properties:\n")},
 		"template.yaml:15: Propertys is no attribute"},
 	"PhysicalName": {[]wrong{with("template.yaml", "SqsManaged", "QueueName: mine\n      SqsManaged")},
@@ -290,6 +292,7 @@ func TestWarnings(t *testing.T) {
 		`permissions.json:2: CloudFormation never calls "s3:PutObject"`,
 		`policy.json:2: "arn:aws:sqs:eu-west-1:123456789012:longshore" is the same for every instance`,
 		" have no proof",
+		"template.yaml:13: Queue can be used without TLS",
 	} {
 		found := false
 		for _, one := range got {
@@ -299,7 +302,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("nothing warns: %s", want)
 		}
 	}
-	if len(got) != 5 {
+	if len(got) != 6 {
 		t.Errorf("%d warnings: %q", len(got), got)
 	}
 }

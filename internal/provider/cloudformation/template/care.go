@@ -1,0 +1,151 @@
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A rule is what a careful engineer writes into a resource of a type: the value of a
+// property, at a path. An empty value is for any.
+type rule struct{ kind, path, value, mend string }
+
+var careful = []rule{
+	{"AWS::S3::Bucket", "BucketEncryption", "", "name the encryption"},
+	{"AWS::S3::Bucket", "PublicAccessBlockConfiguration/BlockPublicAcls", "true", "write true"},
+	{"AWS::S3::Bucket", "PublicAccessBlockConfiguration/BlockPublicPolicy", "true", "write true"},
+	{"AWS::S3::Bucket", "PublicAccessBlockConfiguration/IgnorePublicAcls", "true", "write true"},
+	{"AWS::S3::Bucket", "PublicAccessBlockConfiguration/RestrictPublicBuckets", "true", "write true"},
+	{"AWS::SQS::Queue", "SqsManagedSseEnabled|KmsMasterKeyId", "", "write SqsManagedSseEnabled: true, or name a key"},
+	{"AWS::SNS::Topic", "KmsMasterKeyId", "", "name a key, such as alias/aws/sns"},
+	{"AWS::Kinesis::Stream", "StreamEncryption", "", "name a key, such as alias/aws/kinesis"},
+	{"AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "", "say whether the table can be restored to a point in time"},
+	{"AWS::RDS::DBInstance", "StorageEncrypted|DBClusterIdentifier", "", "write true"},
+	{"AWS::RDS::DBCluster", "StorageEncrypted", "true", "write true"},
+	{"AWS::RDS::DBInstance", "PubliclyAccessible", "false", "write false"},
+	{"AWS::ElastiCache::ReplicationGroup", "AtRestEncryptionEnabled", "true", "write true"},
+	{"AWS::ElastiCache::ReplicationGroup", "TransitEncryptionEnabled", "true", "write true"},
+	{"AWS::EFS::FileSystem", "Encrypted", "true", "write true"},
+	{"AWS::OpenSearchService::Domain", "EncryptionAtRestOptions/Enabled", "true", "write true"},
+	{"AWS::OpenSearchService::Domain", "NodeToNodeEncryptionOptions/Enabled", "true", "write true"},
+	{"AWS::OpenSearchService::Domain", "DomainEndpointOptions/EnforceHTTPS", "true", "write true"},
+	{"AWS::Redshift::Cluster", "Encrypted", "true", "write true"},
+	{"AWS::DocDB::DBCluster", "StorageEncrypted", "true", "write true"},
+	{"AWS::Neptune::DBCluster", "StorageEncrypted", "true", "write true"},
+}
+
+// care warns of what a careful engineer would not leave so: it is the operator's to
+// decide. What depends on who orders is left alone.
+func (c *checker) care(t *model, e *evaluator) {
+	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
+		r := t.resources[name]
+		if r.condition != "" && e.condition(r.condition) == false {
+			continue
+		}
+		properties := e.resolve(r.properties)
+		at := "/Resources" + slot(name) + "/Properties"
+		for _, rule := range careful {
+			if rule.kind == r.kind && !satisfied(properties, rule) {
+				first, _, _ := strings.Cut(rule.path, "|")
+				c.warn(t.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")), rule.mend))
+			}
+		}
+		c.tls(t, name, r)
+		c.opened(t, at, name, r, properties)
+	}
+}
+
+// satisfied reports whether one of a rule's properties is as it says, or left open.
+func satisfied(properties any, r rule) bool {
+	for path := range strings.SplitSeq(r.path, "|") {
+		v := project(properties, strings.Split(path, "/"))
+		text, plain := scalarText(v)
+		switch {
+		case isAbsent(v) || plain && r.value == "" && text == "false":
+		case !plain || r.value == "" || text == r.value:
+			return true
+		}
+	}
+	return false
+}
+
+// policies are the types that hold the policy of another, and the property that says
+// of which.
+var policies = map[string]struct{ kind, of string }{
+	"AWS::S3::Bucket": {"AWS::S3::BucketPolicy", "Bucket"},
+	"AWS::SQS::Queue": {"AWS::SQS::QueuePolicy", "Queues"},
+	"AWS::SNS::Topic": {"AWS::SNS::TopicPolicy", "Topics"},
+}
+
+// tls warns of what can be reached without encryption: these services answer on plain
+// HTTP, too, unless a policy denies it.
+func (c *checker) tls(t *model, name string, r resource) {
+	policy, has := policies[r.kind]
+	if !has {
+		return
+	}
+	for _, other := range t.resources {
+		if other.kind != policy.kind || !refersTo(other.properties[policy.of], name) {
+			continue
+		}
+		for _, s := range statementsOf(other.properties["PolicyDocument"]) {
+			if s["Effect"] == "Deny" && strings.Contains(fmt.Sprint(s["Condition"]), "aws:SecureTransport:false") {
+				return
+			}
+		}
+	}
+	c.warn(t.problem("/Resources"+slot(name), name+" can be used without TLS",
+		"add a "+policy.kind+" that denies all where aws:SecureTransport is false"))
+}
+
+func refersTo(v any, name string) (found bool) {
+	walk(v, "", func(_ string, v any) { found = found || slices.Contains(refs(v), name) })
+	return found
+}
+
+// statementsOf gives the statements of a policy document in a template.
+func statementsOf(document any) (all []map[string]any) {
+	object, _ := document.(map[string]any)
+	list, isList := object["Statement"].([]any)
+	if !isList {
+		list = []any{object["Statement"]}
+	}
+	for _, item := range list {
+		if s, is := item.(map[string]any); is {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// opened warns of policies that let everybody in, and of networks that are open to all.
+func (c *checker) opened(t *model, at, name string, r resource, properties any) {
+	walk(properties, at, func(at string, v any) {
+		object, _ := v.(map[string]any)
+		for _, s := range statementsOf(object) {
+			if s["Effect"] == "Allow" && anybody(s["Principal"]) && s["Condition"] == nil {
+				c.warn(t.problem(at, name+" is open to everybody", "name the principals, or bound them by a Condition"))
+			}
+		}
+		cidr := object["CidrIp"]
+		if cidr == nil {
+			cidr = object["CidrIpv6"]
+		}
+		if cidr == "0.0.0.0/0" || cidr == "::/0" {
+			if strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress") {
+				c.warn(t.problem(at, name+" lets in the whole internet", "name the networks: a parameter may be from target: cidrs"))
+			}
+		}
+	})
+}
+
+func anybody(principal any) bool {
+	if object, is := principal.(map[string]any); is {
+		principal = object["AWS"]
+	}
+	if list, is := principal.([]any); is {
+		return slices.Contains(list, any("*"))
+	}
+	return principal == "*"
+}

@@ -1,0 +1,113 @@
+package template_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// sourced is a plan whose parameters are from there.
+func sourced(t *testing.T, parameters object, more ...wrong) plan.Meaning {
+	t.Helper()
+	checked := queue()
+	checked.Settings["parameters"] = parameters
+	properties := object{}
+	for _, s := range parameters {
+		if name, is := s.(object)["parameter"].(string); is {
+			properties[name] = object{"enum": []any{"true", "false", 1}}
+		}
+	}
+	create, err := json.Marshal(object{"properties": properties, "additionalProperties": false})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked.Create, checked.Update = create, json.RawMessage(nothing)
+	for _, do := range more {
+		do(t, &checked)
+	}
+	return meaningOf(t, checked)
+}
+
+// What reaches a property that cannot change in place is fixed, however it gets there;
+// what does not is not.
+func TestFixed(t *testing.T) {
+	users := object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"parameter": "fifo", "value": "false"}}
+	const table = "  T:\n    Type: AWS::DynamoDB::Table\n    Properties:\n      "
+	cases := map[string]struct {
+		more []wrong
+		want []string
+	}{
+		"Condition": {nil, []string{"fifo"}},
+		"Ref":       {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "!Ref Fifo")}, []string{"fifo"}},
+		"Sub":       {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", `!Sub "${Fifo}"`)}, []string{"fifo"}},
+		"Select": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", `!Select [0, !Split [",", !Ref Fifo]]`)},
+			[]string{"fifo"}},
+		"Changeable": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
+			with("template.yaml", "SqsManagedSseEnabled: true", "DelaySeconds: !If [IsFifo, 1, 2]")}, nil},
+		"OfResource": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
+			with("template.yaml", "    Properties:", "    Condition: IsFifo\n    Properties:"),
+			setting("credentials", nil), setting("proof", nil), with("policy.json", "${QueueArn}", "arn:aws:sqs:::x")}, []string{"fifo"}},
+		"InDepth": {[]wrong{more(table + "KeySchema: [{AttributeName: !Ref Fifo, KeyType: HASH}]\n"), tables,
+			with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true")}, []string{"fifo"}},
+		"OfAnother": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt Queue.Arn\n"), tables}, []string{"fifo"}},
+		"OfCustom": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt C.X\n  C: {Type: Custom::C, " +
+			"Properties: {ServiceToken: x, ServiceTimeout: 60," +
+			" X: !Ref Days}}\n"), tables}, []string{"fifo", "retention_days"}},
+		"HoldsNothing": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
+			more("  A: {Type: AWS::KMS::Alias, Properties: {AliasName: !Sub \"alias/${AWS::StackName}\", TargetKeyId: " +
+				"!Ref Days}}\n"),
+			rights("kms:CreateAlias", "kms:DeleteAlias")}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, sourced(t, users, c.more...).Fixed); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func tables(t *testing.T, c *provider.Checked) {
+	rights("dynamodb:CreateTable", "dynamodb:DeleteTable")(t, c)
+}
+
+// An instance moves between plans as long as what it is made of stays: whatever can
+// change in place may differ, and resources may be added.
+func TestMoves(t *testing.T) {
+	of := func(fifo any, more ...wrong) plan.Meaning {
+		return sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"value": fifo}}, more...)
+	}
+	standard := of(false)
+	const another = "  Dead: {Type: AWS::SQS::Queue, Properties: {SqsManagedSseEnabled: true}}\n"
+	const policy = "  Policy: {Type: AWS::SQS::QueuePolicy, Properties: {Queues: [!Ref Queue], PolicyDocument: {}}}\n"
+	open := sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"parameter": "fifo", "value": "false"}})
+	opposite := sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"parameter": "fifo", "value": "true"}})
+	cases := map[string]struct {
+		from, to plan.Meaning
+		want     bool
+	}{
+		"Same": {standard, of("false"), true},
+		"Fifo": {standard, of(true), false},
+		"Days": {standard, sourced(t, object{"Days": object{"value": 5}, "Fifo": object{"value": false}}), true},
+		"WrittenElse": {standard, of(false, with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]",
+			"!If [IsFifo, \"\", !Ref AWS::NoValue]")), true},
+		"More":              {standard, of(false, more(another)), true},
+		"Less":              {of(false, more(another)), standard, false},
+		"LessThatHolds":     {of(false, more(policy)), standard, true},
+		"OtherLogicalID":    {of(false, more(another)), of(false, more(strings.Replace(another, "Dead", "Gone", 1))), false},
+		"UsersToOperators":  {open, standard, false},
+		"AnotherDefault":    {open, opposite, false},
+		"AnotherCondition":  {of(false, more(strings.Replace(another, "Queue,", "Queue, Condition: IsFifo,", 1))), standard, true},
+		"WithThatCondition": {of(true, more(strings.Replace(another, "Queue,", "Queue, Condition: IsFifo,", 1))), of(true), false},
+	}
+	for name, c := range cases {
+		if got := c.from.To(c.to.Change); got != c.want {
+			t.Errorf("%s: moves %v, want %v: from %q to %q", name, got, c.want, c.from.Shape, c.to.Shape)
+		}
+	}
+}

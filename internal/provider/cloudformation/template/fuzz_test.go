@@ -1,0 +1,75 @@
+package template_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+)
+
+// FuzzCheck requires that no template makes Check panic, hang, or be silent: it gives
+// a snapshot, the same each time, or says what is wrong.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []string{
+		queueTemplate, "", "{}", "a: &a [*a]", "Resources: {X: {Type: AWS::S3::Bucket}}", "{\"Resources\":\t{}}",
+		"Resources: {Queue: {Type: AWS::SQS::Queue, Properties: !If [A, !Ref B, !Sub ['${C}', {C: !GetAtt D.E}]]}}",
+		"Conditions: {A: !And [!Condition B, !Not [!Condition A]], B: !Equals [!FindInMap [A, B, C], !Select [9, !Split ['', x]]]}",
+		"Resources: {A: {Type: Custom::X, Properties: {B: !Ref C}}, C: {Type: Custom::X, Properties: {B: !GetAtt A.B}}}",
+		"Resources: {A: {Type: AWS::S3::Bucket, Condition: A}}\nConditions: {A: !Condition A}",
+		"Resources: {A: !!binary eA==, B: !Ref [A], C: !Sub '${', ? [a] : b}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		checked := queue()
+		files := checked.Files.(fstest.MapFS)
+		files["template.yaml"] = &fstest.MapFile{Data: []byte(text)}
+		files["template.json"] = files["template.yaml"]
+		for _, name := range []string{"template.yaml", "template.json"} {
+			checked.Settings["template"] = name
+			snapshot, err := template.Check(checked)
+			again, _ := template.Check(checked)
+			switch {
+			case string(snapshot) != string(again):
+				t.Fatalf("two snapshots of one plan:\n%s\n%s", snapshot, again)
+			case err != nil && strings.TrimSpace(err.Error()) == "":
+				t.Fatal("it is refused without a word")
+			case err == nil && len(snapshot) <= limits.Snapshot:
+				if _, err := plan.Parse(snapshot); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// Names that refer to one another, each to the one before twice, take no time that
+// doubles with each.
+func TestManyReferences(t *testing.T) {
+	var all strings.Builder
+	all.WriteString("  R0: {Type: AWS::SQS::Queue}\n")
+	for i := 1; i < 60; i++ {
+		before := "R" + strconv.Itoa(i-1)
+		all.WriteString("  R" + strconv.Itoa(i) + ": {Type: AWS::DynamoDB::Table, Properties: {ImportSourceSpecification: {A: !Ref " + before +
+			", B: !GetAtt " + before + ".Arn}}}\n")
+	}
+	checked := queue()
+	more(all.String())(t, &checked)
+	tables(t, &checked)
+	if m := meaningOf(t, checked); len(strings.Fields(m.Shape)) != 61 {
+		t.Errorf("its shape: %s", m.Shape)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	checked := queue()
+	for b.Loop() {
+		if _, err := template.Check(checked); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package template
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The data is whole, in order, and says what a careful reader of AWS's pages knows.
+func TestSchemas(t *testing.T) {
+	all := kinds()
+	if len(all) < 1800 || !slices.IsSorted(all) || !slices.Equal(slices.Compact(slices.Clone(all)), all) {
+		t.Errorf("%d types, which are out of order or twice", len(all))
+	}
+	calls := 0
+	for _, kind := range all {
+		s, known := schemaOf(kind)
+		if !known {
+			t.Fatalf("%s is not found", kind)
+		}
+		if len(s.create) > 0 {
+			calls++
+		}
+	}
+	if calls < 1700 {
+		t.Errorf("only of %d types it is known what CloudFormation calls", calls)
+	}
+
+	queue, _ := schemaOf("AWS::SQS::Queue")
+	want := schema{
+		fixed: [][]string{{"FifoQueue"}, {"QueueName"}}, names: map[string]bool{"QueueName": false}, tags: "Tags",
+		create: []string{"sqs:CreateQueue", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ListQueueTags", "sqs:TagQueue"},
+		read:   []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags"},
+		update: []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags", "sqs:SetQueueAttributes", "sqs:TagQueue", "sqs:UntagQueue"},
+		remove: []string{"sqs:DeleteQueue", "sqs:GetQueueAttributes"},
+	}
+	if diff := cmp.Diff(want, queue, cmp.AllowUnexported(schema{})); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	for kind, want := range map[string]map[string]bool{
+		"AWS::S3::Bucket":             {"BucketName": false, "BucketNamePrefix": false},
+		"AWS::Events::EventBus":       {"Name": true},
+		"AWS::KMS::Alias":             {"AliasName": true},
+		"AWS::DynamoDB::Table":        {"TableName": false},
+		"AWS::RDS::DBInstance":        {"DBInstanceIdentifier": false}, // not that of the cluster that it is in
+		"AWS::S3::BucketPolicy":       {},
+		"AWS::ApiGateway::Stage":      {}, // its name is one within an API
+		"AWS::SecretsManager::Secret": {"Name": false},
+	} {
+		s, _ := schemaOf(kind)
+		if diff := cmp.Diff(want, s.names); diff != "" {
+			t.Errorf("names of %s: -want +got\n%s", kind, diff)
+		}
+	}
+	if _, known := schemaOf("AWS::SQS::Quene"); known {
+		t.Error("what is no type is known")
+	}
+}
