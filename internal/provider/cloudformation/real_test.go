@@ -38,7 +38,7 @@ func newReal(t testing.TB, o Options) *real {
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	o.File = func(digest string) ([]byte, bool) { body, ok := r.files[digest]; return body, ok }
 	r.Provider, r.config, r.scope = New(o), o.Config, o.Scope
-	r.bucket(o.Config, "000000000000")
+	r.bucket(emulator.Config(t), "000000000000")
 	return r
 }
 
@@ -119,7 +119,7 @@ func (r *real) until(in *provider.Instance, verb func(context.Context, provider.
 		if enough != nil && enough() {
 			return seen, nil
 		}
-		time.Sleep(min(max(st.After, time.Millisecond), 200*time.Millisecond))
+		time.Sleep(min(max(st.After, time.Millisecond), 30*time.Millisecond))
 	}
 	r.t.Fatalf("%s did not end; last error: %v; seen: %+v", in.Operation.Kind, last, seen)
 	return nil, nil
@@ -149,10 +149,7 @@ func bucketPlan(r *real) plan.Meaning {
 
 func (r *real) stack(in provider.Instance) *stack {
 	r.t.Helper()
-	s, err := r.reach(r.t.Context(), DefaultTarget)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, Target{}) // its calls do not fail
 	found, err := s.look(r.t.Context(), r.scope.Stack(provider.TagsOf(in)))
 	if err != nil {
 		r.t.Fatal(err)

@@ -1,0 +1,346 @@
+package cloudformation
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/longshore/longshore/internal/awserr/faulttest"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// probe is a function behind a custom resource, which does what the resource's
+// property Do says: "update=fail" fails each update to it and from it, "update=bad"
+// each to it, and "create=2" takes two seconds for a creation.
+const probe = `
+import json, time, urllib.request
+def handler(event, context):
+    kind = event["RequestType"].lower()
+    status = "SUCCESS"
+    for props in (event["ResourceProperties"], event.get("OldResourceProperties", {})):
+        for word in props.get("Do", "").split():
+            verb, what = word.split("=")
+            if verb == kind and what == "fail":
+                status = "FAILED"
+            elif verb == kind and what == "bad":
+                status = "FAILED" if props is event["ResourceProperties"] else status
+            elif verb == kind and props is event["ResourceProperties"]:
+                time.sleep(float(what))
+    body = json.dumps({"Status": status, "Reason": "value of account 000000000000 is invalid", "PhysicalResourceId": "probe",
+        "StackId": event["StackId"], "RequestId": event["RequestId"], "LogicalResourceId": event["LogicalResourceId"]}).encode()
+    urllib.request.urlopen(urllib.request.Request(event["ResponseURL"], data=body, method="PUT"))
+`
+
+// function makes the probe, once for the emulator of the test process.
+var function = sync.OnceValues(func() (string, error) {
+	var file bytes.Buffer
+	z := zip.NewWriter(&file)
+	w, err := z.Create("probe.py")
+	if err != nil {
+		return "", err
+	}
+	_, err = w.Write([]byte(probe))
+	if err = errors.Join(err, z.Close()); err != nil {
+		return "", err
+	}
+	c := lambda.NewFromConfig(theirs)
+	out, err := c.CreateFunction(context.Background(), &lambda.CreateFunctionInput{
+		FunctionName: aws.String(emulator.Name("probe")), Runtime: types.RuntimePython312, Handler: aws.String("probe.handler"),
+		Role: aws.String("arn:aws:iam::000000000000:role/probe"), Timeout: aws.Int32(60), Code: &types.FunctionCode{ZipFile: file.Bytes()},
+	})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.FunctionArn), nil
+})
+
+// theirs is the config of the emulator, set before function is asked.
+var (
+	theirs aws.Config
+	once   sync.Once
+)
+
+const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Function":{"Type":"String"}},
+"Resources":{"Probe":{"Type":"Custom::Probe","Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}}},
+"Outputs":{"Do":{"Value":{"Ref":"Do"}}}}`
+
+// probing is a plan of the probe.
+func (r *real) probing() plan.Meaning {
+	r.t.Helper()
+	once.Do(func() { theirs = r.config })
+	arn, err := function()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return plan.Meaning{
+		Offering: "probe", Template: r.template(probeTemplate), Resources: map[string]string{"Probe": "Custom::Probe"},
+		Parameters: map[string]plan.Source{"Do": {Parameter: "do"}, "Function": {Value: &arn}}, OnDelete: plan.Empty,
+	}
+}
+
+// made is an instance that stands.
+func (r *real) made(m plan.Meaning, parameters string) provider.Instance {
+	r.t.Helper()
+	in := r.instance(m, parameters)
+	if f := r.run(&in, r.Provision); f != nil {
+		r.t.Fatal(f)
+	}
+	return in
+}
+
+// gone requires that a deprovision leaves nothing.
+func (r *real) gone(in provider.Instance) {
+	r.t.Helper()
+	d := r.next(in, provider.KindDeprovision)
+	if f := r.run(&d, r.Deprovision); f != nil {
+		r.t.Fatal(f)
+	}
+	if s := r.stack(in); s != nil {
+		r.t.Errorf("deprovisioned, and there is still %s", s.status)
+	}
+}
+
+// A failed creation says why in words for a developer, and leaves nothing; its
+// repetition says the same.
+func TestCreateFails(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	in := r.instance(r.probing(), `{"do":"create=fail"}`)
+	f := r.run(&in, r.Provision)
+	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") || strings.Contains(f.Message, "arn:") {
+		t.Errorf("failed with %v", f)
+	}
+	if s := r.stack(in); s != nil {
+		t.Errorf("failed, and there is still %s", s.status)
+	}
+	if again := r.run(&in, r.Provision); again == nil || again.Message != f.Message {
+		t.Errorf("failed again with %v", again)
+	}
+	r.gone(in)
+}
+
+// A failed update leaves the instance as it was, says so, and can be repeated. If that
+// fails too, the instance may not be usable, and says so.
+func TestUpdateFails(t *testing.T) {
+	t.Parallel()
+	for do, want := range map[string]struct {
+		usable bool
+		status string
+	}{"update=bad": {true, updateRolledBack}, "update=fail": {false, updateRollbackFailed}} {
+		t.Run(do, func(t *testing.T) {
+			t.Parallel()
+			r := newReal(t, Options{})
+			in := r.made(r.probing(), `{}`)
+			u := r.next(in, provider.KindUpdate)
+			u.Parameters = []byte(`{"do":"` + do + `"}`)
+			f := r.run(&u, r.Update)
+			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != want.usable || *f.UpdateRepeatable != want.usable {
+				t.Fatalf("failed with %+v", f)
+			}
+			if s := r.stack(in); s.status != want.status || s.outputs["Do"] != "" {
+				t.Errorf("the stack is %s with %v, want %s", s.status, s.outputs, want.status)
+			}
+			if !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") {
+				t.Errorf("failed with %q", f.Message)
+			}
+			in.State = u.State
+			if want.usable {
+				u = r.next(in, provider.KindUpdate)
+				u.Parameters = []byte(`{"do":"update=0"}`)
+				if f := r.run(&u, r.Update); f != nil {
+					t.Errorf("repeated, it failed with %v", f)
+				}
+			}
+			r.gone(in)
+		})
+	}
+}
+
+// A deletion during a creation and during an update comes to its end.
+func TestDeleteOvertakes(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]string{"Create": `{"do":"create=2"}`, "Update": `{"do":"update=2"}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReal(t, Options{})
+			var in provider.Instance
+			if name == "Create" {
+				in = r.instance(r.probing(), do)
+				r.until(&in, r.Provision, func() bool { s := r.stack(in); return s != nil && s.status == createInProgress })
+			} else {
+				in = r.made(r.probing(), `{}`)
+				u := r.next(in, provider.KindUpdate)
+				u.Parameters = []byte(do)
+				r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
+				in.State = u.State
+			}
+			r.gone(in)
+		})
+	}
+}
+
+// A deletion that fails is tried again and then given up, with a reason; when that is
+// mended, the next one succeeds.
+func TestDeleteFails(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	in := r.made(r.probing(), `{"do":"delete=fail"}`)
+	d := r.next(in, provider.KindDeprovision)
+	f := r.run(&d, r.Deprovision)
+	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") {
+		t.Errorf("failed with %v", f)
+	}
+	if s := r.stack(in); s == nil || s.status != deleteFailed {
+		t.Errorf("the stack is %+v", s)
+	}
+}
+
+// An instance of another incarnation, and what a change set has left, give way.
+func TestGivesWay(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	in := r.made(bucketPlan(r), `{}`)
+	anew := r.instance(bucketPlan(r), `{}`)
+	anew.ID = in.ID
+	if f := r.run(&anew, r.Provision); f != nil {
+		t.Fatal(f)
+	}
+	if s := r.stack(anew); s == nil || s.tags != provider.TagsOf(anew) {
+		t.Errorf("there is %+v", s)
+	}
+	// The record is gone: the stack is found by its name.
+	anew.State, anew.Snapshot = provider.State{}, nil
+	r.gone(anew)
+}
+
+// A plan that refuses looks before anything is touched; one that retains leaves the
+// thing, with a tag that says so, and no stack.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
+	m := bucketPlan(r)
+	m.OnDelete = plan.Refuse
+	in := r.made(m, `{}`)
+	stood := r.stack(in)
+	bucket := aws.String(stood.outputs["BucketName"])
+	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("a")}); err != nil {
+		t.Fatal(err)
+	}
+	d := r.next(in, provider.KindDeprovision)
+	if f := r.run(&d, r.Deprovision); f == nil || f.InstanceUsable == nil || !*f.InstanceUsable {
+		t.Errorf("deleting what is not empty: %+v", f)
+	}
+	if s := r.stack(in); s == nil || s.status != createComplete {
+		t.Errorf("refused, and the stack is %+v", s)
+	}
+	m.OnDelete = plan.Retain
+	in.Snapshot = snapshotOf(m)
+	r.gone(in)
+	if _, err := c.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: bucket}); err != nil {
+		t.Errorf("the bucket was to be retained: %v", err)
+	}
+	gone, err := cfn.NewFromConfig(r.config).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{StackName: &stood.id})
+	if err != nil || !stackOf(gone.Stacks[0]).retained {
+		t.Errorf("nothing says since when it is retained: error %v", err)
+	}
+}
+
+// Every call of each verb is throttled once, or loses its answer: there is one stack,
+// and then none.
+func TestFaultsOfAWS(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faulttest.Fault{faulttest.Throttled, faulttest.Lost} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				p := &faulttest.Plan{At: n, Fault: fault}
+				config := p.Into(emulator.Config(t))
+				r := newReal(t, Options{Config: config})
+				in := r.made(bucketPlan(r), `{"note":"one"}`)
+				u := r.next(in, provider.KindUpdate)
+				u.Parameters = []byte(`{"note":"two"}`)
+				if f := r.run(&u, r.Update); f != nil {
+					t.Fatal(f)
+				}
+				if s := r.stack(in); s.outputs["Note"] != "two" {
+					t.Errorf("%s at call %d: updated to %v", fault, n, s.outputs)
+				}
+				in.State = u.State
+				r.gone(in)
+				if len(p.Met()) == 0 {
+					return
+				}
+			}
+		})
+	}
+}
+
+// A second account is reached by a role with an external id; what stands in the first
+// is not there.
+func TestSecondAccount(t *testing.T) {
+	t.Parallel()
+	const account = "222222222222"
+	config := emulator.Config(t)
+	second := config.Copy()
+	second.Credentials = credentials.NewStaticCredentialsProvider(account, "test", "")
+	role, err := iam.NewFromConfig(second).CreateRole(t.Context(), &iam.CreateRoleInput{
+		RoleName: aws.String(emulator.Name("access")), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",
+"Principal":{"AWS":"*"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"secret"}}}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
+	r := newReal(t, Options{Config: config, Targets: Targets{Named: map[string]Target{"other": target},
+		Rules: []Rule{{Platform: "platform-1", Target: "other"}}}})
+	r.bucket(second, account)
+	in := r.made(bucketPlan(r), `{}`)
+	if want := account + "/" + config.Region; in.Target.Identity != want || in.Target.Name != "other" {
+		t.Errorf("made in %+v, want %s", in.Target, want)
+	}
+	if s := r.stack(in); s != nil {
+		t.Error("it stands in the first account")
+	}
+	if _, err := cfn.NewFromConfig(second).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{
+		StackName: aws.String(r.scope.Stack(provider.TagsOf(in)))}); err != nil {
+		t.Errorf("it does not stand in the second: %v", err)
+	}
+	var all []provider.Holding
+	for cursor, again := "", true; again; again = cursor != "" {
+		page, next, err := r.List(t.Context(), cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, cursor = append(all, page...), next
+	}
+	if len(all) != 1 || all[0].Target != in.Target {
+		t.Errorf("the inventory has %+v", all)
+	}
+	r.targets.Named = nil
+	r.targets.Rules = nil
+	d := r.next(in, provider.KindDeprovision)
+	_, err = r.Deprovision(t.Context(), d)
+	var trouble *provider.Trouble
+	if !errors.As(err, &trouble) || trouble.Kind != provider.TroubleUnknown {
+		t.Errorf("at a target that nobody names: %v", err)
+	}
+	r.targets.Named = map[string]Target{"other": target}
+	if f := r.run(&d, r.Deprovision); f != nil {
+		t.Error(f)
+	}
+}
