@@ -174,7 +174,10 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 	if err != nil || learnt != nil {
 		return or(learnt), err
 	}
-	if s.m.Existing != nil {
+	switch {
+	case in.Source != nil:
+		return provider.Status{}, provider.Failf("This service cannot restore an instance from another one. Order a new one.")
+	case s.m.Existing != nil:
 		_, err := s.existing(ctx)
 		return provider.Status{Done: err == nil, Percent: 100}, err
 	}

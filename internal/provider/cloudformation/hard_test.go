@@ -299,8 +299,8 @@ func TestSecondAccount(t *testing.T) {
 	second := config.Copy()
 	second.Credentials = credentials.NewStaticCredentialsProvider(account, "test", "")
 	role, err := iam.NewFromConfig(second).CreateRole(t.Context(), &iam.CreateRoleInput{
-		RoleName: aws.String(emulator.Name("access")), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",
-"Principal":{"AWS":"*"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"secret"}}}]}`),
+		RoleName: aws.String(emulator.Name("access")), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[
+{"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"secret"}}}]}`),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,295 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// A bench is a provider over CloudFormation in memory, whose calls a test may refuse.
+type bench struct {
+	*Provider
+	t      *testing.T
+	fake   *fake
+	clock  *providertest.Clock
+	refuse func(call string) error // nil for none
+	calls  []string
+	log    strings.Builder
+	ops    int
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, clock: providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
+	b.fake = newFake(b.clock.Now)
+	b.Provider = b.fake.over("broker-1", here, func(_ context.Context, name string, do func() error) error {
+		b.calls = append(b.calls, name)
+		if b.refuse != nil {
+			if err := b.refuse(name); err != nil {
+				return err
+			}
+		}
+		return do()
+	})
+	b.Provider.log = slog.New(slog.NewTextHandler(&b.log, nil))
+	return b
+}
+
+func (b *bench) instance(kind provider.Kind) provider.Instance {
+	b.ops++
+	op := provider.Operation{ID: fmt.Sprintf("operation-%d", b.ops), Kind: kind, Started: b.clock.Now()}
+	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1", Operation: op,
+		Settings: map[string]any{}, Snapshot: meaningOf(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
+}
+
+// drive makes a verb's steps as a worker does.
+func (b *bench) drive(in *provider.Instance) (seen []provider.Status, failure *provider.Failure) {
+	b.t.Helper()
+	verbs := map[provider.Kind]func(context.Context, provider.Instance) (provider.Status, error){
+		provider.KindProvision: b.Provision, provider.KindUpdate: b.Update, provider.KindDeprovision: b.Deprovision,
+	}
+	_, failure = providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) {
+		st, err := verbs[in.Operation.Kind](ctx, *in)
+		if f, ok := errors.AsType[*provider.Failure](err); ok && f.State != nil {
+			in.State = *f.State
+		}
+		if err == nil && st.State != nil {
+			in.State = *st.State
+		}
+		if err == nil && st.Target != nil {
+			in.Target = *st.Target
+		}
+		seen = append(seen, st)
+		return st, err
+	})
+	return seen, failure
+}
+
+// ready is an instance that stands, for the next operation.
+func (b *bench) ready(kind provider.Kind) provider.Instance {
+	b.t.Helper()
+	in := b.instance(provider.KindProvision)
+	if _, f := b.drive(&in); f != nil {
+		b.t.Fatal(f)
+	}
+	next := b.instance(kind)
+	next.State, next.Target, next.Former = in.State, in.Target, in.Snapshot
+	b.calls = nil
+	return next
+}
+
+func (b *bench) stack() *fakeStack {
+	b.fake.mu.Lock()
+	defer b.fake.mu.Unlock()
+	return b.fake.account(here).find(b.scope.Stack(own2))
+}
+
+var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i"}
+
+// No call changes a stack before it was recorded, and each is made once.
+func TestRecordsBeforeCalls(t *testing.T) {
+	b := newBench(t)
+	for _, kind := range []provider.Kind{provider.KindUpdate, provider.KindDeprovision} {
+		in := b.ready(kind)
+		in.Parameters = json.RawMessage(`{"note":"two"}`)
+		_, f := b.drive(&in)
+		changes := strings.Count(strings.Join(b.calls, " "), map[provider.Kind]string{
+			provider.KindUpdate: "update", provider.KindDeprovision: "delete"}[kind])
+		if f != nil || changes != 1 {
+			t.Errorf("%s: failure %v, %d calls among %v", kind, f, changes, b.calls)
+		}
+	}
+}
+
+// A user is told how many resources are complete, and which is being made.
+func TestProgress(t *testing.T) {
+	b := newBench(t)
+	in := b.instance(provider.KindProvision)
+	seen, _ := b.drive(&in)
+	var all []string
+	percent := 0
+	for _, st := range seen {
+		all = append(all, st.Description)
+		if st.Percent < percent {
+			t.Errorf("it goes back from %d to %d percent: %v", percent, st.Percent, all)
+		}
+		percent = st.Percent
+	}
+	told := strings.Join(all, "\n")
+	for _, want := range []string{"0 of 1 resources complete, Bucket in progress", "1 of 1 resources complete"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nobody is told %q:\n%s", want, told)
+		}
+	}
+}
+
+// What AWS refuses for good fails with words for the user, and others for the operator;
+// what an operator can mend waits a while.
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		err          smithy.GenericAPIError
+		user, theirs string
+	}{
+		"Quota": {smithy.GenericAPIError{Code: "LimitExceededException", Message: "of 111122223333"}, "limit", "Service Quotas"},
+		"Invalid": {smithy.GenericAPIError{Code: "ValidationError", Message: "Parameters: [x] must have values, arn:aws:x"}, "template",
+			"values"},
+		"Denied": {smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}, "not allow", "bootstrap"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.refuse = func(call string) error {
+				if call == string(callCreate) {
+					return &c.err
+				}
+				return nil
+			}
+			in := b.instance(provider.KindProvision)
+			_, f := b.drive(&in)
+			switch {
+			case f == nil || !strings.Contains(f.Message, c.user) || strings.Contains(f.Message, "1111") || strings.Contains(f.Message, "arn:"):
+				t.Errorf("the user is told %v", f)
+			case !strings.Contains(b.log.String(), c.theirs):
+				t.Errorf("the operator is told %s", b.log.String())
+			}
+			if waited := b.clock.Now().Sub(in.Operation.Started); (waited > patience) != (name == "Denied") {
+				t.Errorf("failed after %v", waited)
+			}
+		})
+	}
+}
+
+// What only reading is refused waits for the operator.
+func TestTrouble(t *testing.T) {
+	for code, kind := range map[string]string{"AccessDenied": provider.TroubleRights, "ExpiredToken": provider.TroubleLogin} {
+		b := newBench(t)
+		in := b.ready(provider.KindUpdate)
+		b.refuse = func(string) error { return &smithy.GenericAPIError{Code: code} }
+		_, err := b.Update(t.Context(), in)
+		var trouble *provider.Trouble
+		if !errors.As(err, &trouble) || trouble.Kind != kind || !strings.Contains(trouble.Message, ":") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// An account is warned of before it is full, and then refuses.
+func TestRoom(t *testing.T) {
+	b := newBench(t)
+	b.fake.room = 5
+	for n := range 6 {
+		in := b.instance(provider.KindProvision)
+		in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
+		b.clock.Advance(roomTime)
+		_, f := b.drive(&in)
+		if full := f != nil; full != (n == 5) {
+			t.Errorf("instance %d: %v", n, f)
+		}
+		if warned := strings.Contains(b.log.String(), "nearly"); warned != (n >= 4) {
+			t.Errorf("instance %d: warned %v", n, warned)
+		}
+	}
+}
+
+// The rights of an offering's own service role are what a stack is made with, and its
+// rights alone; an orphan's are those that it was made with.
+func TestServiceRole(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindDeprovision)
+	want := b.scope.ServiceRoleARN(plan.Place{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
+	if got := b.stack().role; got != want {
+		t.Errorf("made with %q, want %q", got, want)
+	}
+	in.Snapshot, in.State = nil, provider.State{}
+	if _, f := b.drive(&in); f != nil {
+		t.Error(f)
+	}
+}
+
+// A resource that a plan names is looked up, and never touched.
+func TestExisting(t *testing.T) {
+	b := newBench(t)
+	b.fake.account(here).exports = map[string]string{"my-queue": "https://queue", "sqs:queue team=a": "arn:aws:sqs:x:1:jobs"}
+	m := plan.Meaning{Format: plan.Format, Existing: &plan.Existing{
+		Exports: map[string]string{"Url": "my-queue"}, Tag: "team=a", Type: "sqs:queue"}}
+	in := b.instance(provider.KindProvision)
+	in.Snapshot = snapshotOf(m)
+	if _, f := b.drive(&in); f != nil {
+		t.Fatal(f)
+	}
+	s := &step{p: b.Provider, m: m, in: in}
+	var err error
+	if s.site, err = b.reach(t.Context(), DefaultTarget); err != nil {
+		t.Fatal(err)
+	}
+	values, err := s.existing(t.Context())
+	if err != nil || values["Url"] != "https://queue" || values["Name"] != "jobs" || values[plan.ValueAccount] != here {
+		t.Errorf("its values are %v, error %v", values, err)
+	}
+	d := b.instance(provider.KindDeprovision)
+	d.Snapshot, d.Target = in.Snapshot, in.Target
+	if _, f := b.drive(&d); f != nil {
+		t.Error(f)
+	}
+	for _, call := range b.calls {
+		if call != "look" && call != "identify" {
+			t.Errorf("a call changed something: %s", call)
+		}
+	}
+	m.Existing.Exports["Url"] = "another"
+	in = b.instance(provider.KindProvision)
+	in.Snapshot = snapshotOf(m)
+	if _, f := b.drive(&in); f == nil || !strings.Contains(b.log.String(), "another") {
+		t.Errorf("of what is not there: %v", f)
+	}
+}
+
+// A target that cannot be reached is an error, and the others are listed.
+func TestTargetsListed(t *testing.T) {
+	b := newBench(t)
+	b.ready(provider.KindUpdate)
+	b.targets.Named = map[string]Target{"away": {}, "other": {}}
+	open := b.open
+	b.open = func(name string, t Target) (cloud, func(plan.Place) principals) {
+		if name == "away" {
+			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string, func() error) error { return errors.New("nobody answers") }}
+			return c, func(plan.Place) principals { return c }
+		}
+		return open(name, t)
+	}
+	var failed, held int
+	for cursor, again := "", true; again; again = cursor != "" {
+		page, next, err := b.List(t.Context(), cursor)
+		if err != nil {
+			failed++
+		}
+		held += len(page)
+		cursor = next
+	}
+	if failed != 1 || held != 2 { // in the default target and, at the same place here, in the other
+		t.Errorf("%d targets failed, and %d things are listed", failed, held)
+	}
+}
+
+// The operator's rules choose a target: the first that fits, then the plan's own.
+func TestTargetsChosen(t *testing.T) {
+	targets := Targets{Rules: []Rule{
+		{Platform: "p", Plan: "b", Target: "both"}, {Plan: "a", Target: "plan"}, {Platform: "q", Target: "platform"}}}
+	for want, in := range map[string]provider.Instance{
+		"both": {Platform: "p", PlanID: "b"}, "plan": {Platform: "q", PlanID: "a"}, "platform": {Platform: "q", PlanID: "b"},
+		DefaultTarget: {Platform: "p"}, "setting": {Settings: map[string]any{"target": "setting"}},
+	} {
+		if got := targets.choose(in); got != want {
+			t.Errorf("%+v goes to %q, want %q", in, got, want)
+		}
+	}
+}
