@@ -107,7 +107,9 @@ type Proof struct {
 	Method  string            `json:"method,omitempty"` // POST unless given
 	Path    string            `json:"path,omitempty"`   // with its query; / unless given
 	Headers map[string]string `json:"headers,omitempty"`
-	Body    string            `json:"body,omitempty"`
+	// Body is JSON if it begins with a brace, and a form otherwise: what is filled in is
+	// escaped so.
+	Body string `json:"body,omitempty"`
 }
 
 // The names of Values that every template's texts may use beside its outputs.

@@ -47,10 +47,14 @@ const (
 
 // whose asks only whose the key is: AWS answers that to every key it knows.
 var whose = plan.Proof{
-	Service: "sts", Headers: map[string]string{"Content-Type": formType}, Body: "Action=GetCallerIdentity&Version=2011-06-15",
+	Service: "sts", Body: "Action=GetCallerIdentity&Version=2011-06-15",
 }
 
-const formType = "application/x-www-form-urlencoded; charset=utf-8"
+// What a body is unless its headers say so.
+const (
+	formType = "application/x-www-form-urlencoded; charset=utf-8"
+	jsonType = "application/x-amz-json-1.0"
+)
 
 // Prove implements Prover: one request, signed by the key.
 func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error) {
@@ -94,11 +98,9 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 func (p prover) request(ctx context.Context, proof *plan.Proof, values map[string]string) (*http.Request, []byte, error) {
 	path, query, _ := strings.Cut(cmp.Or(proof.Path, "/"), "?")
 	body := proof.Body
-	forBody := url.QueryEscape
-	for name, value := range proof.Headers {
-		if strings.EqualFold(name, "Content-Type") && strings.Contains(value, "json") {
-			forBody = inJSON
-		}
+	forBody, contentType := url.QueryEscape, formType
+	if strings.HasPrefix(strings.TrimSpace(body), "{") {
+		forBody, contentType = inJSON, jsonType
 	}
 	for text, escape := range map[*string]func(string) string{&path: url.PathEscape, &query: url.QueryEscape, &body: forBody} {
 		filled, err := plan.Fill(*text, escaped(values, escape))
@@ -115,6 +117,9 @@ func (p prover) request(ctx context.Context, proof *plan.Proof, values map[strin
 	request, err := http.NewRequestWithContext(ctx, cmp.Or(proof.Method, http.MethodPost), address, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a proof: %w", err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", contentType)
 	}
 	for name, text := range proof.Headers {
 		filled, err := plan.Fill(text, values)

@@ -44,19 +44,19 @@ func asked(t *testing.T, proof *plan.Proof, values map[string]string, status int
 }
 
 func TestProofs(t *testing.T) {
-	const json, form = "application/x-amz-json-1.0", "application/x-www-form-urlencoded"
+	const json, form = "application/x-amz-json-1.1", "application/x-www-form-urlencoded; charset=utf-8"
 	values := map[string]string{"V": `a b"&?/`, "Bucket": "bucket", plan.ValueSuffix: "amazonaws.com.cn"}
 	for name, tc := range map[string]struct {
 		proof *plan.Proof
 		want  []string
 	}{
-		"Whose": {nil, []string{"POST https://sts.eu-west-1.amazonaws.com.cn/", form + "; charset=utf-8",
+		"Whose": {nil, []string{"POST https://sts.eu-west-1.amazonaws.com.cn/", form,
 			"Action=GetCallerIdentity&Version=2011-06-15"}},
 		"Path": {&plan.Proof{Service: "s3", Method: "GET", Path: "/${Bucket}?list-type=2&prefix=${V}"},
 			[]string{"GET https://s3.eu-west-1.amazonaws.com.cn/bucket?list-type=2&prefix=a%20b%22%26%3F%2F", "", ""}},
 		"InJSON": {&plan.Proof{Service: "sqs", Headers: map[string]string{"content-type": json}, Body: `{"Q":"${V}"}`},
 			[]string{"POST https://sqs.eu-west-1.amazonaws.com.cn/", json, `{"Q":"a b\"\u0026?/"}`}},
-		"InAForm": {&plan.Proof{Service: "sns", Headers: map[string]string{"Content-Type": form}, Body: `Action=X&Arn=${V}`},
+		"InAForm": {&plan.Proof{Service: "sns", Body: `Action=X&Arn=${V}`},
 			[]string{"POST https://sns.eu-west-1.amazonaws.com.cn/", form, `Action=X&Arn=a+b%22%26%3F%2F`}},
 	} {
 		t.Run(name, func(t *testing.T) {
