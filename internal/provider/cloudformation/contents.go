@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -159,8 +160,10 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 	if !ok {
 		return nil, errTag
 	}
+	// The service alone is asked for: not all have types there.
+	service, kind, _ := strings.Cut(of, ":")
 	pages := tagging.NewGetResourcesPaginator(a.tagging, &tagging.GetResourcesInput{
-		ResourceTypeFilters: []string{of}, TagFilters: []taggingtypes.TagFilter{{Key: &name, Values: []string{value}}},
+		ResourceTypeFilters: []string{service}, TagFilters: []taggingtypes.TagFilter{{Key: &name, Values: []string{value}}},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -168,8 +171,21 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 			return nil, fmt.Errorf("looking for resources by their tag: %w", err)
 		}
 		for _, r := range page.ResourceTagMappingList {
-			arns = append(arns, aws.ToString(r.ResourceARN))
+			if found := aws.ToString(r.ResourceARN); isOf(found, kind) {
+				arns = append(arns, found)
+			}
 		}
 	}
 	return arns, nil
+}
+
+// isOf reports whether an ARN is of a kind. Those of buckets, queues and topics end in
+// a name alone.
+func isOf(text, kind string) bool {
+	id, err := arn.Parse(text)
+	if err != nil {
+		return false
+	}
+	at := strings.IndexAny(id.Resource, "/:")
+	return at < 0 || kind == "" || id.Resource[:at] == kind
 }

@@ -8,14 +8,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/longshore/longshore/internal/awserr/faulttest"
 	"github.com/longshore/longshore/internal/emulator"
@@ -342,5 +346,97 @@ func TestSecondAccount(t *testing.T) {
 	r.targets.Named = map[string]Target{"other": target}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
+	}
+}
+
+// A template that is too long for a call is read from the bucket.
+func TestLongTemplate(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	m := bucketPlan(r)
+	m.Template = r.template(strings.Replace(bucketTemplate, `{"Parameters"`,
+		`{"Metadata":{"Long":"`+strings.Repeat("x", inline)+`"},"Parameters"`, 1))
+	in := r.made(m, `{}`)
+	// The catalog forgets it: an update to it finds it in the bucket.
+	clear(r.files)
+	u := r.next(in, provider.KindUpdate)
+	former := m
+	former.Template = "another"
+	u.Former = snapshotOf(former)
+	u.Parameters = []byte(`{"note":"two"}`)
+	if f := r.run(&u, r.Update); f != nil {
+		t.Fatal(f)
+	}
+	if s := r.stack(in); s.outputs["Note"] != "two" {
+		t.Errorf("updated to %v", s.outputs)
+	}
+	in.State = u.State
+	r.gone(in)
+}
+
+const heldTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"},"Table":{"Type":"AWS::DynamoDB::Table","Properties":{
+"BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],
+"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}}},"Outputs":{"Queue":{"Value":{"Ref":"Queue"}},"Table":{"Value":{"Ref":"Table"}}}}`
+
+// A queue with messages and a table with items are not empty.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	in := r.made(plan.Meaning{Offering: "jobs", Template: r.template(heldTemplate), OnDelete: plan.Refuse}, `{}`)
+	s := r.stack(in)
+	refused := func(want string) {
+		t.Helper()
+		d := r.next(in, provider.KindDeprovision)
+		if f := r.run(&d, r.Deprovision); f == nil || !strings.Contains(f.Message, want) {
+			t.Errorf("deleted with %s in it: %v", want, f)
+		}
+	}
+	q, d := sqs.NewFromConfig(r.config), dynamodb.NewFromConfig(r.config)
+	queue, table := aws.String(s.outputs["Queue"]), aws.String(s.outputs["Table"])
+	if _, err := q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("a")}); err != nil {
+		t.Fatal(err)
+	}
+	refused("Queue holds messages")
+	if _, err := q.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: queue}); err != nil {
+		t.Fatal(err)
+	}
+	item := map[string]dynamotypes.AttributeValue{"id": &dynamotypes.AttributeValueMemberS{Value: "a"}}
+	if _, err := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	refused("Table holds items")
+	if _, err := d.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: table, Key: item}); err != nil {
+		t.Fatal(err)
+	}
+	r.gone(in)
+}
+
+// What exists already is found by its export and by its tag.
+func TestFindsExisting(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	name := emulator.Name("existing")
+	q := sqs.NewFromConfig(r.config)
+	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": name}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name, TemplateBody: aws.String(
+		`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name + `"}}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	in := r.instance(plan.Meaning{Existing: &plan.Existing{
+		Exports: map[string]string{"Topic": name}, Tag: "team=" + name, Type: "sqs:queue"}}, "")
+	var values map[string]string
+	for begun := time.Now(); time.Since(begun) < 2*time.Second && values == nil; {
+		s, _, err := r.begin(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if values, err = s.existing(t.Context()); err != nil {
+			time.Sleep(30 * time.Millisecond) // the stack is being made
+		}
+	}
+	if !strings.HasPrefix(values["Topic"], "arn:aws:sns:") || values["Name"] != name {
+		t.Errorf("found %v", values)
 	}
 }
