@@ -31,7 +31,7 @@ func TestWriteCatalog(t *testing.T) {
 		lacking   string   // what is said of a broker without an offering
 	}{
 		"Demo":      {"the demo on request", Offered, "", []string{"demo", "demo-other"}, "", ""},
-		"Nothing":   {"a broker without an offering is no use", Off, "", nil, "", "one of: demo"},
+		"Nothing":   {"a broker without an offering is no use", Off, "", nil, "", "one of: cloudformation, demo"},
 		"Withdrawn": {"but it may still have instances to delete", Withdrawn, "", nil, "", ""},
 		"Own": {"an operator's own are beside what ships", Offered, mine,
 			[]string{"demo", "demo-other", "demo-route", "demo-syslog", "demo-volume", "mine"}, "", ""},

@@ -154,21 +154,22 @@ func TestServicesSettings(t *testing.T) {
 		want    string // in the error
 		roles   []string
 	}{
-		"None":     {map[string]any{app.ProviderCloudFormation: "true"}, "", nil},
-		"JSON":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: awsTargets}, "", role},
-		"File":     {map[string]any{app.ProviderCloudFormation: "withdrawn", contextTargets: file}, "", role},
-		"Broken":   {map[string]any{app.ProviderCloudFormation: "true", contextTargets: `{"target":{}}`}, contextTargets, nil},
-		"NoFile":   {map[string]any{app.ProviderCloudFormation: "true", contextTargets: "gone.json"}, contextTargets, nil},
-		"Off":      {map[string]any{app.ProviderCloudFormation: "false", contextTargets: awsTargets}, "too", nil},
-		"Emulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: "moto"}, contextEmulator, nil},
+		"None":       {map[string]any{app.ProviderCloudFormation: "true"}, "", nil},
+		"JSON":       {map[string]any{app.ProviderCloudFormation: "true", contextTargets: awsTargets}, "", role},
+		"File":       {map[string]any{app.ProviderCloudFormation: "withdrawn", contextTargets: file}, "", role},
+		"Broken":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: `{"target":{}}`}, contextTargets, nil},
+		"NoFile":     {map[string]any{app.ProviderCloudFormation: "true", contextTargets: "gone.json"}, contextTargets, nil},
+		"Off":        {map[string]any{app.ProviderCloudFormation: "false", contextTargets: awsTargets}, "too", nil},
+		"OnEmulator": {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: emulatorMiniStack}, "", nil},
+		"Emulator":   {map[string]any{app.ProviderCloudFormation: "true", contextEmulator: "moto"}, contextEmulator, nil},
 	} {
 		s, err := settingsOf(test.context)
 		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 		// What this leaves out, and that it is all, is tested in package account.
-		if s.Services.options().Emulated {
-			t.Errorf("%s: it is made for an emulator", name)
+		if err == nil && s.Services.options().Emulated != (name == "OnEmulator") {
+			t.Errorf("%s: it is for an emulator: %t", name, s.Services.options().Emulated)
 		}
 		if d := cmp.Diff(test.roles, s.Services.Roles); err == nil && d != "" {
 			t.Errorf("%s: roles (-want +got):\n%s", name, d)
