@@ -32,65 +32,98 @@ const (
 	Invalid   Class = "invalid"   // it can never be done like this
 )
 
-// byCode are codes that mean one thing in every service that has them.
+// byCode are codes that mean one thing in every service that has them. They are from
+// types/errors.go of each service's package in the SDK, from the common errors of each
+// API's reference, and, for S3's, from its list of error codes; throttling is as in
+// aws/retry of the SDK. HeadBucket and HeadObject have no body, and so codes of their own.
+// What is missing is Passing, as are failures of AWS itself.
 var byCode = map[Class][]string{
 	Throttled: {
-		"Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
+		"Throttling", "ThrottlingException", "ThrottledException", "Throttled", "TooManyRequestsException", "RequestLimitExceeded",
 		"RequestThrottled", "RequestThrottledException", "SlowDown", "PriorRequestNotComplete",
-		"ProvisionedThroughputExceededException", "BandwidthLimitExceeded",
-		"LimitExceededRate", "EC2ThrottledException",
+		"ProvisionedThroughputExceededException", "BandwidthLimitExceeded", "LimitExceededRate", "EC2ThrottledException",
+		"KMSThrottling", "KMSThrottlingException", "KMS.ThrottlingException", "KmsThrottled",
 	},
 	Absent: {
-		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NotFound", "NotFoundException",
-		"ResourceNotFoundException",
-		"StackNotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "ChangeSetNotFound",
-		"StackInstanceNotFoundException",
+		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion", "NoSuchBucketPolicy",
+		"NoSuchTagSet", "NoSuchTagSetError", "NotFound", "NotFoundException", "ResourceNotFound", "ResourceNotFoundException",
+		"StackNotFoundException", "StackInstanceNotFoundException", "ChangeSetNotFound", "QueueDoesNotExist",
+		"AWS.SimpleQueueService.NonExistentQueue", "TableNotFoundException",
 	},
 	Exists: {
-		"AlreadyExistsException", "EntityAlreadyExists", "EntityAlreadyExistsException", "BucketAlreadyExists", "BucketAlreadyOwnedByYou",
-		"ResourceExistsException", "ResourceAlreadyExistsException", "QueueAlreadyExists",
+		"AlreadyExistsException", "NameAlreadyExistsException", "EntityAlreadyExists", "EntityAlreadyExistsException", "BucketAlreadyExists",
+		"BucketAlreadyOwnedByYou", "ResourceExistsException", "ResourceAlreadyExistsException", "QueueAlreadyExists", "QueueNameExists",
+		"TableAlreadyExistsException",
 	},
 	Busy: {
-		"OperationInProgressException", "ConcurrentModification", "ConcurrentModificationException", "DeleteConflict", "DeleteConflictException",
-		"ResourceInUseException", "OperationAborted", "EntityTemporarilyUnmodifiable", "EntityTemporarilyUnmodifiableException",
-		"InvalidChangeSetStatus", "TokenAlreadyExistsException",
+		"OperationInProgressException", "ConcurrentModification", "ConcurrentModificationException", "ConcurrentAccess",
+		"ConcurrentAccessException", "ConflictException", "DeleteConflict", "DeleteConflictException", "BucketNotEmpty",
+		"InvalidBucketState", "OperationAborted", "ResourceInUseException", "TableInUseException", "EntityTemporarilyUnmodifiable",
+		"EntityTemporarilyUnmodifiableException", "InvalidChangeSetStatus", "InvalidStateTransition", "StaleRequestException",
+		"TokenAlreadyExistsException", "QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", "PurgeQueueInProgress",
+		"AWS.SimpleQueueService.PurgeQueueInProgress", "StaleTag", "StaleTagException", "IllegalStatusException", "InvalidStateException",
+		"KMSInvalidStateException", "DisabledException", "PreconditionNotMetException", "TransactionInProgressException",
 	},
 	Denied: {
-		"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized", "AuthorizationError", "AuthorizationErrorException",
-		"KMSAccessDeniedException", "InsufficientCapabilitiesException", "InsufficientCapabilities",
+		"AccessDenied", "AccessDeniedException", "Forbidden", "AllAccessDisabled", "AccountProblem", "NotSignedUp", "OptInRequired",
+		"UnauthorizedOperation", "NotAuthorized", "AuthorizationError", "AuthorizationErrorException", "KMSAccessDenied",
+		"KMSAccessDeniedException", "KmsAccessDenied", "KMSOptInRequired", "KmsOptInRequired", "InvalidSecurity",
+		"InsufficientCapabilitiesException", "InsufficientCapabilities", "RegionDisabledException", "ManagedRuleException",
+		"PublicPolicyException", "UnmodifiableEntity", "ConstraintViolationException", "TagPolicy", "TagPolicyException",
 	},
 	Login: {
 		"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
 		"ExpiredTokenException", "InvalidSignatureException", "IncompleteSignature", "MissingAuthenticationToken", "InvalidToken",
-		"RequestExpired",
+		"RequestExpired", "AuthFailure", "TokenRefreshRequired", "InvalidIdentityToken",
 	},
 	Quota: {
-		"LimitExceeded", "LimitExceededException", "ServiceQuotaExceededException", "TooManyBuckets", "StackLimitExceeded",
-		"AccountLimitExceeded",
+		"ServiceQuotaExceededException", "TooManyBuckets", "StackLimitExceeded", "AccountLimitExceeded", "OverLimit",
+		"ConcurrentResourcesLimitExceeded", "TopicLimitExceeded", "TopicLimitExceededException", "SubscriptionLimitExceeded",
+		"SubscriptionLimitExceededException", "PolicyLengthExceededException", "TagLimitExceeded", "TagLimitExceededException",
 	},
 	Invalid: {
-		"MalformedPolicyDocument", "MalformedPolicyDocumentException", "InvalidInput", "InvalidParameterValue", "InvalidParameterCombination",
-		"PolicyNotAttachable", "PackedPolicyTooLarge",
+		"MalformedPolicyDocument", "MalformedPolicyDocumentException", "MalformedPolicy", "InvalidInput", "InvalidParameter",
+		"InvalidParameterException", "InvalidParameterValue", "InvalidParameterCombination", "InvalidArgumentException",
+		"InvalidAttributeName", "InvalidAttributeValue", "InvalidBucketName", "InvalidArnException", "InvalidAliasNameException",
+		"InvalidEventPatternException", "MissingParameter", "PolicyNotAttachable", "PackedPolicyTooLarge", "UnsupportedOperation",
+		"UnsupportedOperationException", "TagException", "TypeNotFoundException",
 	},
 }
 
 // byMessage are for codes that mean several things, CloudFormation's ValidationError
-// above all; the first that matches counts.
+// above all; the first that matches counts. Names of users' parameters stand in
+// messages, too: a pattern is more than a word that such a name may have.
 var byMessage = []struct {
 	code, message *regexp.Regexp
 	class         Class
 }{
-	{validation, regexp.MustCompile(`(?i)does ?n[o']t exist|not found`), Absent},
+	{validation, regexp.MustCompile(`(?i)\bstack\b.*(does ?n[o']t exist|not found)|\bdoes ?n[o']t exist for stack\b`), Absent},
 	{validation, regexp.MustCompile(`(?i)no updates? (are|is) to be performed|nothing to update`), Unchanged},
 	{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
-	{validation, regexp.MustCompile(`(?i)[A-Z]+_IN_PROGRESS|(is|are) in [A-Z_]+ state|while in status|can ?not be (updated|deleted|called)` +
+	// Somebody has protected it by hand.
+	{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
+	{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|can ?not be (updated|deleted|called)` +
 		`|currently in [A-Z_]+`), Busy},
-	{validation, regexp.MustCompile(`(?i)limit|quota|maximum number`), Quota},
+	{validation, regexp.MustCompile(`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|maximum number of`), Quota},
 	{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
 	{validation, regexp.MustCompile(``), Invalid},
+
+	// IAM, KMS and CloudFormation mean a quota of the account by it; Kinesis a rate, and
+	// DynamoDB how much it does at a time.
+	{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|in parallel|try again|retry`),
+		Throttled},
+	{limit, regexp.MustCompile(``), Quota},
+
+	// Secrets Manager has one code for states, and for what can never be done.
+	{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
+	{request, regexp.MustCompile(``), Invalid},
 }
 
-var validation = regexp.MustCompile(`^Validation(Error|Exception)$`)
+var (
+	validation = regexp.MustCompile(`^Validation(Error|Exception)$`)
+	limit      = regexp.MustCompile(`^LimitExceeded(Exception)?$`)
+	request    = regexp.MustCompile(`^InvalidRequest(Exception)?$`)
+)
 
 var classes = func() map[string]Class {
 	all := map[string]Class{}
