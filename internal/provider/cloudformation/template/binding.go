@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -45,11 +46,14 @@ func (c *checker) text(setting, text string, known map[string]bool) {
 	c.fill(text, known, func(what, mend string) { c.about(setting, what, mend) })
 }
 
+// usual is how long a stack operation may take where the plan does not say, in minutes.
+const usual = 50
+
 // times refuses a stack operation that outlasts the operation that it is for: the
 // platform would hear of a failure while CloudFormation still works.
 func (c *checker) times() {
-	if c.Deadline > 0 && c.minutes > 0 && int(c.Deadline.Minutes()) <= c.minutes {
-		c.about("minutes", "is not less than the plan's maximum_polling_duration",
-			fmt.Sprintf("write less than %d, or raise that", int(c.Deadline.Minutes())))
+	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.minutes, usual) >= most && c.existing == nil {
+		c.about("minutes", fmt.Sprintf("has to be less than the %d of the plan's maximum_polling_duration; %d unless given", most, usual),
+			"write fewer, or raise that")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -140,9 +141,29 @@ func (c *checker) stack(m *plan.Meaning) map[string]bool {
 	e := &evaluator{model: t, sources: c.parameters}
 	m.Fixed, m.Shape = e.change()
 	c.care(t, e)
+	c.deletion(m, t)
 	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
 	c.version(m.Template)
 	return c.outputs(t, e)
+}
+
+// looked are the types of resources whose contents a deletion looks at.
+var looked = []string{"AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::DynamoDB::Table"}
+
+// deletion refuses a rule that nothing would follow. Unless a plan has one, nothing
+// that holds data goes.
+func (c *checker) deletion(m *plan.Meaning, t *model) {
+	can := false
+	for _, r := range t.resources {
+		can = can || slices.Contains(looked, r.kind)
+	}
+	switch {
+	case can && m.OnDelete == "":
+		m.OnDelete = plan.Refuse
+	case !can && (m.OnDelete == "" || m.OnDelete == plan.Refuse):
+		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+strings.Join(looked, ", ")+
+			", and whether others are empty cannot be seen", "write on_delete: empty, or retain")
+	}
 }
 
 func (c *checker) problemOf(d *document) func(at, what, mend string) {

@@ -118,7 +118,7 @@ func (e *evaluator) function(name string, argument any) any {
 	}
 	if name == "Fn::FindInMap" && len(list) >= 3 {
 		if v, found := e.find(list); found {
-			return e.resolve(v)
+			return v // mappings hold no functions
 		}
 	}
 	if list == nil {

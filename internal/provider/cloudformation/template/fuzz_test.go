@@ -20,6 +20,7 @@ func FuzzCheck(f *testing.F) {
 		"Conditions: {A: !And [!Condition B, !Not [!Condition A]], B: !Equals [!FindInMap [A, B, C], !Select [9, !Split ['', x]]]}",
 		"Resources: {A: {Type: Custom::X, Properties: {B: !Ref C}}, C: {Type: Custom::X, Properties: {B: !GetAtt A.B}}}",
 		"Resources: {A: {Type: AWS::S3::Bucket, Condition: A}}\nConditions: {A: !Condition A}",
+		"Mappings: {A: {B: {C: !FindInMap [A, B, C]}}}\nResources: {A: {Type: X, Properties: {B: !FindInMap [A, B, C]}}}",
 		"Resources: {A: !!binary eA==, B: !Ref [A], C: !Sub '${', ? [a] : b}",
 	} {
 		f.Add(seed)

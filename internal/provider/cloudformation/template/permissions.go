@@ -202,17 +202,20 @@ func (c *checker) missing(d *document, t *model, all []statement) {
 				break
 			}
 		}
-		var lacks []string
-		for _, call := range slices.Concat(s.create, s.read, s.update, s.remove) {
-			if !allowed(all, call) && !slices.Contains(lacks, call) {
-				lacks = append(lacks, call)
-			}
+		if lacks := without(all, s.read); len(lacks) > 0 {
+			c.warn(d.problem("/Statement", fmt.Sprintf("CloudFormation reads %s by %s", kind, list(lacks)),
+				"allow it: some types cannot be made by who cannot read all of them"))
 		}
-		if len(lacks) > 0 {
+		if lacks := without(all, slices.Concat(s.create, s.update, s.remove)); len(lacks) > 0 {
 			c.warn(d.problem("/Statement", fmt.Sprintf("for %s, CloudFormation may also call %s", kind, list(lacks)),
 				"allow what the template's properties need of it"))
 		}
 	}
+}
+
+// without gives those calls that no statement allows.
+func without(all []statement, calls []string) []string {
+	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return allowed(all, call) })
 }
 
 func list(all []string) string {

@@ -216,7 +216,10 @@ var ofPlans = map[string]refusal{
 	"Outlasting": {[]wrong{setting("minutes", json.Number("30")), func(_ *testing.T,
 		c *provider.Checked) {
 		c.Deadline = 30 * time.Minute
-	}}, "minutes is not less than"},
+	}}, "minutes has to be less than the 30"},
+	"Usual": {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Deadline = 50 * time.Minute }}, "minutes has to be less than the 50"},
+	"CannotLook": {[]wrong{setting("on_delete", "refuse"), with("template.yaml", "SQS::Queue", "SNS::Topic"),
+		rights("sns:CreateTopic", "sns:DeleteTopic")}, "on_delete has to say"},
 	"Weeks":          {[]wrong{setting("minutes", json.Number("10081"))}, "minutes is not a time"},
 	"RoleOfNobody":   {[]wrong{setting("principal", "role")}, "principal is a role that nobody may assume"},
 	"AssumedByAll":   {[]wrong{setting("principal", "role"), setting("assume", []any{"*"})}, "assume.0 names nobody"},

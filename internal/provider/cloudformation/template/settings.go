@@ -117,8 +117,6 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 	switch {
 	case s.existing != nil && s.onDelete != "":
 		r.about("on_delete", "means nothing for what exists already", "leave it out: a deprovision leaves it alone")
-	case s.existing == nil && s.onDelete == "":
-		s.onDelete = plan.Refuse // nothing that holds data goes unless an operator said so
 	case s.onDelete != "" && !slices.Contains([]plan.Rule{plan.Empty, plan.Retain, plan.Refuse}, s.onDelete):
 		r.about("on_delete", "is no rule for what is not empty", "write empty, retain or refuse")
 	}

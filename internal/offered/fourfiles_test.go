@@ -1,0 +1,65 @@
+package offered_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+var documented = regexp.MustCompile("(?s)\\*\\*`([a-z.]+)`\\*\\*.*?```[a-z]+\n(.*?)```")
+
+// The four files of the documentation, in a folder of an operator's, are an offering:
+// with a plan that means what the page says, and permissions that lack nothing.
+func TestFourFiles(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cloudformation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "app-log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files := documented.FindAllSubmatch(page, -1)
+	if len(files) != 4 {
+		t.Fatalf("the page has %d files", len(files))
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, "app-log", string(f[1])), f[2], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var warnings []remedy.Error
+	c, err := offered.Validate(dir, func(w remedy.Error) { warnings = append(warnings, w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || filepath.Base(warnings[0].File) != "permissions.json" {
+		t.Errorf("beside what CloudFormation may also call, it warns: %v", warnings)
+	}
+	for _, o := range c.Offerings() {
+		if o.Name != "app-log" {
+			continue
+		}
+		m, err := plan.Parse(o.Plans[0].Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"retention_days"}, m.Accepts); diff != "" || m.Fixed != nil {
+			t.Errorf("its parameters: -want +got\n%s\nfixed %q", diff, m.Fixed)
+		}
+		for _, digest := range []string{m.Template, m.Permissions} {
+			if _, there := c.File(digest); !there {
+				t.Errorf("the compiled catalog does not carry %s", digest)
+			}
+		}
+		return
+	}
+	t.Error("the offering is not there")
+}
