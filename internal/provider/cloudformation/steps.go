@@ -287,7 +287,7 @@ func (s *step) roomy(ctx context.Context) error {
 		n, most, err := s.room(ctx)
 		if err != nil {
 			s.p.log.WarnContext(ctx, "the stacks of a target are not counted", "target", s.name, "error", err)
-			return nil // a creation says itself if there is no room
+			most = 0 // a creation says itself if there is no room
 		}
 		if most > 0 {
 			used = 100 * n / most
