@@ -381,6 +381,9 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 		return again, nil
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.values(s.now.stack.outputs))
+	case class == awserr.Denied && protection.MatchString(err.Error()):
+		s.now.Work.Failed = &failed{Message: "The instance is protected against deletion. Ask the operator of the service.", Usable: yes()}
+		return provider.Status{}, s.now.failure()
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // it is looked at again
 	}

@@ -293,3 +293,59 @@ func TestTargetsChosen(t *testing.T) {
 		}
 	}
 }
+
+// A failure is explained by the first resource that failed in this very operation, and
+// by the stack itself if none says why.
+func TestReasons(t *testing.T) {
+	start, end := whole(updateInProgress), whole(updateRollbackFailed)
+	old := []event{whole(createInProgress), part(createFailed, "is not empty"), whole(rollbackComplete)}
+	slow := whole("UPDATE_ROLLBACK_IN_PROGRESS")
+	slow.reason = "Stack update time exceeded the specified timeout. Rollback requested by user."
+	follows := whole("UPDATE_ROLLBACK_IN_PROGRESS")
+	follows.reason = "The following resource(s) failed to update: [Bucket]."
+	for name, c := range map[string]struct {
+		events []event // the earliest first
+		want   string
+	}{
+		"First": {[]event{start, part(updateFailed, "Quota exceeded"), part(updateFailed, "Invalid request"), follows, end}, "limit"},
+		"Cancelled": {[]event{start, part(updateFailed, "Resource update cancelled"), part(updateFailed, "Access Denied"), follows, end},
+			"not allow"},
+		"Timeout": {[]event{start, part(updateFailed, "Resource update cancelled"), slow, end},
+			"It could not be changed: it was not ready in time"},
+		"Silent":  {[]event{start, follows, end}, "does not say why"},
+		"Unknown": {[]event{start, part(updateFailed, "arn:aws:x:111122223333"), end}, "whose log says why"},
+	} {
+		b := newBench(t)
+		in := b.ready(provider.KindUpdate)
+		s := b.stack()
+		s.events = nil
+		for _, e := range append(old, c.events...) {
+			b.fake.happen(s, e)
+		}
+		st := &step{p: b.Provider, in: in}
+		var err error
+		if st.site, err = b.reach(t.Context(), DefaultTarget); err != nil {
+			t.Fatal(err)
+		}
+		st.now.stack = s.copy()
+		why, err := st.reason(t.Context())
+		if err != nil || !strings.Contains(why, c.want) || strings.Contains(why, "1111") {
+			t.Errorf("%s: %q, error %v, want %q", name, why, err, c.want)
+		}
+	}
+}
+
+// A stack that AWS protects is not asked to go for ever.
+func TestProtected(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindDeprovision)
+	b.refuse = func(call string) error {
+		if call == string(callDelete) {
+			return validation("Stack [x] cannot be deleted while TerminationProtection is enabled")
+		}
+		return nil
+	}
+	if _, f := b.drive(&in); f == nil || !strings.Contains(f.Message, "protected") || !*f.InstanceUsable {
+		t.Errorf("failed with %+v", f)
+	}
+}

@@ -117,19 +117,16 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 // reason is why the last operation of the stack has failed, from the first resource's
 // event that says so.
 func (s *step) reason(ctx context.Context) (string, error) {
-	last, _ := s.now.stack.latest()
-	begun := false
-	events, err := s.story(ctx, s.now.stack.id, func(e event) bool {
-		end := begun
-		begun = e.token != last.token && e.whole || e.whole && starts(e)
-		return end
-	})
+	events, err := s.story(ctx, s.now.stack.id, starts)
 	if err != nil {
 		return "", s.p.explain(ctx, s.name, err)
 	}
+	if begun := slices.IndexFunc(events, starts); begun >= 0 {
+		events = events[:begun+1] // what is earlier is of other operations
+	}
 	slices.Reverse(events)
-	for _, e := range events {
-		if strings.HasSuffix(e.status, "_FAILED") && !e.whole && !cancelled(e.reason) {
+	for _, e := range slices.Concat(parts(events), events) {
+		if failed := strings.HasSuffix(e.status, "_FAILED") || e.whole && strings.Contains(e.status, "ROLLBACK"); failed && telling(e) {
 			s.p.log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical, "type", e.kind,
 				"status", e.status, "reason", e.reason)
 			return words(e), nil
@@ -138,9 +135,14 @@ func (s *step) reason(ctx context.Context) (string, error) {
 	return "It failed, and CloudFormation does not say why. Ask the operator of the service.", nil
 }
 
+// parts are the events of resources.
+func parts(events []event) []event {
+	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.whole })
+}
+
 // starts reports whether a stack-level event begins an operation.
 func starts(e event) bool {
-	return e.status == createInProgress || e.status == updateInProgress || e.status == deleteInProgress
+	return e.whole && (e.status == createInProgress || e.status == updateInProgress || e.status == deleteInProgress)
 }
 
 // explain adds to an error what an operator can do about it.

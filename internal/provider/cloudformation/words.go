@@ -5,10 +5,20 @@ import (
 	"strings"
 )
 
-// cancelled matches what a resource says that failed only because another one did.
-var cancelledText = regexp.MustCompile(`(?i)(creation|update|deletion) (was )?cancell?ed`)
+// cancelled matches what a resource says that failed only because another one did, and
+// consequent what a stack says of that.
+var (
+	cancelled  = regexp.MustCompile(`(?i)(creation|update|deletion) (was )?cancell?ed`)
+	consequent = regexp.MustCompile(`(?i)following resource|user initiated|^$`)
+)
 
-func cancelled(reason string) bool { return cancelledText.MatchString(reason) }
+// telling reports whether an event says why something failed.
+func telling(e event) bool {
+	return !cancelled.MatchString(e.reason) && !(e.whole && consequent.MatchString(e.reason))
+}
+
+// protection matches what says that a thing is not to be deleted.
+var protection = regexp.MustCompile(`(?i)(deletion|termination) ?protection`)
 
 // causes are common reasons, in a developer's words. The reason itself is for the log:
 // it holds account ids, ARNs and names of the operator's.
@@ -22,7 +32,7 @@ var causes = []struct {
 		"a limit of the service's account is reached. Ask the operator of the service to raise it."},
 	{regexp.MustCompile(`(?i)throttl|rate exceeded|slow ?down`), "AWS was asked too much at once. Try again later."},
 	{regexp.MustCompile(`(?i)not empty|BucketNotEmpty`), "it is not empty. Remove what is in it, and try again."},
-	{regexp.MustCompile(`(?i)deletion protection|deletionprotection|termination protection`),
+	{protection,
 		"it is protected against deletion. Take the protection away, or ask the operator of the service."},
 	{regexp.MustCompile(`(?i)already exists|AlreadyExists|AlreadyOwned`),
 		"one of that name is there already. Try again, or ask the operator of the service."},
@@ -39,7 +49,10 @@ var causes = []struct {
 // account.
 func words(e event) string {
 	what := "The resource " + e.logical
-	if _, kind, ok := strings.Cut(e.kind, "::"); ok && strings.HasPrefix(e.kind, "AWS::") {
+	if e.whole {
+		what = "It"
+	}
+	if _, kind, ok := strings.Cut(e.kind, "::"); ok && !e.whole && strings.HasPrefix(e.kind, "AWS::") {
 		what += " (" + strings.ReplaceAll(kind, "::", " ") + ")"
 	}
 	verb, _, _ := strings.Cut(strings.ToLower(e.status), "_")
