@@ -63,7 +63,7 @@ func TestTheFakeHasLimits(t *testing.T) {
 			t.Errorf("%s: %q, want %q (%v)", tc.reason, got, tc.want, tc.err)
 		}
 	}
-	if most := principal.PolicyLimit(plan.User) + principal.PolicyLimit(plan.Role); most >= 2048+10240 {
+	if most := plan.PolicyLimit(plan.User) + plan.PolicyLimit(plan.Role); most >= 2048+10240 {
 		t.Errorf("policies of %d bytes leave no room for a quarantine", most)
 	}
 }

@@ -145,7 +145,7 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 			return absentIsFine(err)
 		}
 	}
-	if err := k.IAM.PutPolicy(ctx, f.kind, f.Name, denyName, denyAll); err != nil {
+	if err := k.IAM.PutPolicy(ctx, f.kind, f.Name, denyName, plan.DenyAll); err != nil {
 		return absentIsFine(err)
 	}
 	return k.setKeys(ctx, f.Name, active, false)

@@ -71,6 +71,11 @@ const (
 	// known everywhere yet.
 	patience = 2 * time.Minute
 
+	// policyName is that of the plan's policy in a user or role, and denyName that of
+	// the one which stands beside it in a quarantine.
+	policyName = "longshore"
+	denyName   = "longshore-quarantine"
+
 	// keyLabel is the tag that tells the recorded key of a user, by its id.
 	keyLabel = "longshore:key"
 )
@@ -154,7 +159,7 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, v
 
 // fill puts the values into all that needs them.
 func (t *task) fill() (err error) {
-	if t.policy, err = FillPolicy(t.kind, t.m.Policy, t.values); err != nil {
+	if t.policy, err = plan.FillPolicy(t.kind, t.m.Policy, t.values); err != nil {
 		return t.wrong("binding", err)
 	}
 	t.credentials = map[string]any{}
@@ -171,7 +176,7 @@ func (t *task) fill() (err error) {
 func (t *task) wrong(what string, err error) error {
 	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
 		"instance", t.b.Instance.ID, "what", what, "error", err.Error())
-	if errors.Is(err, ErrPolicyTooLong) {
+	if errors.Is(err, plan.ErrPolicyTooLong) {
 		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. Tell the operator of the broker.")
 	}
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
@@ -344,7 +349,7 @@ func (t *task) role(ctx context.Context, mine *Found) (provider.Status, error) {
 		return provider.Status{}, t.hard(op, "reading the policy of a role", err)
 	}
 	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
-	if !same(has, t.policy) {
+	if !plan.SamePolicy(has, t.policy) {
 		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
 			return provider.Status{}, t.hard(op, "putting the policy of a role", err)
 		}

@@ -372,7 +372,7 @@ func TestRewrite(t *testing.T) {
 		if steps != 2 {
 			t.Errorf("rewritten in %d steps, want 2", steps)
 		}
-		want, err := principal.FillPolicy(kind, b.m.Policy, b.v)
+		want, err := plan.FillPolicy(kind, b.m.Policy, b.v)
 		if err != nil {
 			t.Fatal(err)
 		}

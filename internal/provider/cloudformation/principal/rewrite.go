@@ -23,7 +23,7 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Meani
 	r := &rewriting{Keeper: k, of: of, m: m, partition: values[plan.ValuePartition]}
 	changed := 0
 	for _, f := range all {
-		document, err := FillPolicy(f.kind, m.Policy, values)
+		document, err := plan.FillPolicy(f.kind, m.Policy, values)
 		if err == nil && m.Principal == plan.Role {
 			_, err = trust(m.Assume, r.partition, "x")
 		}
@@ -60,7 +60,7 @@ func (r *rewriting) principal(ctx context.Context, f found, document string) (bo
 	if absentIsFine(err) != nil {
 		return false, err
 	}
-	equal := err == nil && same(has, document)
+	equal := err == nil && plan.SamePolicy(has, document)
 	if equal && f.kind == plan.User {
 		return false, nil
 	}

@@ -27,6 +27,7 @@ func (c *checker) binding(m *plan.Meaning, known map[string]bool) {
 	c.add(err)
 	m.Policy = text
 	c.bindingPolicy(d, known)
+	c.add(plan.CheckPolicySize(c.principal, text))
 	for _, name := range slices.Sorted(maps.Keys(c.credentials)) {
 		c.text("credentials."+name, c.credentials[name], known)
 	}

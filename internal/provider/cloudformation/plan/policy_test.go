@@ -1,4 +1,4 @@
-package principal_test
+package plan_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 )
 
 func TestFillPolicy(t *testing.T) {
@@ -39,7 +38,7 @@ func TestFillPolicy(t *testing.T) {
 		"WithoutSpace": {reason: "white space is left out", policy: "{\n\t\"A\": [ 1 ]\n}", value: "x", want: `{"A":[1]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := principal.FillPolicy(plan.User, json.RawMessage(tc.policy), map[string]string{"V": tc.value})
+			got, err := plan.FillPolicy(plan.User, json.RawMessage(tc.policy), map[string]string{"V": tc.value})
 			if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != tc.fails {
 				t.Errorf("%s: error %v (-want +got):\n%s", tc.reason, err, diff)
 			}
@@ -52,14 +51,23 @@ func TestPolicySizes(t *testing.T) {
 		return json.RawMessage(`{"V":"` + strings.Repeat("x", bytes-len(`{"V":""}`)) + `"}`)
 	}
 	for kind, most := range map[plan.Principal]int{plan.User: 1964, plan.Role: 10156} {
-		if got := principal.PolicyLimit(kind); got != most {
+		if got := plan.PolicyLimit(kind); got != most {
 			t.Errorf("the policy of a %s may have %d bytes, want %d", kind, got, most)
 		}
-		if err := principal.CheckPolicySize(kind, long(most), nil); err != nil {
+		if err := plan.CheckPolicySize(kind, long(most)); err != nil {
 			t.Errorf("a policy of %d bytes: %v", most, err)
 		}
-		if err := principal.CheckPolicySize(kind, long(most+1), nil); !errors.Is(err, principal.ErrPolicyTooLong) {
-			t.Errorf("a policy of one byte more: %v, want %v", err, principal.ErrPolicyTooLong)
+		if err := plan.CheckPolicySize(kind, long(most+1)); !errors.Is(err, plan.ErrPolicyTooLong) {
+			t.Errorf("a policy of one byte more: %v, want %v", err, plan.ErrPolicyTooLong)
 		}
+	}
+	// A value is as long as an ARN may be.
+	ten := json.RawMessage(`{"V":"` + strings.Repeat("${Arn}", 10) + `"}`)
+	if err := plan.CheckPolicySize("", ten); err != nil {
+		t.Errorf("ten values: %v", err)
+	}
+	ten = json.RawMessage(`{"V":"` + strings.Repeat("${Arn}", 20) + `"}`)
+	if err := plan.CheckPolicySize("", ten); !errors.Is(err, plan.ErrPolicyTooLong) {
+		t.Errorf("twenty values: %v, want %v", err, plan.ErrPolicyTooLong)
 	}
 }

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// DenyAll is the policy that stands beside a plan's in a quarantine: there must be room
+// for it.
+const DenyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
+
+// inside is what IAM takes of policies inside one user or role, all of them together,
+// in characters that are no white space.
+var inside = map[Principal]int{User: 2048, Role: 10240}
+
+// PolicyLimit is how many bytes the plan's policy may have, filled and without white
+// space, in a principal of a kind; a user's for none.
+func PolicyLimit(kind Principal) int {
+	if kind != Role {
+		kind = User
+	}
+	return inside[kind] - len(DenyAll)
+}
+
+// ErrPolicyTooLong says that a policy is more than PolicyLimit.
+var ErrPolicyTooLong = errors.New("the policy is too long")
+
+// FillPolicy gives a plan's policy with its values in it, as IAM takes it. A value is
+// data: it stands inside of its string, and no letter of it means anything to IAM. A
+// value that is empty is an error, as it could widen what it stands in.
+func FillPolicy(kind Principal, policy json.RawMessage, values map[string]string) (string, error) {
+	decoded, err := decode(string(policy))
+	if err != nil {
+		return "", fmt.Errorf("reading the policy: %w", err)
+	}
+	literal := make(map[string]string, len(values))
+	for name, value := range values {
+		if value != "" {
+			literal[name] = literally.Replace(value)
+		}
+	}
+	filled, err := fillAll(decoded, literal)
+	if err != nil {
+		return "", fmt.Errorf("filling the policy: %w", err)
+	}
+	var out bytes.Buffer
+	into := json.NewEncoder(&out)
+	into.SetEscapeHTML(false) // it is longer
+	if err := into.Encode(filled); err != nil {
+		return "", fmt.Errorf("writing the policy: %w", err)
+	}
+	document := strings.TrimSpace(out.String())
+	if most := PolicyLimit(kind); len(document) > most {
+		return "", fmt.Errorf("%w: it has %d bytes without white space, and may have %d", ErrPolicyTooLong, len(document), most)
+	}
+	return document, nil
+}
+
+// longestValue is generous for an output, most of which are ARNs of what is named by its
+// stack.
+const longestValue = 128
+
+// CheckPolicySize finds out, when an offering is compiled, whether a policy fits with
+// long values in it. All else that is wrong with a policy is FillPolicy's to find.
+func CheckPolicySize(kind Principal, policy json.RawMessage) error {
+	values := map[string]string{}
+	for _, name := range Names(string(policy)) {
+		values[name] = strings.Repeat("x", longestValue)
+	}
+	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix] =
+		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn"
+	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
+		return &remedy.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
+	}
+	return nil
+}
+
+// literally takes their meaning from what IAM's policies read as patterns and
+// variables.
+var literally = strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}")
+
+// fillAll replaces the names in all texts of a document but in those that name a member.
+func fillAll(v any, values map[string]string) (_ any, err error) {
+	switch v := v.(type) {
+	case string:
+		return Fill(v, values)
+	case []any:
+		for i := range v {
+			if v[i], err = fillAll(v[i], values); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for name := range v {
+			if len(Names(name)) > 0 {
+				return nil, fmt.Errorf("%q names a member: a value cannot stand there", name)
+			}
+			if v[name], err = fillAll(v[name], values); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func decode(document string) (v any, err error) {
+	from := json.NewDecoder(strings.NewReader(document))
+	from.UseNumber()
+	return v, from.Decode(&v)
+}
+
+// SamePolicy reports whether two documents mean the same: IAM may write one in its own way.
+func SamePolicy(a, b string) bool {
+	x, errX := decode(a)
+	y, errY := decode(b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
