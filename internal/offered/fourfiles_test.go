@@ -4,11 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/remedy"
 )
@@ -62,4 +64,22 @@ func TestFourFiles(t *testing.T) {
 		return
 	}
 	t.Error("the offering is not there")
+}
+
+// The boundary that the page writes into templates is the one that an account holds.
+func TestDocumentedBoundary(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cloudformation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := plan.ScopeOf("Longshore")
+	stack := scope.Stack(provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"})
+	place := plan.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
+	got, err := plan.Fill(regexp.MustCompile("arn:.*:policy/longshore/.*").FindString(string(page)), map[string]string{
+		plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
+		"Scope": strings.Split(stack, "-")[1],
+	})
+	if want := scope.BoundaryARN(place, "app-log"); err != nil || got != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
+	}
 }

@@ -1,9 +1,12 @@
 package template_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -157,4 +160,36 @@ func problems(t *testing.T, checked provider.Checked) []string {
 		all = append(all, one.Error())
 	}
 	return all
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// What instances record stays what it is: a later program compares with it, and a
+// digest that changed by itself would ask for an upgrade that changes nothing.
+func TestGoldenMeaning(t *testing.T) {
+	const golden = "testdata/meaning.json"
+	checked := queue()
+	user(t, &checked)
+	checked.Create = json.RawMessage(described(fifoProperty))
+	snapshot, err := template.Check(checked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := json.Indent(&got, snapshot, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteByte('\n')
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
 }
