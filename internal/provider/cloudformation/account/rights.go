@@ -122,8 +122,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 // Inventory are the rights among Rights that listing needs: they change nothing.
 func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	all := []iampolicy.Statement{
-		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStackResources",
-			"cloudformation:ListStackResources"),
+		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:ListStackResources"),
 		// These know no resource.
 		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:DescribeStacks", "cloudformation:ListExports",
 			"cloudformation:ListStacks", "iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
