@@ -54,8 +54,8 @@ type fakeStack struct {
 	// then are the statuses that come, each when its time is there.
 	then []fakeEvent
 	// failing: the next operation of the verb fails.
-	failing verb
-	reason  string
+	failing       verb
+	failingUpdate bool
 }
 
 type fakeEvent struct {
@@ -198,7 +198,7 @@ func (f *fake) change(a *fakeAccount, o order) error {
 		s.body = o.body
 	}
 	s.tokens[o.token] = true
-	if s.params["Fail"] == "update" || s.failing == callUpdate {
+	if s.params["Fail"] == "update" || s.failing == callUpdate || s.failingUpdate {
 		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
 		end := []event{whole("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"), whole(updateRolledBack)}
 		if s.failing == callUpdate || s.failing == callContinue {

@@ -349,3 +349,98 @@ func TestProtected(t *testing.T) {
 		t.Errorf("failed with %+v", f)
 	}
 }
+
+// What CloudFormation fails at is gone on with as far as it can be, and the next
+// operation begins where this one has ended.
+func TestGoesOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind         provider.Kind
+		failing      verb
+		usable       bool
+		status       string // then
+		changes      string // the calls that were made
+		again, clean string // those of the same kind of operation, when it is mended
+	}{
+		"RollbackContinued": {provider.KindUpdate, callUpdate, true, updateRolledBack, "update continue", "update", "delete"},
+		"RollbackStuck": {provider.KindUpdate, callContinue, false, updateRollbackFailed, "update continue",
+			"continue update", "delete"},
+		"DeletionFails": {provider.KindDeprovision, callDelete, false, deleteFailed, "delete delete delete", "delete", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			in := b.ready(c.kind)
+			in.Parameters = json.RawMessage(`{"note":"two"}`)
+			b.stack().failing = c.failing
+			if c.failing == callContinue {
+				b.stack().failingUpdate = true
+			}
+			_, f := b.drive(&in)
+			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != c.usable {
+				t.Fatalf("failed with %+v", f)
+			}
+			if got := b.stack().status; got != c.status || b.changes() != c.changes {
+				t.Errorf("the stack is %s, after %s", got, b.changes())
+			}
+			b.stack().failing, b.stack().failingUpdate = "", false
+			next := b.instance(c.kind)
+			next.State, next.Target, next.Former, next.Parameters = in.State, in.Target, in.Snapshot, in.Parameters
+			b.calls = nil
+			if _, f := b.drive(&next); f != nil || b.changes() != c.again {
+				t.Errorf("mended, it failed with %v after %s", f, b.changes())
+			}
+			if c.clean == "" {
+				return
+			}
+			last := b.instance(provider.KindDeprovision)
+			last.State, last.Target = next.State, next.Target
+			b.calls = nil
+			if _, f := b.drive(&last); f != nil || b.changes() != c.clean || b.stack() != nil {
+				t.Errorf("removed, it failed with %v after %s", f, b.changes())
+			}
+		})
+	}
+}
+
+// changes are the calls that change stacks.
+func (b *bench) changes() string {
+	var made []string
+	for _, call := range b.calls {
+		switch verb(call) {
+		case callCreate, callUpdate, callDelete, callCancel, callContinue, callRetain:
+			made = append(made, call)
+		}
+	}
+	return strings.Join(made, " ")
+}
+
+// A deletion during an update has the update end first; one during a creation does not
+// wait.
+func TestOvertakes(t *testing.T) {
+	for kind, want := range map[provider.Kind]string{provider.KindUpdate: "cancel delete", provider.KindProvision: "delete"} {
+		b := newBench(t)
+		in := b.instance(kind)
+		verb := b.Provision
+		if kind == provider.KindUpdate {
+			in, verb = b.ready(kind), b.Update
+			in.Parameters = json.RawMessage(`{"note":"two"}`)
+		}
+		for b.stack() == nil || !busy(b.stack().status) {
+			st, err := verb(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.State != nil {
+				in.State = *st.State
+			}
+			if st.Target != nil {
+				in.Target = *st.Target
+			}
+		}
+		d := b.instance(provider.KindDeprovision)
+		d.State, d.Target = in.State, in.Target
+		b.calls = nil
+		if _, f := b.drive(&d); f != nil || b.changes() != want || b.stack() != nil {
+			t.Errorf("during %s: failure %v after %s", kind, f, b.changes())
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -197,8 +198,7 @@ func TestDeleteOvertakes(t *testing.T) {
 	}
 }
 
-// A deletion that fails is tried again and then given up, with a reason; when that is
-// mended, the next one succeeds.
+// A deletion that fails is tried again and then given up, with a reason.
 func TestDeleteFails(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -213,7 +213,32 @@ func TestDeleteFails(t *testing.T) {
 	}
 }
 
-// An instance of another incarnation, and what a change set has left, give way.
+// A stack that somebody has only planned, in our name and with our tags, gives way.
+func TestReviewGivesWay(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	m := bucketPlan(r)
+	in := r.instance(m, `{"note":"one"}`)
+	o := order{labels: labelsOf(in, m)}
+	if _, err := cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
+		ChangeSetName: aws.String("planned"), StackName: aws.String(r.scope.Stack(provider.TagsOf(in))), Tags: o.tags(),
+		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.stack(in); s == nil || s.status != reviewInProgress {
+		t.Fatalf("planned: %+v", s)
+	}
+	if f := r.run(&in, r.Provision); f != nil {
+		t.Fatal(f)
+	}
+	if s := r.stack(in); s == nil || s.status != createComplete || s.outputs["Note"] != "one" {
+		t.Errorf("provisioned: %+v", s)
+	}
+	r.gone(in)
+}
+
+// An instance of another incarnation gives way; one whose record is gone is found by
+// its name.
 func TestGivesWay(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})

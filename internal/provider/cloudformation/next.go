@@ -207,7 +207,7 @@ func (s standing) remove() decision {
 		return s.order(callCancel)
 	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
 		return decision{act: actWait}
-	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries >= maxTries:
+	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries+1 >= maxTries:
 		return decision{act: actExplain, failed: failed{Usable: no()}}
 	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
 		if s.carried && s.Work.Call.Verb == callRetain {
