@@ -38,9 +38,11 @@ build: ## make bin/longshore
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/longshore ./cmd/longshore
 
 .PHONY: run
-run: build ## run the broker and a PostgreSQL of its own on this machine, no cloud account needed
+run: build ## run the broker and a PostgreSQL of its own on this machine, and AWS services where make localstack-up runs
 	@$(MAKE) --no-print-directory postgres || echo "PostgreSQL could not be installed into .tools, which needs Python 3 with pip and a network: going on"
-	bin/longshore serve --listen $(LISTEN) --data $(DATA) --postgres embedded
+	@eval "$$(localstack/local.sh)"; \
+	if [ -n "$${EMULATED:-}" ]; then bin/longshore aws bootstrap --data $(DATA) --emulated; fi; \
+	exec bin/longshore serve --listen $(LISTEN) --data $(DATA) --postgres embedded
 
 .PHONY: test
 test: ## everything: format, vet, linter, all tests, the deployed broker on an emulated AWS

@@ -63,9 +63,6 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
 			if len(trust) > 0 && target == "" {
 				return &usageError{"--trust is for another account: name it by --target"}
 			}
-			if s.stack != "" && target == "" {
-				return &usageError{"a stack prepares its own account: --stack needs --target, the name of another one"}
-			}
 			return awsBootstrap(c.Context(), s, target, trust, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
