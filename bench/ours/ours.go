@@ -26,7 +26,7 @@ import (
 // New makes the handler.
 func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 	demo := compile.Known("demo")
-	demo.Off = map[string]string{"postgres": "", "mariadb": "", "valkey": ""} // which need a server
+	demo.Off = map[string]string{"cloudformation": "", "postgres": "", "mariadb": "", "valkey": ""} // which need AWS or a server
 	offered, err := compile.Load(demo, compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
 	if err != nil {
 		return nil, fmt.Errorf("loading the catalog: %w", err)
