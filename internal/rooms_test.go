@@ -222,7 +222,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 		"internal/gateway", "internal/emulator", "internal/awserr", "internal/awserr/faulttest",
 		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions",
 		"internal/provider/demo/parameters",
-		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote",
+		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote", "internal/servicestest",
 		"internal/provider/cloudformation", "internal/provider/cloudformation/principal",
 		"internal/provider/cloudformation/principal/principaltest",
 	}
