@@ -1,0 +1,69 @@
+package template_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// existing is a plan of a queue that is there already.
+func existing(names object) provider.Checked {
+	return provider.Checked{
+		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true, Create: json.RawMessage(nothing),
+		Settings: object{
+			"existing": names, "credentials": object{"queue_url": "${Url}"},
+			"proof": object{"service": "sqs", "body": "{}"},
+		},
+		Files: fstest.MapFS{"policy.json": {Data: []byte(strings.Replace(queuePolicy, "QueueArn", "Arn", 1))}},
+	}
+}
+
+// A plan of what exists has neither template nor permissions, and a binding's texts
+// have the values that name it.
+func TestExisting(t *testing.T) {
+	got := meaningOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
+	want := plan.Meaning{
+		Format: plan.Format, Offering: "shared", Credentials: map[string]string{"queue_url": "${Url}"}, Policy: got.Policy,
+		Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"},
+		Existing: &plan.Existing{Exports: map[string]string{"Url": "my-url", "Arn": "my-arn"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+
+	cases := map[string]struct {
+		names object
+		do    wrong
+		want  string
+	}{
+		"Tag":    {object{"tag": "shared=yes", "type": "sqs:queue"}, setting("credentials", object{"queue_url": "${Name}"}), ""},
+		"NoName": {object{}, nil, "existing does not name one resource"},
+		"Both": {object{"exports": object{"Url": "u"}, "tag": "a=b", "type": "sqs:queue"}, nil,
+			"existing does not name one resource"},
+		"NoValue":   {object{"tag": "shared", "type": "sqs:queue"}, setting("credentials", nil), "existing.tag is no tag"},
+		"NoType":    {object{"tag": "shared=yes"}, setting("credentials", nil), "existing.type is given without a tag"},
+		"OurTag":    {object{"tag": "longshore:x=y", "type": "sqs:queue"}, setting("credentials", nil), "existing.tag is a tag that others set"},
+		"NoOutput":  {object{"exports": object{"Arn": "a"}}, nil, `credentials.queue_url names "Url"`},
+		"Template":  {object{"exports": object{"Url": "u", "Arn": "a"}}, setting("template", "template.yaml"), "template means nothing"},
+		"OnDelete":  {object{"exports": object{"Url": "u", "Arn": "a"}}, setting("on_delete", "empty"), "on_delete means nothing"},
+		"NoMapping": {nil, setting("existing", "my-queue"), "existing is not a mapping"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			checked := existing(c.names)
+			if c.do != nil {
+				c.do(t, &checked)
+			}
+			got := strings.Join(problems(t, checked), "\n")
+			if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
