@@ -18,6 +18,9 @@ var update = flag.Bool("update", false, "write the tables of docs/aws.md")
 const (
 	mostIdle = 2.00   // dollars a month
 	mostLife = 0.0003 // dollars
+	// What an AWS service's life may cost that settles within a minute, or ten: both
+	// its provision and its deprovision.
+	mostOfMinute, mostOfTenMinutes = 0.001, 0.004 // dollars
 )
 
 // What is assumed, since no emulator measures it.
@@ -55,6 +58,47 @@ func counted(t *testing.T) (sweep, inventory, life usage) {
 		t.Fatal(err)
 	}
 	return all["sweep"], all["inventory"], all["life"]
+}
+
+// serviceUsage is what internal/provider/cloudformation counts.
+type serviceUsage struct {
+	Requests, Calls, Looks int
+	Seconds                float64
+	Transitions            int
+	ReadUnits, WriteUnits  float64
+	KeyCalls               int
+}
+
+// services are the lives of AWS services, by how long they take.
+func services(t *testing.T) (minute, tenMinutes serviceUsage) {
+	t.Helper()
+	raw, err := os.ReadFile("../internal/provider/cloudformation/testdata/usage.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]serviceUsage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all["minute"], all["ten_minutes"]
+}
+
+// serviceLife is what such a life costs.
+func serviceLife(t *testing.T, made template, u serviceUsage) []line {
+	t.Helper()
+	requests, calls := float64(u.Requests), float64(u.Calls)
+	api, provisioner := memory(t, made, FunctionAPI)*requests*requestTime, memory(t, made, FunctionProvisioner)*u.Seconds
+	return []line{
+		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
+		{"API", fmt.Sprintf("%g calls of %g s (assumed); %.2f GB-s", requests, requestTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
+		{"provisioner", fmt.Sprintf("%g calls, %d looks, %g s; %.2f GB-s", calls, u.Looks, u.Seconds, provisioner),
+			priceCall.of(calls) + priceGBSecond.of(provisioner)},
+		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
+		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
+		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
+		{"KMS", fmt.Sprintf("%d calls", u.KeyCalls), priceKeyCall.of(float64(u.KeyCalls))},
+		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+calls, lineBytes), priceLog.of((requests + calls) * lineBytes)},
+	}
 }
 
 // A line of a table says what costs, how that is counted, and how much it is.
@@ -197,6 +241,12 @@ func TestCost(t *testing.T) {
 	const guide = "../docs/aws.md"
 	made := must(t, usual)
 	month, life := idle(t, made), lifetime(t, made)
+	short, long := services(t)
+	minute, tenMinutes := serviceLife(t, made, short), serviceLife(t, made, long)
+	if m, ten := together(minute), together(tenMinutes); m > mostOfMinute || ten > mostOfTenMinutes {
+		t.Errorf("the life of an AWS service costs $%.6f, or $%.6f where it takes ten minutes: more than $%.3f and $%.3f", m, ten,
+			mostOfMinute, mostOfTenMinutes)
+	}
 	if sum := together(month); sum > mostIdle {
 		t.Errorf("an idle stack costs $%.2f a month, more than $%.2f", sum, mostIdle)
 	}
@@ -213,6 +263,7 @@ func TestCost(t *testing.T) {
 			"account.\n", pricesAsOf),
 		"idle": table(month, 4, "$ a month"), "options": options(t, together(month)),
 		"life": table(life, 7, "$"), "poll": table(poll(t, made), 7, "$"),
+		"service": table(minute, 7, "$"), "slow-service": table(tenMinutes, 7, "$"),
 	} {
 		begin, end := []byte("<!-- cost: "+name+" -->\n"), []byte("<!-- end -->\n")
 		head, rest, found := bytes.Cut(now, begin)

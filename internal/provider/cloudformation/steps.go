@@ -77,17 +77,10 @@ func (s *stack) progress() (settled int, current string) {
 	return settled, current
 }
 
-// pause grows with the time that an operation takes.
+// pause grows with the time that an operation takes: who waits learns of its end a
+// fifth too late at most, and a long one costs few looks.
 func (s *step) pause() time.Duration {
-	switch taken := s.p.now().Sub(s.in.Operation.Started); {
-	case taken < 15*time.Second:
-		return time.Second
-	case taken < time.Minute:
-		return 3 * time.Second
-	case taken < 10*time.Minute:
-		return 10 * time.Second
-	}
-	return 30 * time.Second
+	return max(time.Second, min(s.p.now().Sub(s.in.Operation.Started)/5, time.Minute))
 }
 
 // why records how an operation has failed, and in words for a developer why. A
