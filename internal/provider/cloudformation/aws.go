@@ -322,6 +322,9 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	if err = errors.Join(err, out.Body.Close()); err != nil {
 		return nil, fmt.Errorf("reading template %s: %w", digest, err)
 	}
+	if plan.Digest(body) != digest {
+		return nil, fmt.Errorf("the template that is kept as %s is another one: save the right one in its place", digest)
+	}
 	return body, nil
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/longshore/longshore/internal/awserr"
 )
 
@@ -147,7 +149,8 @@ func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err 
 			return false, fmt.Errorf("emptying bucket %q: %w", name, err)
 		}
 		if len(out.Errors) > 0 {
-			return false, fmt.Errorf("emptying bucket %q: %s", name, aws.ToString(out.Errors[0].Code))
+			return false, fmt.Errorf("emptying bucket %q: %w", name, &smithy.GenericAPIError{
+				Code: aws.ToString(out.Errors[0].Code), Message: aws.ToString(out.Errors[0].Message)})
 		}
 	}
 	return false, nil

@@ -21,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
 	"github.com/longshore/longshore/internal/awserr/faulttest"
 	"github.com/longshore/longshore/internal/emulator"
@@ -372,6 +374,60 @@ func TestSecondAccount(t *testing.T) {
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}
+}
+
+const joinedTemplate = `{"Parameters":{"A":{"Type":"String"},"B":{"Type":"String"}},
+"Resources":{"T":{"Type":"AWS::SSM::Parameter","Properties":{"Type":"String","Value":{"Fn::Join":["",[{"Ref":"A"},{"Ref":"B"}]]}}}},
+"Outputs":{"Name":{"Value":{"Ref":"T"}}}}`
+
+// What a user or a platform's context gives could have CloudFormation read a secret
+// out, alone or joined by a template. Where the emulator lets it, the broker does not.
+func TestNoSecretsByValues(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	name, secret := emulator.Name("secret"), emulator.Name("canary")
+	c := ssm.NewFromConfig(r.config)
+	kept := &ssm.PutParameterInput{Name: &name, Value: &secret, Type: ssmtypes.ParameterTypeString}
+	if _, err := c.PutParameter(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	m := plan.Meaning{Offering: "a", Template: r.template(joinedTemplate), Parameters: map[string]plan.Source{
+		"A": {Parameter: "a"}, "B": {Context: "instance_name"}}}
+	whole := "{{resolve:ssm:" + name + "}}"
+	for _, values := range [][2]string{{whole, "-"}, {"-", whole}, {whole[:1], whole[1:]}, {whole[:9], whole[9:]}} {
+		stack := emulator.Name("attack")
+		o := order{parameters: []parameter{{name: "A", value: values[0]}, {name: "B", value: values[1]}}}
+		if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{
+			StackName: &stack, TemplateBody: aws.String(joinedTemplate), Parameters: o.values()}); err != nil {
+			t.Fatal(err)
+		}
+		if !r.tells(stack, secret) {
+			t.Errorf("the attack %q does not work here: the test shows nothing", values)
+		}
+		in := r.instance(m, `{"a":"`+values[0]+`"}`)
+		in.Place.InstanceName = values[1]
+		if f := r.run(&in, r.Provision); f == nil || r.stack(in) != nil {
+			t.Errorf("%q: provisioned with failure %v", values, f)
+		}
+	}
+}
+
+// tells reports whether what a stack has made comes to hold a secret.
+func (r *real) tells(stack, secret string) bool {
+	r.t.Helper()
+	c, _ := openAWS(Options{Config: r.config}, Target{})
+	for begun := time.Now(); time.Since(begun) < limit; {
+		s, err := c.look(r.t.Context(), stack)
+		if err != nil || s == nil {
+			r.t.Fatal("the stack of an attack is not there: ", err)
+		}
+		if !busy(s.status) {
+			out, err := ssm.NewFromConfig(r.config).GetParameter(r.t.Context(), &ssm.GetParameterInput{Name: aws.String(s.outputs["Name"])})
+			return err == nil && strings.Contains(aws.ToString(out.Parameter.Value), secret)
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+	return false
 }
 
 // A template that is too long for a call is read from the bucket.
