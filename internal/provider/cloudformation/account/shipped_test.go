@@ -1,0 +1,107 @@
+package account_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+)
+
+// strangers are things in the same account that no instance of this broker is: others'
+// own, those of another broker, and what the broker itself stands on.
+func strangers(service string) (arns []string) {
+	names := []string{"payroll", "longshore-zzzzzzzz-i-x", "longshore-abcdefghi-x"}
+	kinds := map[string]string{
+		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/", "events": ":event-bus/",
+		"secretsmanager": ":secret:",
+	}
+	kind, known := kinds[service]
+	if !known {
+		return nil
+	}
+	if service == "s3" {
+		names = append(names, strings.TrimPrefix(bucket, kind), "payroll/key", strings.TrimPrefix(bucket, kind)+"/templates/d.json")
+	} else {
+		kind = "arn:aws:" + service + ":eu-central-1:111122223333" + kind
+	}
+	for _, name := range names {
+		arns = append(arns, kind+name)
+	}
+	return arns
+}
+
+// harmless are actions of service roles that touch nothing.
+var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassword"}
+
+// What ships reaches nothing outside of the broker's prefix: neither CloudFormation for
+// it, nor, whatever their policies, the principals of its bindings.
+func TestShippedOfferingsReachNoFurther(t *testing.T) {
+	all, err := offered.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	offerings, err := account.OfferingsOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range offerings {
+		names = append(names, o.Name)
+		t.Run(o.Name, func(t *testing.T) {
+			bounds, err := account.Bounds(scope, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tried := reaches(t, "the service role", account.ServiceRights(scope, o))
+			if o.Name != "kms" { // keys have no names: the policies of bindings name each by its id
+				tried += reaches(t, "a binding", bounds)
+			}
+			if tried < 10 {
+				t.Errorf("only %d calls were tried", tried)
+			}
+		})
+	}
+	slices.Sort(names)
+	want := []string{"dynamodb", "eventbridge", "kinesis", "kms", "s3", "secretsmanager", "sns", "sqs"}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Errorf("offerings (-want +got):\n%s", d)
+	}
+	resources, err := account.Resources(scope, offerings, account.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, r := range resources {
+		if raw, err := json.Marshal(r); err != nil || len(raw) > 9000 {
+			t.Errorf("%s has %d bytes: %v", id, len(raw), err)
+		}
+	}
+}
+
+// reaches tries all actions that are allowed at all on what is no instance's.
+func reaches(t *testing.T, who string, rights []iampolicy.Statement) (tried int) {
+	t.Helper()
+	for _, s := range rights {
+		for _, action := range s.Action {
+			if s.Effect != iampolicy.EffectAllow || slices.Contains(harmless, action) {
+				continue
+			}
+			if strings.Contains(action, "*") {
+				t.Errorf("%s may %s: say which", who, action)
+			}
+			service, _, _ := strings.Cut(action, ":")
+			for _, on := range append(strangers(service), "*") {
+				tried++
+				if iampolicy.Allows(iampolicy.Request{Action: action, Resource: on}, document(rights)) {
+					t.Errorf("%s may %s on %s", who, action, on)
+				}
+			}
+		}
+	}
+	return tried
+}
