@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -134,8 +136,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached", jsii.String(secrets.String()))
 		}
 	}
-	if s.Services.Targets != "" {
-		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &s.Services.Targets)
+	if slices.Contains(s.providers(), app.ProviderCloudFormation) {
+		targets := cmp.Or(s.Services.Targets, "{}") // operators' commands know by it that there are such instances
+		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &targets)
 	}
 	if api.Domain != nil {
 		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)

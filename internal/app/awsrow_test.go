@@ -1,0 +1,110 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// Rules name plans as people do; the provider knows them by their ids. Whoever only
+// lists has none.
+func TestRulesOfTargetsNamePlans(t *testing.T) {
+	targets := AWSTargets{Targets: map[string]AWSTarget{"default": {}, "other": {Region: "eu-west-1"}}, Rules: []AWSRule{
+		{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
+	}}
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	got := targets.given(awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
+	want := []cloudformation.Rule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
+	if diff := cmp.Diff(want, got.Rules); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !strings.Contains(said.String(), "queues/gone") || got.Named["other"].Region != "eu-west-1" {
+		t.Errorf("%+v; the log says %s", got, said.String())
+	}
+	if got := targets.given(nil, log); got.Rules != nil || len(got.Named) != 2 {
+		t.Errorf("without what is offered: %+v", got)
+	}
+}
+
+// The embedded broker goes on without AWS services until they are asked for and their
+// account is prepared, and says the command. Where they were used before, it waits for
+// an AWS that does not answer.
+func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
+	cfg := emulator.Config(t)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": *cfg.BaseEndpoint, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	set := map[string]string{}
+	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	e := embedding{
+		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
+		getenv: func(name string) string { return set[name] },
+	}
+	left := func(want string) {
+		t.Helper()
+		_, err := cloudformationEmbedded(e)
+		if why := (unavailable{}); !errors.As(err, &why) || !strings.Contains(why.Error(), want) {
+			t.Errorf("it says %v, want %q", err, want)
+		}
+	}
+	left("--aws is not given")
+	set[EnvAWS] = "true"
+	left("longshore aws bootstrap --data here")
+	if _, err := PrepareAWS(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := cloudformationEmbedded(e)
+	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil || w.Wait != waits[ProviderCloudFormation] {
+		t.Errorf("prepared: %+v, %v", w, err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	left("does not say whose account")
+	e.used = true
+	if _, err := cloudformationEmbedded(e); err != nil {
+		t.Errorf("used before, and AWS does not answer: %v", err)
+	}
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	left("AWS_REGION is not set")
+}
+
+// From outside, a stack has the provider where its outputs say so.
+func TestAStackSaysWhetherItHasAWSServices(t *testing.T) {
+	for targets, has := range map[string]bool{"": false, "{}": true} {
+		set := fromOutside("Longshore", map[string]string{outputs.AWSTargets: targets, outputs.Broker: "b"})
+		if got := strings.Contains(set[EnvProviders], ProviderCloudFormation); got != has {
+			t.Errorf("with %q it has %v: %v", targets, got, set)
+		}
+	}
+}
+
+// In a function, the provider needs to know whose it is, and takes its targets from
+// its settings; one that looks no plan up has it without a catalog.
+func TestAFunctionHasTheProvider(t *testing.T) {
+	set := map[string]string{EnvProviders: ProviderCloudFormation, EnvStack: "Longshore"}
+	d := Deployed{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler)}
+	if _, err := d.wired(); err == nil || !strings.Contains(err.Error(), EnvBroker) {
+		t.Errorf("without an identity: %v", err)
+	}
+	set[EnvBroker], set[EnvAWSTargets] = "b", `{"targets": {"other": {"region": "eu-west-1"}}}`
+	wired, err := d.wired()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := wired[ProviderCloudFormation].Targets(t.Context())
+	if diff := cmp.Diff([]string{"default", "other"}, names); diff != "" || err != nil {
+		t.Errorf("%v, targets -want +got:\n%s", err, diff)
+	}
+}
