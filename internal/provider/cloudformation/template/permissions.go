@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -104,9 +105,9 @@ func withoutResources(action string) bool {
 	return slices.Contains([]string{"kms:CreateKey", "s3:GetAccountPublicAccessBlock", "cloudwatch:PutMetricData", "ec2:CreateTags"}, action)
 }
 
-// open refuses statements that allow something on everything there is.
+// everything refuses statements that allow something on everything there is.
 func (c *checker) everything(d *document, s statement) {
-	if !s.allows || s.bounded || !slices.ContainsFunc(s.resources, func(r string) bool { return strings.Trim(r, "*:") == "" }) {
+	if !s.allows || s.bounded || !slices.ContainsFunc(s.resources, isEverything) {
 		return
 	}
 	for _, action := range s.actions {
@@ -116,6 +117,18 @@ func (c *checker) everything(d *document, s statement) {
 			return
 		}
 	}
+}
+
+var (
+	filled    = regexp.MustCompile(`\$\{[^}]*\}`)
+	unlimited = regexp.MustCompile(`^(arn:[^:]*:[^:]*:[^:]*:[^:]*:([a-z-]*[/:])?)?[*?:]+$`)
+)
+
+// isEverything reports whether a resource is all of a service's, or all of a kind.
+func isEverything(resource string) bool {
+	return unlimited.MatchString(filled.ReplaceAllStringFunc(resource, func(name string) string {
+		return strings.Trim(name, "${}:")[:1]
+	}))
 }
 
 // guarded are actions by which a service role could reach what is not its own. They
@@ -243,7 +256,7 @@ func (c *checker) foreignServices(d *document, t *model, all []statement) {
 			}
 			if s.allows && !used {
 				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("CloudFormation never calls %q for the template's resources",
-					action), "remove it"))
+					action), "remove it, unless bindings need what it is on: they are bounded by that"))
 			}
 		}
 	}

@@ -87,9 +87,12 @@ func (c *checker) schema(at string, text json.RawMessage, uses []string) []strin
 	}
 	properties, _ := object["properties"].(map[string]any)
 	names := slices.Sorted(maps.Keys(properties))
+	if uses == nil {
+		return names
+	}
 	for _, name := range names {
 		below := at + "/properties" + slot(name)
-		if uses != nil && !slices.Contains(uses, name) {
+		if !slices.Contains(uses, name) {
 			c.about(below, "has no effect", "remove it, or write parameters: {NAME: {parameter: "+name+"}} in the settings")
 			continue
 		}
