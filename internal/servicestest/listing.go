@@ -23,8 +23,8 @@ import (
 
 // Listing names what there is in an account, of all kinds that instances and bindings
 // are made of, in order. Keys that wait to be deleted are left out: nothing removes
-// them sooner. With a part, only names with it are listed, and no keys, which have no
-// names.
+// them sooner. With a part, only lines with it, such as "stack longshore-", are
+// listed, and no keys, which have no names.
 func Listing(ctx context.Context, c aws.Config, part string) ([]string, error) {
 	var all []string
 	for kind, list := range map[string]func(context.Context, aws.Config) ([]string, error){
@@ -39,8 +39,8 @@ func Listing(ctx context.Context, c aws.Config, part string) ([]string, error) {
 			return nil, fmt.Errorf("listing each %s: %w", kind, err)
 		}
 		for _, name := range names {
-			if strings.Contains(name, part) {
-				all = append(all, kind+" "+name)
+			if one := kind + " " + name; strings.Contains(one, part) {
+				all = append(all, one)
 			}
 		}
 	}

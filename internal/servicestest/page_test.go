@@ -1,0 +1,278 @@
+package servicestest_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/servicestest"
+)
+
+var update = flag.Bool("update", false, "write docs/catalog.md")
+
+const page = "../../docs/catalog.md"
+
+// shipped are the offerings of AWS services, by their names.
+func shipped(t *testing.T) (*catalog.Catalog, map[string]catalog.Offering) {
+	t.Helper()
+	c, err := offered.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]catalog.Offering{}
+	for _, o := range c.Offerings() {
+		if o.Provider == "cloudformation" {
+			all[o.Name] = o
+		}
+	}
+	return c, all
+}
+
+// The page says what ships, and where it was tried.
+func TestPageIsCurrent(t *testing.T) {
+	want := write(t)
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("docs/catalog.md is not what `go test ./internal/servicestest -update` makes (-want +got):\n%s", diff)
+	}
+}
+
+func write(t *testing.T) string {
+	t.Helper()
+	_, all := shipped(t)
+	var b strings.Builder
+	b.WriteString(`# AWS services that ship
+
+This page is made by ` + "`go test ./internal/servicestest -update`" + `, and a test keeps it true. How they are offered stands in
+[cloudformation.md](cloudformation.md), and how another one is added. Prices are of us-east-1, from AWS's price lists; they change.
+
+None of these has been made on a real AWS account yet. "MiniStack" says that a test of ` + "`make test`" + ` has the built program make two
+instances of the first plan on MiniStack 1.5.33, which does what policies say; use them with the credentials that were handed out;
+be refused on the other's resource, and after the unbind; delete them; and find the account as it was. What no emulator shows is
+left to AWS's word.
+
+The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
+
+| offering | credentials | on MiniStack, by its own credentials | shown by no emulator |
+| --- | --- | --- | --- |
+`)
+	for _, s := range servicestest.Services() {
+		tls := ""
+		if s.OnlyTLS {
+			tls = "; a call without TLS is refused"
+		}
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s%s | %s |\n",
+			s.Offering, s.Offering, strings.Join(s.Credentials, "`, `"), s.Shows, tls, s.Unproved)
+	}
+	for _, s := range servicestest.Services() {
+		o, ok := all[s.Offering]
+		if !ok {
+			t.Fatalf("%s does not ship", s.Offering)
+		}
+		section(t, &b, o)
+	}
+	return b.String()
+}
+
+// rules says in words what becomes of what an instance holds.
+var rules = map[plan.Rule]string{
+	plan.Empty:  "what is in it is removed with it",
+	plan.Retain: "the resource stays in the account, with tags that say so",
+	plan.Refuse: "refused as long as something is in it",
+}
+
+// A shown is the metadata that platforms show.
+type shown struct {
+	LongDescription string
+	Bullets         []string
+}
+
+func shownOf(t *testing.T, metadata json.RawMessage) (s shown) {
+	t.Helper()
+	if err := json.Unmarshal(metadata, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func section(t *testing.T, b *strings.Builder, o catalog.Offering) {
+	t.Helper()
+	fmt.Fprintf(b, "\n## %s\n\n%s\n", o.Name, shownOf(t, o.Metadata).LongDescription)
+	for i, p := range o.Plans {
+		m, err := plan.Parse(p.Snapshot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		untried := ""
+		if i > 0 {
+			untried = " Its life is not tried on an emulator."
+		}
+		fmt.Fprintf(b, "\n### %s, plan %s\n\n%s.%s\n\n", o.Name, p.Name, p.Description, untried)
+		for _, bullet := range shownOf(t, p.Metadata).Bullets {
+			fmt.Fprintf(b, "- %s\n", bullet)
+		}
+		kinds := slices.Compact(slices.Sorted(maps.Values(m.Resources)))
+		fmt.Fprintf(b, "- Made of: `%s`\n- A deletion: %s\n", strings.Join(kinds, "`, `"), rules[m.OnDelete])
+		parameters(t, b, p)
+	}
+}
+
+// A member is a parameter, as its schema has it.
+type member struct {
+	Type, Description, Pattern string
+	Enum                       []string
+	Minimum, Maximum           *json.Number
+	MaxLength                  *int
+}
+
+func (m member) values() string {
+	switch {
+	case len(m.Enum) > 0:
+		return "`" + strings.Join(m.Enum, "`, `") + "`"
+	case m.Minimum != nil && m.Maximum != nil:
+		return fmt.Sprintf("%s to %s", *m.Minimum, *m.Maximum)
+	case m.MaxLength != nil:
+		return fmt.Sprintf("up to %d characters, `%s`", *m.MaxLength, m.Pattern)
+	default:
+		return m.Type
+	}
+}
+
+func members(t *testing.T, p *catalog.ParametersSchema) map[string]member {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Parameters struct {
+			Properties           map[string]member
+			AdditionalProperties *bool
+		}
+	}
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if more := schema.Parameters.AdditionalProperties; more == nil || *more {
+		t.Errorf("a schema takes what it does not know: %s", raw)
+	}
+	for name, m := range schema.Parameters.Properties {
+		if m.Type == "string" && (m.MaxLength == nil || m.Pattern == "") {
+			t.Errorf("the parameter %s has no bounds", name)
+		}
+	}
+	return schema.Parameters.Properties
+}
+
+func parameters(t *testing.T, b *strings.Builder, p catalog.Plan) {
+	t.Helper()
+	create, change := members(t, p.Schemas.ServiceInstance.Create), members(t, p.Schemas.ServiceInstance.Update)
+	b.WriteString("\n| parameter | values | | changes later |\n| --- | --- | --- | --- |\n")
+	for _, name := range slices.Sorted(maps.Keys(create)) {
+		later := "no"
+		if _, ok := change[name]; ok {
+			later = "yes"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"), create[name].Description, later)
+	}
+}
+
+// What a careful engineer asks of templates and rights holds for all that ship.
+func TestRules(t *testing.T) {
+	c, all := shipped(t)
+	if len(all) != len(servicestest.Services()) {
+		t.Fatalf("%d offerings ship, and %d are used", len(all), len(servicestest.Services()))
+	}
+	for name, o := range all {
+		if len(o.Plans) < 2 {
+			t.Errorf("%s has fewer than two plans", name)
+		}
+		for _, p := range o.Plans {
+			m, err := plan.Parse(p.Snapshot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := name + "/" + p.Name
+			if err := c.CheckCreate(o.ID, p.ID, nil); err != nil {
+				t.Errorf("%s cannot be ordered without parameters: %v", at, err)
+			}
+			if m.Proof == nil || p.MaintenanceInfo == nil || p.BindingRotatable == nil || !*p.BindingRotatable || o.Bindable != true {
+				t.Errorf("%s lacks a proof, a version or the rotation of bindings", at)
+			}
+			binding(t, at, m.Policy)
+			template, ok := c.File(m.Template)
+			if !ok {
+				t.Fatalf("%s: the catalog lacks the template", at)
+			}
+			encrypted(t, at, m, string(template))
+		}
+	}
+}
+
+// binding holds what a binding may do to what is of its instance.
+func binding(t *testing.T, at string, raw json.RawMessage) {
+	t.Helper()
+	policy, err := iampolicy.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range policy.Statement {
+		for _, action := range s.Action {
+			if s.Effect == iampolicy.EffectAllow && strings.ContainsAny(action, "*?") {
+				t.Errorf("%s: a binding may do %s", at, action)
+			}
+		}
+		for _, resource := range s.Resource {
+			if len(plan.Names(resource)) == 0 || strings.HasPrefix(resource, "*") {
+				t.Errorf("%s: a binding reaches %s", at, resource)
+			}
+		}
+	}
+}
+
+// encrypted holds templates to what each kind of resource needs to be closed.
+func encrypted(t *testing.T, at string, m plan.Meaning, template string) {
+	t.Helper()
+	needs := map[string][]string{
+		"AWS::S3::Bucket": {`"SSEAlgorithm":"AES256"`, `"BlockPublicAcls":true`, `"BlockPublicPolicy":true`, `"IgnorePublicAcls":true`,
+			`"RestrictPublicBuckets":true`, `"ObjectOwnership":"BucketOwnerEnforced"`, `"aws:SecureTransport":"false"`},
+		"AWS::SQS::Queue":             {`"SqsManagedSseEnabled":true`, `"RedrivePolicy"`, `"aws:SecureTransport":"false"`},
+		"AWS::SNS::Topic":             {`"KmsMasterKeyId":"alias/aws/sns"`, `"AWS::SNS::TopicPolicy"`, `"aws:SecureTransport":"false"`},
+		"AWS::DynamoDB::Table":        {`"PAY_PER_REQUEST"`, `"PointInTimeRecoverySpecification"`},
+		"AWS::Kinesis::Stream":        {`"EncryptionType":"KMS"`},
+		"AWS::KMS::Key":               {`"EnableKeyRotation"`, `"KeyPolicy"`},
+		"AWS::SecretsManager::Secret": {`"KmsKeyId":"alias/aws/secretsmanager"`, `"GenerateSecretString"`},
+		"AWS::Events::EventBus":       {`"Name"`},
+		"AWS::S3::BucketPolicy":       nil, "AWS::SQS::QueuePolicy": nil, "AWS::SNS::TopicPolicy": nil,
+	}
+	for _, kind := range m.Resources {
+		all, known := needs[kind]
+		if !known {
+			t.Errorf("%s: nothing says what %s needs to be closed", at, kind)
+		}
+		for _, need := range all {
+			if !strings.Contains(template, need) {
+				t.Errorf("%s: %s lacks %s", at, kind, need)
+			}
+		}
+	}
+}
