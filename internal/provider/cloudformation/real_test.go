@@ -83,7 +83,7 @@ func snapshotOf(m plan.Meaning) json.RawMessage {
 }
 
 // limit is how long an emulated operation may take.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // run drives a verb to its end, and records what it answers in the instance. Until
 // gives up earlier; nil for never.
