@@ -42,12 +42,83 @@ func prepare(t *testing.T) prepared {
 		t.Fatal(err)
 	}
 	p.place = plan.Place{Partition: "aws", Account: *who.Account, Region: p.root.Region}
-	body, err := account.Template(p.scope, []account.Offering{queue(t)}, account.Options{})
+	p.make(t, account.Options{})
+	return p
+}
+
+// make makes the account's stack.
+func (p prepared) make(t *testing.T, o account.Options) {
+	t.Helper()
+	body, err := account.Template(p.scope, []account.Offering{queue(t)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.stack(t, string(p.scope)+"-account", string(body))
-	return p
+}
+
+// inAccount is the same emulator by the root's key of another account.
+func inAccount(config aws.Config, id string) aws.Config {
+	config = config.Copy()
+	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: "test"}, nil
+	})
+	return config
+}
+
+// Another account is reached by its access role and the external id; what the role may
+// do there ends where the rights in the broker's own account do.
+func TestAnotherAccount(t *testing.T) {
+	p := prepare(t)
+	far := prepared{root: inAccount(p.root, "222233334444"), scope: p.scope, place: p.place}
+	far.place.Account = "222233334444"
+	far.make(t, account.Options{Emulated: true, Trust: &account.Trust{
+		Principals: []string{"arn:aws:iam::" + p.place.Account + ":root"}, ExternalID: "ours"}})
+	role := p.scope.AccessARN(far.place)
+	broker := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("broker"))},
+		account.Rights(p.scope, account.Options{Emulated: true, Access: []string{role}}))
+	stranger := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("stranger"))},
+		account.Rights(p.scope, account.Options{Emulated: true}))
+	take := func(as aws.Config, external *string) (*sts.AssumeRoleOutput, error) {
+		return sts.NewFromConfig(as).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+			RoleArn: &role, RoleSessionName: aws.String("x"), ExternalId: external,
+		})
+	}
+	for reason, one := range map[string]struct {
+		as       aws.Config
+		external *string
+	}{
+		"no external id": {broker, nil}, "another external id": {broker, aws.String("theirs")},
+		"no right to take it": {stranger, aws.String("ours")},
+	} {
+		if _, err := take(one.as, one.external); !awserr.Is(err, awserr.Denied) {
+			t.Errorf("%s: %v, want a refusal", reason, err)
+		}
+	}
+	session, err := take(broker, aws.String("ours"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := p.root.Copy()
+	there.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		c := session.Credentials
+		return aws.Credentials{AccessKeyID: *c.AccessKeyId, SecretAccessKey: *c.SecretAccessKey, SessionToken: *c.SessionToken}, nil
+	})
+	stacks, service := cloudformation.NewFromConfig(there), p.scope.ServiceRoleARN(far.place, "queue")
+	create := func(name string) func(context.Context) error {
+		return called(stacks.CreateStack, &cloudformation.CreateStackInput{StackName: &name, RoleARN: &service,
+			TemplateBody: aws.String(`{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}}}`)})
+	}
+	attempt(t, map[string]try{
+		"Stack":     {"an instance", true, create(string(p.scope) + "-i-far")},
+		"StackName": {"not under our names", false, create("mine")},
+		"User": {"not under our names", false, called(iam.NewFromConfig(there).CreateUser,
+			&iam.CreateUserInput{UserName: aws.String("eve")})},
+	})
+	name := string(p.scope) + "-i-far"
+	if _, err := cloudformation.NewFromConfig(p.root).DescribeStacks(t.Context(),
+		&cloudformation.DescribeStacksInput{StackName: &name}); !awserr.Is(err, awserr.Absent) {
+		t.Errorf("the stack is in the broker's own account: %v", err)
+	}
 }
 
 // stack makes one and waits for its end.
