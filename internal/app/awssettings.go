@@ -120,7 +120,9 @@ func ParseAWSTargets(setting, text string) (t AWSTargets, err error) {
 	if t.Targets == nil {
 		t.Targets = map[string]AWSTarget{}
 	}
-	t.Targets[hosted.DefaultTarget] = t.Targets[hosted.DefaultTarget]
+	if _, given := t.Targets[hosted.DefaultTarget]; !given {
+		t.Targets[hosted.DefaultTarget] = AWSTarget{}
+	}
 	return t, t.check(setting)
 }
 
