@@ -68,7 +68,7 @@ This page is made by ` + "`go test ./internal/servicestest -update`" + `, and a 
 None of these has been made on a real AWS account yet. "MiniStack" says that a test of ` + "`make test`" + ` has the built program make two
 instances of the first plan on MiniStack 1.5.33, which does what policies say; use them with the credentials that were handed out;
 be refused on the other's resource, and after the unbind; delete them; and find the account as it was. What no emulator shows is
-left to AWS's word.
+left to AWS's word. No test has made them on LocalStack, nor by a deployed broker, yet.
 
 The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
 
