@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -217,5 +218,32 @@ func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 		if _, err := p.prepare(context.Background(), o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What a failed first try has made is not in the way of the next: names are fixed.
+func TestAFailedPreparationLeavesNothing(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	offerings, err := account.OfferingsOf(offered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := account.Template(scope, offerings, account.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := strings.Replace(string(good), `"Resources": {`, `"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
+		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}},`, 1)
+	p := at.preparation(string(scope)+"-account", scope.Bucket(at.Account, at.Region), preparing(t, scope, nil))
+	if _, err := p.run(ctx, []byte(bad)); err == nil {
+		t.Fatal("a template was made that cannot be")
+	}
+	if did, err := p.run(ctx, good); err != nil || len(did.Made) != 4 {
+		t.Errorf("another try: %+v, %v", did, err)
 	}
 }

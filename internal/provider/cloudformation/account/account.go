@@ -49,10 +49,13 @@ type Resource struct {
 	Properties          map[string]any
 }
 
-// kept is a resource that stays when its template lets it go.
+// kept is a resource that stays when its template lets it go, unless what was to make
+// it has failed: its name is fixed, and what was left of a failed attempt would have
+// every later one fail.
 func kept(kind string, properties map[string]any) Resource {
-	const retain = "Retain"
-	return Resource{Type: kind, DeletionPolicy: retain, UpdateReplacePolicy: retain, Properties: render(properties).(map[string]any)}
+	return Resource{
+		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain", Properties: render(properties).(map[string]any),
+	}
 }
 
 // Sizes that IAM takes: of a role's policies inside it, and of a policy of its own.

@@ -63,7 +63,7 @@ func TestEverythingIsKept(t *testing.T) {
 	var kinds []string
 	for id, r := range all {
 		kinds = append(kinds, r.Type)
-		if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
+		if r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
 			t.Errorf("%s goes with its template", id)
 		}
 		text, err := json.Marshal(r)
