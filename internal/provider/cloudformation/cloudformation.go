@@ -150,8 +150,9 @@ func (s *step) see(ctx context.Context) error {
 		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
 		return nil
 	}
-	if s.now.rule == "" {
-		s.now.rule = plan.Rule(found.labels[plan.LabelOnDelete])
+	// What another life of the instance holds goes by its own plan's rule.
+	if rule := plan.Rule(found.labels[plan.LabelOnDelete]); s.now.rule == "" || rule != "" && !s.now.own() {
+		s.now.rule = rule
 	}
 	if s.now.own() {
 		s.now.Stack = found.id

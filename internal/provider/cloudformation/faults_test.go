@@ -444,3 +444,22 @@ func TestOvertakes(t *testing.T) {
 		}
 	}
 }
+
+// What a former life of an instance holds goes by that life's plan: another plan, or a
+// creation that was never finished, empties nothing that was to be retained.
+func TestFormerKeepsItsRule(t *testing.T) {
+	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindDeprovision} {
+		b := newBench(t)
+		former := b.instance(provider.KindProvision)
+		former.Snapshot = json.RawMessage(strings.Replace(string(meaningOf(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+		if _, f := b.drive(&former); f != nil {
+			t.Fatal(f)
+		}
+		anew := b.instance(kind)
+		anew.Incarnation, anew.Unfinished = anew.Operation.ID, kind == provider.KindDeprovision
+		b.calls = nil
+		if _, f := b.drive(&anew); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
+			t.Errorf("%s: failure %v after %s", kind, f, b.changes())
+		}
+	}
+}

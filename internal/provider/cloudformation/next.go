@@ -214,6 +214,12 @@ func (s standing) remove() decision {
 			return decision{act: actExplain, failed: failed{Usable: yes()}}
 		}
 		return s.order(callRetain)
+	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
+		// Deleted as it stands, it would take all with it; only what is whole can be changed.
+		if s.carried && s.Work.Call.Verb == callContinue {
+			return decision{act: actExplain, failed: failed{Usable: no()}}
+		}
+		return s.order(callContinue)
 	}
 	return s.order(callDelete)
 }
