@@ -77,13 +77,16 @@ func (i inputs) created(m plan.Meaning) (out []parameter, err error) {
 }
 
 // updated are those of a stack that has some already. While the plan means the same,
-// only what the user gives is new: the instance keeps all else. What CloudFormation
-// does not show, and nobody gives anew, stays.
+// only what the user gives is new: the instance keeps what the platform and the target
+// gave. What users do not give any more is as if they had never given it: the platform
+// is told that it is gone. What CloudFormation does not show, and nobody gives anew,
+// stays.
 func (i inputs) updated(m plan.Meaning, same bool, has map[string]bool) (out []parameter, err error) {
 	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
 		source := m.Parameters[name]
 		v, foreign := i.value(source)
-		if _, given := i.parameters[source.Parameter]; !given && has[name] && (same || source.Secret) {
+		users := source.Parameter != "" && source.Context == "" && source.Target == ""
+		if _, given := i.parameters[source.Parameter]; !given && has[name] && (same && !users || source.Secret) {
 			out = append(out, parameter{name: name, keep: true})
 			continue
 		}
@@ -122,8 +125,9 @@ func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 func plain(name string, v any, foreign bool) (string, error) {
 	switch v := v.(type) {
 	case string:
-		if foreign && suspicious(v) {
-			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, or has two in a row. "+
+		// A template takes a list apart at its commas, and may join it without them.
+		if foreign && slices.ContainsFunc(strings.Split(v, ","), suspicious) {
+			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, or one beside a comma. "+
 				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.", name))
 		}
 		return v, nil

@@ -42,10 +42,12 @@ func TestValues(t *testing.T) {
 		"Within":     {"", plan.Source{Parameter: "a"}, `{"a":"x{{resolve:ssm:x}}"}`, "!"},
 		"Escaped":    {"", plan.Source{Parameter: "a"}, `{"a":"\u007b{resolve:ssm:x}}"}`, "!"},
 		"Element":    {"a template can take one of a list", plan.Source{Parameter: "a"}, `{"a":["x","{{resolve:ssm:x}}"]}`, "!"},
-		"Head":       {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
-		"Tail":       {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
-		"Braces":     {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
-		"Name":       {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
+		"Parts": {"a template takes a text apart at its commas, and joins it without them", plan.Source{Parameter: "a"},
+			`{"a":"x{,{resolve:ssm:x}}"}`, "!"},
+		"Head":   {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
+		"Tail":   {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
+		"Braces": {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
+		"Name":   {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
 			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}"}}
@@ -124,5 +126,16 @@ func TestUpdatedValues(t *testing.T) {
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
 			t.Errorf("%s: error %v (-want +got):\n%s", name, err, diff)
 		}
+	}
+}
+
+// A parameter that the user has removed has no effect any more: GET does not show it.
+func TestRemovedValues(t *testing.T) {
+	never := "0"
+	m := plan.Meaning{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never}, "Note": {Parameter: "note"}}}
+	got, err := inputs{}.updated(m, true, map[string]bool{"Days": true, "Note": true})
+	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }
