@@ -268,7 +268,6 @@ type fakeClient struct {
 	at   string
 	call func(ctx context.Context, name string, do func() error) error
 	page int
-	keys *int
 }
 
 // do makes one call, which is whole or not at all.

@@ -112,7 +112,7 @@ const utf8Most = 4 // bytes of a character
 // longest is how many bytes a value that a schema takes can have as CloudFormation
 // takes it; or why it cannot be said.
 func longest(s map[string]any) (most int, why, mend string) {
-	if of, _ := s["const"]; of != nil {
+	if of := s["const"]; of != nil {
 		text, _ := valueText(of)
 		return len(text), "", ""
 	}
