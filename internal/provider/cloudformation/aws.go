@@ -15,6 +15,8 @@ import (
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	events "github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -33,6 +35,8 @@ type account struct {
 	sqs     *sqs.Client
 	dynamo  *dynamodb.Client
 	tagging *tagging.Client
+	kinesis *kinesis.Client
+	events  *events.Client
 }
 
 // openAWS is the way to a target, and to the principals in it.
@@ -54,6 +58,7 @@ func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 	a := &account{
 		config: config, stacks: cfn.NewFromConfig(config), sqs: sqs.NewFromConfig(config),
 		dynamo: dynamodb.NewFromConfig(config), tagging: tagging.NewFromConfig(config),
+		kinesis: kinesis.NewFromConfig(config), events: events.NewFromConfig(config),
 		s3: s3.NewFromConfig(config, func(s *s3.Options) { s.UsePathStyle = emulated }),
 	}
 	return a, openPrincipals(o, config)

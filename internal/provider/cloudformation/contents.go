@@ -106,14 +106,17 @@ func (a *account) tableHolds(ctx context.Context, name string) (string, error) {
 	return "items", nil
 }
 
-// empty implements contents: only a bucket has to be empty to be deleted.
+// empty implements contents: what is left out here can be deleted as it is.
 func (a *account) empty(ctx context.Context, id string) (bool, error) {
-	buckets, err := a.resources(ctx, id, kindBucket)
+	all, err := a.resources(ctx, id, kindBucket, kindStream, kindBus)
 	if err != nil {
 		return false, err
 	}
-	for _, b := range buckets {
-		if done, err := a.emptyBucket(ctx, aws.ToString(b.PhysicalResourceId)); err != nil || !done {
+	for _, r := range all {
+		clear := map[string]func(context.Context, string) (bool, error){
+			kindBucket: a.emptyBucket, kindStream: a.endConsumers, kindBus: a.removeRules,
+		}[aws.ToString(r.ResourceType)]
+		if done, err := clear(ctx, aws.ToString(r.PhysicalResourceId)); err != nil || !done {
 			return done, err
 		}
 	}

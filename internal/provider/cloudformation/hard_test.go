@@ -16,7 +16,10 @@ import (
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	events "github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -488,6 +491,44 @@ func TestHolds(t *testing.T) {
 	refused("Table holds items")
 	if _, err := d.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: table, Key: item}); err != nil {
 		t.Fatal(err)
+	}
+	r.gone(in)
+}
+
+const leftTemplate = `{"Resources":{"Stream":{"Type":"AWS::Kinesis::Stream","Properties":{"StreamModeDetails":{"StreamMode":"ON_DEMAND"}}},
+"Bus":{"Type":"AWS::Events::EventBus","Properties":{"Name":{"Fn::Sub":"${AWS::StackName}-bus"}}}},
+"Outputs":{"Stream":{"Value":{"Fn::GetAtt":["Stream","Arn"]}},"Bus":{"Value":{"Ref":"Bus"}}}}`
+
+// What bindings have left in a stream and on a bus goes before them: AWS would delete
+// neither, and nobody but the broker could remove it.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	in := r.made(plan.Meaning{Offering: "jobs", Template: r.template(leftTemplate), OnDelete: plan.Empty}, `{}`)
+	s := r.stack(in)
+	k, e := kinesis.NewFromConfig(r.config), events.NewFromConfig(r.config)
+	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
+	_, err := k.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: stream, ConsumerName: name})
+	if err == nil {
+		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name, EventPattern: aws.String(`{"source":["a"]}`)})
+	}
+	if err == nil {
+		_, err = e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
+			{Id: name, Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:any")}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, _ := openAWS(Options{Config: r.config}, Target{})
+	for n, done := 0, false; !done; n++ {
+		if done, err = at.empty(t.Context(), s.id); err != nil || n > 10 {
+			t.Fatalf("not empty after %d steps: %v", n, err)
+		}
+	}
+	consumers, err := k.ListStreamConsumers(t.Context(), &kinesis.ListStreamConsumersInput{StreamARN: stream})
+	rules, err2 := e.ListRules(t.Context(), &events.ListRulesInput{EventBusName: bus})
+	if err != nil || err2 != nil || len(consumers.Consumers)+len(rules.Rules) > 0 {
+		t.Errorf("left: %+v, %+v, errors %v, %v", consumers, rules, err, err2)
 	}
 	r.gone(in)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // input is how a call of AWS's SDK is written.
-var input = regexp.MustCompile(`\b(cfn|iam|s3|sqs|dynamodb|sts|tagging)\.([A-Z][A-Za-z]+)Input\{`)
+var input = regexp.MustCompile(`\b(cfn|iam|s3|sqs|dynamodb|sts|tagging|kinesis|events)\.([A-Z][A-Za-z]+)Input\{`)
 
 // A call that the provider makes and nobody has granted would be found out on AWS
 // alone: an emulator lets most pass. And a right that nothing needs is one too many.

@@ -113,6 +113,11 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
 		// What is in an instance is counted and removed, never read.
 		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"),
+		allow("Streams", iampolicy.Texts{contents(scope, "kinesis", "stream/")}, "kinesis:DeregisterStreamConsumer",
+			"kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
+		allow("Rules", iampolicy.Texts{contents(scope, "events", "rule/")}, "events:DeleteRule", "events:ListTargetsByRule",
+			"events:RemoveTargets"),
+		allow("RuleNames", everything, "events:ListRules"), // it knows no resource
 		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes"),
 		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
 			"StringEquals", "dynamodb:Select", "COUNT"),
