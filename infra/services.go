@@ -63,12 +63,14 @@ type Services struct {
 	Targets string
 	// Roles are those that the broker takes in other accounts.
 	Roles []string
+	// Regions are those of the stack's own account that it works in beside its own.
+	Regions []string
 	// Emulator is empty on AWS.
 	Emulator string
 }
 
 func (s Services) options() account.Options {
-	return account.Options{Emulated: s.Emulator != "", Access: s.Roles}
+	return account.Options{Emulated: s.Emulator != "", Access: s.Roles, Regions: s.Regions}
 }
 
 // readServices reads them. What is a file beside the operator is written whole into the
@@ -96,13 +98,8 @@ func readServices(s *Settings, r *reader, state string) {
 		r.problems = append(r.problems, err)
 		return
 	}
-	for _, t := range all.Targets {
-		if t.Role != "" {
-			s.Services.Roles = append(s.Services.Roles, t.Role)
-		}
-	}
-	slices.Sort(s.Services.Roles)
-	s.Services.Roles = slices.Compact(s.Services.Roles)
+	o := all.Options()
+	s.Services.Roles, s.Services.Regions = o.Access, o.Regions
 	text, err := json.Marshal(all)
 	if err != nil {
 		r.problems = append(r.problems, err)

@@ -309,6 +309,21 @@ func externalID(scope plan.Scope, account string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
+// Options are what the broker's rights have to have for these targets.
+func (t AWSTargets) Options() (o account.Options) {
+	for _, one := range t.Targets {
+		if one.Role != "" {
+			o.Access = append(o.Access, one.Role)
+		} else if one.Region != "" {
+			o.Regions = append(o.Regions, one.Region)
+		}
+	}
+	slices.Sort(o.Access)
+	slices.Sort(o.Regions)
+	o.Access, o.Regions = slices.Compact(o.Access), slices.Compact(o.Regions)
+	return o
+}
+
 // AWSRights is the IAM policy that whoever runs the embedded broker needs in the
 // account that the SDK's settings lead to. Roles are those of its other targets.
 func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulated bool) ([]byte, error) {
@@ -316,12 +331,8 @@ func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulat
 	if err != nil {
 		return nil, err
 	}
-	o := account.Options{Emulated: emulated}
-	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
-		if role := targets.Targets[name].Role; role != "" {
-			o.Access = append(o.Access, role)
-		}
-	}
+	o := targets.Options()
+	o.Emulated = emulated
 	d := iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(account.Rights(scope, o), p.Place)}
 	return json.MarshalIndent(d, "", "  ")
 }

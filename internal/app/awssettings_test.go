@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,5 +84,15 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A target without a role is another region of the broker's own account.
+func TestRightsFollowTargets(t *testing.T) {
+	o := AWSTargets{Targets: map[string]AWSTarget{
+		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"}, "far": {Role: "r", Region: "eu-west-1"},
+	}}.Options()
+	if !slices.Equal(o.Access, []string{"r"}) || !slices.Equal(o.Regions, []string{"us-west-2"}) {
+		t.Errorf("the broker may %+v", o)
 	}
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Trust *Trust
 	// Access are the ARNs of the roles that the broker takes in other accounts.
 	Access []string
+	// Regions are those of the same account that the broker works in beside the place's.
+	Regions []string
 }
 
 // Trust is whose broker may work in an account.
@@ -211,7 +213,7 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 	if len(t.Principals) == 0 || t.ExternalID == "" {
 		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")
 	}
-	o.Access = nil // it goes no further
+	o.Access, o.Regions = nil, nil // it goes no further
 	policy, err := document(Rights(scope, o), mostInside)
 	if err != nil {
 		return Resource{}, fmt.Errorf("the access role: %w", err)

@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/iampolicy"
@@ -245,5 +246,27 @@ func TestBindingsAreBounded(t *testing.T) {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
+	}
+}
+
+// A target may be another region of the broker's own account: what it may do there is
+// what it may do at home, and no other region is its.
+func TestFurtherRegions(t *testing.T) {
+	const there = "us-west-2"
+	rights := document(account.Rights(scope, account.Options{Regions: []string{there}}))
+	for _, c := range []call{
+		{"a stack", "cloudformation:CreateStack", stack, byRole("role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-" + there), true},
+		{"its events", "cloudformation:DescribeStackEvents", stack, nil, true},
+		{"a template", "s3:PutObject", bucket + "/templates/d.json", nil, true},
+		{"a stack without a role", "cloudformation:CreateStack", stack, nil, false},
+		{"what a table holds", "dynamodb:Scan", table, nil, false},
+	} {
+		for region, want := range map[string]bool{place.Region: c.want, there: c.want, "sa-east-1": false} {
+			r := c.request()
+			r.Resource = strings.ReplaceAll(c.resource, place.Region, region)
+			if got := iampolicy.Allows(r, rights); got != want {
+				t.Errorf("%s in %s: allowed %v", c.reason, region, got)
+			}
+		}
 	}
 }

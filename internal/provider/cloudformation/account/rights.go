@@ -3,6 +3,7 @@ package account
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -87,7 +88,7 @@ var everything = iampolicy.Texts{"*"}
 func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 	users, roles := principals(scope, "user"), principals(scope, "role")
 	both := slices.Concat(users, roles)
-	return append([]iampolicy.Statement{
+	return append(o.everywhere([]iampolicy.Statement{
 		o.only(allow("Stacks", stacks(scope), "cloudformation:CreateStack", "cloudformation:UpdateStack"),
 			"ArnLike", keyStackRole, serviceRoles(scope)...),
 		// Without a role in the call, CloudFormation takes the one that the stack was made with.
@@ -121,7 +122,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes"),
 		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
 			"StringEquals", "dynamodb:Select", "COUNT"),
-	}, Inventory(scope, o)...)
+	}), Inventory(scope, o)...)
 }
 
 // Inventory are the rights among Rights that listing needs: they change nothing.
@@ -136,6 +137,22 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	}
 	if len(o.Access) > 0 {
 		all = append(all, allow("Accounts", o.Access, "sts:AssumeRole"))
+	}
+	return o.everywhere(all)
+}
+
+// everywhere gives what is allowed in the place's region in the others, too.
+func (o Options) everywhere(all []iampolicy.Statement) []iampolicy.Statement {
+	for i, s := range all {
+		var more iampolicy.Texts
+		for _, region := range o.Regions {
+			for _, on := range s.Resource {
+				if strings.Contains(on, Here.Region) {
+					more = append(more, strings.ReplaceAll(on, Here.Region, region))
+				}
+			}
+		}
+		all[i].Resource = slices.Concat(s.Resource, more)
 	}
 	return all
 }
