@@ -129,16 +129,22 @@ func comesToBeRefused(t *testing.T, what string, use func() error) {
 	})
 }
 
-// The eight services, on an AWS that does what policies say, by one broker at once:
+// The eight services and the one of an operator's own that docs/cloudformation.md
+// explains, on an AWS that does what policies say, by one broker at once:
 // what is handed out opens its own and nothing else, opens nothing after the unbind,
 // and nothing is left.
 func TestServices(t *testing.T) {
 	direct := emulator.Enforcing(t)
 	endpoint := overTLS(t, *direct.BaseEndpoint)
-	p := awsRuns(t, endpoint, "")
+	dir := t.TempDir()
+	own, err := servicestest.Own("../../docs/cloudformation.md", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := awsRuns(t, endpoint, dir)
 	before := accountOf(t, direct)
 	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
-	for _, s := range servicestest.Services() {
+	for _, s := range append(servicestest.Services(), own) {
 		all.Go(func() { t.Run(s.Offering, func(t *testing.T) { lives(t, p, s, endpoint, *direct.BaseEndpoint) }) })
 	}
 	all.Wait()

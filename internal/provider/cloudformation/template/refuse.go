@@ -124,10 +124,10 @@ func (c *checker) names(t *model, name string, r resource, s schema) {
 	}
 }
 
-// ownNames are types whose names CloudFormation does not begin with the stack's name
-// when it makes them: rights could not end at it.
+// ownNames are types whose names CloudFormation, or for log groups MiniStack, does not
+// begin with the stack's name when it makes them: rights could not end at it.
 var ownNames = map[string]bool{
-	"AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true,
+	"AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
 	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
 }
 

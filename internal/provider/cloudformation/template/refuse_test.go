@@ -103,6 +103,8 @@ var ofTemplates = map[string]refusal{
 		"template.yaml:19: Name of B is not made of the stack's name"},
 	"NameOfNothing": {[]wrong{more("  B: {Type: AWS::Events::EventBus, Properties: {Name: bus}}\n")},
 		"template.yaml:19: Name of B is not made of the stack's name"},
+	"NameOfALog": {[]wrong{more("  L: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: mine}}\n"),
+		rights("logs:CreateLogGroup", "logs:DeleteLogGroup")}, "template.yaml:19: LogGroupName of L is not made of the stack's name"},
 	"Custom": {[]wrong{more("  C: {Type: Custom::X, Properties: {ServiceToken: x}}\n")},
 		"template.yaml:19: C is a custom resource without a ServiceTimeout"},
 	"CustomForLong": {[]wrong{more("  C: {Type: Custom::X, Properties: {ServiceToken: x, ServiceTimeout: 3601}}\n")},
