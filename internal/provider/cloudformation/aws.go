@@ -118,6 +118,7 @@ func stackOf(s types.Stack) *stack {
 	var err error
 	out.tags, err = provider.TagsFrom(out.labels)
 	out.owned = err == nil && out.labels[provider.LabelInstance] != ""
+	out.protected = aws.ToBool(s.EnableTerminationProtection)
 	out.retained = out.labels[plan.LabelRetained] != ""
 	return out
 }

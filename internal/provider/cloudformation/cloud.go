@@ -81,8 +81,8 @@ type stack struct {
 	role       string // the ARN of its service role; empty for none
 	// events are the latest: the first of the whole stack is among them, if any is.
 	events []event
-	// retained: what is in it outlives it.
-	retained bool
+	// retained: what is in it outlives it. Protected: somebody has forbidden its deletion.
+	retained, protected bool
 }
 
 // An event is one of a stack, or of a resource in it.

@@ -191,6 +191,10 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 	if err != nil || learnt != nil {
 		return or(learnt), err
 	}
+	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
+		// Its stack would stay behind: nobody looks for one of what exists already.
+		return provider.Status{}, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
+	}
 	if s.m.Existing != nil {
 		values, err := s.existing(ctx)
 		if err != nil {
@@ -227,7 +231,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		if err != nil {
 			return provider.Status{}, err
 		}
-		return s.principals.Bind(ctx, b, s.m, values)
+		return s.bind(ctx, b, values)
 	}
 	if err := s.see(ctx); err != nil {
 		return provider.Status{}, err
@@ -238,7 +242,12 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if !made(s.now.stack.status) {
 		return provider.Status{Description: "The instance is not ready yet"}, nil
 	}
-	return s.principals.Bind(ctx, b, s.m, s.values(s.now.stack.outputs))
+	return s.bind(ctx, b, s.values(s.now.stack.outputs))
+}
+
+func (s *step) bind(ctx context.Context, b provider.Binding, values map[string]string) (provider.Status, error) {
+	st, err := s.principals.Bind(ctx, b, s.m, values)
+	return st, s.p.explain(ctx, s.name, err)
 }
 
 // Unbind implements provider.Provider.
@@ -248,7 +257,8 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	if err != nil || learnt != nil {
 		return or(learnt), err
 	}
-	return s.principals.Unbind(ctx, b)
+	st, err := s.principals.Unbind(ctx, b)
+	return st, p.explain(ctx, s.name, err)
 }
 
 func or(st *provider.Status) provider.Status {
@@ -294,7 +304,7 @@ func (s *step) done() provider.Status {
 func (s *step) rewrite(ctx context.Context, values map[string]string) (provider.Status, error) {
 	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
 	if err != nil {
-		return provider.Status{}, err
+		return provider.Status{}, s.p.explain(ctx, s.name, err)
 	}
 	if !done {
 		return provider.Status{Percent: 95, Description: "Updating the bindings", After: time.Second, State: s.now.state()}, nil
@@ -383,7 +393,7 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.values(s.now.stack.outputs))
 	case class == awserr.Denied && protection.MatchString(err.Error()):
-		s.now.Work.Failed = &failed{Message: "The instance is protected against deletion. Ask the operator of the service.", Usable: yes()}
+		s.now.Work.Failed = &failed{Message: textProtected, Usable: yes()}
 		return provider.Status{}, s.now.failure()
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // it is looked at again
@@ -446,9 +456,10 @@ func (s *step) fillUpdate(ctx context.Context, o *order) error {
 		return err
 	}
 	o.capabilities = identities(s.m.Resources) || identities(former.Resources)
-	if former.Template == s.m.Template && !s.p.emulated {
+	if len(s.in.Former) > 0 && former.Template == s.m.Template && !s.p.emulated {
 		return nil // it keeps its own
 	}
+	// Of one whose record was derived again, nobody knows which it has.
 	return s.template(ctx, o, s.m.Template)
 }
 

@@ -62,7 +62,7 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 		if next.Cursor == "" {
 			next = place{}
 		}
-		return page, next, err
+		return page, next, p.explain(ctx, s.name, err)
 	}
 	stacks, cursor, err := s.list(ctx, string(p.scope)+"-i-", at.Cursor)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return s.principals.Quarantine(ctx, h)
+	return p.explain(ctx, s.name, s.principals.Quarantine(ctx, h))
 }
 
 // Release implements provider.Quarantiner.
@@ -105,7 +105,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return s.principals.Release(ctx, h)
+	return p.explain(ctx, s.name, s.principals.Release(ctx, h))
 }
 
 // holder is where a principal is; nil for what is a stack.

@@ -93,7 +93,9 @@ func spoilt(status string) bool {
 const (
 	textNotOurs = "The name that this would have in the account is taken by something that is not this broker's. " +
 		"It was left as it is. Ask the operator of the service to look at it."
-	textNone = "There is no such instance. Ask the operator of the service."
+	textProtected = "The instance is protected against deletion. Ask the operator of the service."
+	textMoved     = "The instance cannot be moved between what the service makes and what exists already. Order a new one."
+	textNone      = "There is no such instance. Ask the operator of the service."
 )
 
 func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
@@ -201,6 +203,8 @@ func (s standing) remove() decision {
 	switch {
 	case status == deleteInProgress:
 		return decision{act: actWait}
+	case s.stack.protected: // by hand: nothing in it is touched either
+		return decision{act: actFail, failed: failed{Message: textProtected, Usable: yes()}}
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
 	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):

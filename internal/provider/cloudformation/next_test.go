@@ -158,6 +158,8 @@ func TestNext(t *testing.T) {
 			with(after(callContinue, updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=false"},
 		"RetainLoose": {"",
 			with(after(callContinue, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+		"Protected": {"somebody has forbidden it: what it holds is not removed either",
+			with(at(createComplete), func(s *standing) { s.stack.protected = true }).deprovision(), "fail usable=true"},
 		"Retained": {"",
 			with(after(callRetain, updateComplete), func(s *standing) { s.rule, s.stack.retained = plan.Retain, true }).deprovision(),
 			"record delete"},

@@ -1,0 +1,134 @@
+package cloudformation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// Nobody knows which template a stack has whose record was derived again: an update
+// brings it to the plan's.
+func TestUpdateOfARebuiltRecord(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindUpdate)
+	b.stack().body = "an earlier version"
+	in.Former = nil
+	if _, f := b.drive(&in); f != nil {
+		t.Fatal(f)
+	}
+	if got := b.stack().body; got != suiteTemplate {
+		t.Errorf("its template is %q", got)
+	}
+}
+
+// What somebody has protected by hand keeps what it holds, though its deletion was to
+// empty it.
+func TestProtectedKeepsWhatItHolds(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindDeprovision)
+	b.stack().items, b.stack().protected = 3, true
+	_, f := b.drive(&in)
+	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable || !strings.Contains(f.Message, "protected") {
+		t.Errorf("failed with %+v", f)
+	}
+	if left := b.stack().items; left != 3 || b.changes() != "" {
+		t.Errorf("%d items are left, after %s", left, b.changes())
+	}
+}
+
+// An instance does not leave its stack behind for a plan of what exists already, nor
+// the other way.
+func TestMovesToWhatExists(t *testing.T) {
+	existing := snapshotOf(plan.Meaning{Format: plan.Format, Existing: &plan.Existing{Exports: map[string]string{"Url": "u"}}})
+	for name, c := range map[string]struct{ former, next json.RawMessage }{
+		"FromStack": {meaningOf(nil), existing}, "ToStack": {existing, meaningOf(nil)},
+	} {
+		b := newBench(t)
+		b.fake.account(here).exports = map[string]string{"u": "https://queue"}
+		in := b.ready(provider.KindUpdate)
+		in.Former, in.Snapshot = c.former, c.next
+		if _, f := b.drive(&in); f == nil || !*f.InstanceUsable || *f.UpdateRepeatable || b.changes() != "" {
+			t.Errorf("%s: failed with %+v after %s", name, f, b.changes())
+		}
+	}
+}
+
+// What the account refuses about principals, an operator is told as about stacks.
+func TestTroubleOfPrincipals(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindBind)
+	denied := &smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}
+	b.refuse = func(call string) error {
+		if strings.HasSuffix(call, "User") || call == "putPolicy" || call == "lock" || call == "list" {
+			return denied
+		}
+		return nil
+	}
+	binding := provider.Binding{Instance: in, ID: "b", Incarnation: "one", Secret: make([]byte, 32)}
+	held := provider.Holding{Name: "x", Tags: provider.Tags{Broker: "broker-1", Binding: "b"}, Target: in.Target}
+	principals, err := b.reach(t.Context(), DefaultTarget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &step{site: principals, p: b.Provider, in: in}
+	for name, call := range map[string]func(context.Context) error{
+		"Bind":    func(ctx context.Context) error { _, err := b.Bind(ctx, binding); return err },
+		"Unbind":  func(ctx context.Context) error { _, err := b.Unbind(ctx, binding); return err },
+		"Rewrite": func(ctx context.Context) error { _, err := s.rewrite(ctx, nil); return err },
+		"List": func(ctx context.Context) error {
+			_, _, err := b.page(ctx, principals, place{Principals: true})
+			return err
+		},
+		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },
+		"Release":    func(ctx context.Context) error { return b.Release(ctx, held) },
+	} {
+		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) || trouble.Kind != provider.TroubleRights {
+			t.Errorf("%s: it is no trouble of rights: %+v", name, trouble)
+		}
+	}
+}
+
+// A call that changes a stack names it by its id, which no successor of its name ever
+// has: one that arrives late hits nothing else.
+func TestCallsNameStacksByID(t *testing.T) {
+	const id, name = "arn:aws:cloudformation:eu-central-1:111122223333:stack/x/1", "x"
+	for v := range begun {
+		var sent url.Values
+		a, _ := openAWS(Options{Config: aws.Config{
+			Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), RetryMaxAttempts: 1,
+			HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil {
+					sent, err = url.ParseQuery(string(body))
+				}
+				return nil, errors.Join(errors.New("not on its way"), err)
+			}),
+		}}, Target{})
+		if err := a.send(t.Context(), order{verb: v, id: id, name: name, token: "t"}); err == nil {
+			t.Errorf("%s: it was answered by nobody", v)
+		}
+		want := id
+		if v == callCreate {
+			want = name
+		}
+		if got := sent.Get("StackName"); got != want || sent.Get("ClientRequestToken") != "t" {
+			t.Errorf("%s names the stack %q: %v", v, got, sent)
+		}
+	}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
