@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/provider"
@@ -342,6 +343,28 @@ func (p planned) Offering(service string) (catalog.Offering, bool) {
 		offering.Plans[i].Snapshot = p.snapshot
 	}
 	return offering, ok
+}
+
+// A record that was derived again does not know what the plan meant: a binding of it is
+// made by what the plan means now, and a deletion by what the provider itself finds.
+func TestABindingOfARebuiltInstance(t *testing.T) {
+	s := newSecretive(t)
+	i := s.instance()
+	i.Attributes.Snapshot = nil
+	if err := quietLedger(s.world).Commit(t.Context(), ledger.Put(i)); err != nil {
+		t.Fatal(err)
+	}
+	ref := s.must(bind)
+	var told []string
+	s.asks = func(b provider.Binding, _ bool) { told = append(told, string(b.Instance.Snapshot)) }
+	o := s.steps().Options
+	o.Plans = planned{s.offered, json.RawMessage(`{"means":"this"}`), ""}
+	if _, err := worker.New(o).Step(t.Context(), refOf(ref, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) == 0 || told[0] != `{"means":"this"}` {
+		t.Errorf("the provider is told %q", told)
+	}
 }
 
 // telling asks for the answers of instances.

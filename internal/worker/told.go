@@ -24,6 +24,12 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 // must work when the key is lost, or the record damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
+	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
+		// A record that was derived again does not know what the plan meant; without a
+		// meaning, a provider would make a principal that may do nothing.
+		_, known, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
+		a.Snapshot = known.Snapshot
+	}
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a, former = *op.Target, a.Snapshot
 	}
