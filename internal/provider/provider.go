@@ -221,6 +221,8 @@ type Operation struct {
 	Kind Kind   `json:"kind"`
 	// Started is when the platform asked for it, UTC.
 	Started time.Time `json:"started"`
+	// Deadline is when it fails unless it is done; zero if that is not known.
+	Deadline time.Time `json:"deadline,omitzero"`
 	// Synchronous says that the platform waits for the answer, a few seconds
 	// at most.
 	Synchronous bool `json:"synchronous,omitempty"`

@@ -236,6 +236,9 @@ func TestWhatAProviderIsTold(t *testing.T) {
 		string(in.Snapshot) != `{"means":"this"}` || in.Former != nil || in.Place.Organization != "o" || in.Place.Space != "s" {
 		t.Errorf("the second step of a provision is told %+v of broker %q, target %v, state %v", in.Place, in.Broker, in.Target, in.State)
 	}
+	if op := w.instance().Operation; !in.Operation.Deadline.Equal(op.Deadline) || op.Deadline.IsZero() {
+		t.Errorf("the provider is told the deadline %v of %v", in.Operation.Deadline, op.Deadline)
+	}
 	use, err := w.ledger().NextTargetUse(t.Context(), lifecycle.TargetUse{}, false)
 	if err != nil || use == nil || use.Target != "east" || use.Provider != "demo" || use.Key != w.instance().Key {
 		t.Errorf("the target is not among those in use: %+v %v", use, err)

@@ -16,7 +16,7 @@ import (
 )
 
 func operationFor(op *lifecycle.Operation) provider.Operation {
-	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Synchronous: op.Synchronous}
+	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
 }
 
 // instanceFor is what the provider is told of an instance: for an update, what

@@ -432,12 +432,22 @@ func (s *step) fillCreation(ctx context.Context, o *order) error {
 	if o.parameters, err = i.created(s.m); err != nil {
 		return err
 	}
-	o.minutes = int32(cmp.Or(s.m.Minutes, defaultMinutes))
+	o.minutes = s.minutes()
 	o.capabilities = identities(s.m.Resources)
 	if err := s.roomy(ctx); err != nil {
 		return err
 	}
 	return s.template(ctx, o, s.m.Template)
+}
+
+// minutes is how long a creation may take: it ends before its operation does, whatever
+// came before it, since nobody waits for a stack after that.
+func (s *step) minutes() int32 {
+	most := cmp.Or(s.m.Minutes, defaultMinutes)
+	if end := s.in.Operation.Deadline; !end.IsZero() {
+		most = max(1, min(most, int(end.Sub(s.p.now()).Minutes())-1))
+	}
+	return int32(most)
 }
 
 func (s *step) fillUpdate(ctx context.Context, o *order) error {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -96,6 +97,28 @@ func TestTroubleOfPrincipals(t *testing.T) {
 	} {
 		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) || trouble.Kind != provider.TroubleRights {
 			t.Errorf("%s: it is no trouble of rights: %+v", name, trouble)
+		}
+	}
+}
+
+// A creation ends before its operation does, though it began late.
+func TestCreationEndsInTime(t *testing.T) {
+	b := newBench(t)
+	now := b.clock.Now()
+	for name, c := range map[string]struct {
+		deadline time.Time
+		minutes  int
+		want     int32
+	}{
+		"Unknown": {time.Time{}, 0, defaultMinutes},
+		"Long":    {now.Add(24 * time.Hour), 90, 90},
+		"Late":    {now.Add(20*time.Minute + time.Second), 30, 19},
+		"Over":    {now.Add(-time.Hour), 30, 1},
+	} {
+		s := &step{p: b.Provider, m: plan.Meaning{Minutes: c.minutes}}
+		s.in.Operation.Deadline = c.deadline
+		if got := s.minutes(); got != c.want {
+			t.Errorf("%s: it may take %d minutes, want %d", name, got, c.want)
 		}
 	}
 }
