@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,7 +184,9 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			}
 		}
 	}
-	actions, resources := map[string][]string{}, map[string][]string{}
+	// What has no name is told by its tags: a condition on them bounds, too.
+	type bound struct{ service, tagged string }
+	actions, resources, conditions := map[bound][]string{}, map[bound][]string{}, map[bound]iampolicy.Condition{}
 	for _, p := range o.Policies {
 		for _, s := range p.Statement {
 			if s.Effect != iampolicy.EffectAllow {
@@ -194,19 +197,27 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			}
 			for _, action := range s.Action {
 				service := serviceOf(action)
-				actions[service] = append(actions[service], action)
+				to := bound{service: service}
+				if onTags(s.Condition) {
+					to.tagged = fmt.Sprint(s.Condition) // in the order of its keys
+					conditions[to] = s.Condition
+				}
+				actions[to] = append(actions[to], action)
 				on := reach[service]
 				if p.Existing || on == nil {
 					on = s.Map(anything).Resource
 				}
-				resources[service] = append(resources[service], on...)
+				resources[to] = append(resources[to], on...)
 			}
 		}
 	}
 	var all []iampolicy.Statement
-	for _, service := range slices.Sorted(maps.Keys(actions)) {
+	inOrder := func(a, b bound) int {
+		return cmp.Or(cmp.Compare(a.service, b.service), cmp.Compare(a.tagged, b.tagged))
+	}
+	for _, to := range slices.SortedFunc(maps.Keys(actions), inOrder) {
 		all = append(all, iampolicy.Statement{
-			Effect: iampolicy.EffectAllow, Action: sorted(actions[service]), Resource: widest(resources[service]),
+			Effect: iampolicy.EffectAllow, Action: sorted(actions[to]), Resource: widest(resources[to]), Condition: conditions[to],
 		})
 	}
 	return append(all,
@@ -216,6 +227,19 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		},
 		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
 	), nil
+}
+
+// onTags reports whether a condition is on the tags of a resource alone, and the same for
+// every instance.
+func onTags(c iampolicy.Condition) bool {
+	for _, keys := range c {
+		for key, values := range keys {
+			if !strings.HasPrefix(key, "aws:ResourceTag/") || strings.Contains(fmt.Sprint(values), "${") {
+				return false
+			}
+		}
+	}
+	return len(c) > 0
 }
 
 func serviceOf(action string) string {
