@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 
@@ -101,11 +102,31 @@ func TestAnAccountIsPrepared(t *testing.T) {
 			t.Errorf("%s: %+v", step.what, did)
 		}
 	}
+	isProtectedAgain(t, at, scope, awsOffered(t, other))
 	for _, name := range []string{"queues", "topics"} {
 		role := scope.ServiceRole(name, at.Region)
 		if _, err := iam.NewFromConfig(at.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &role}); err != nil {
 			t.Errorf("the role of %s: %v", name, err)
 		}
+	}
+}
+
+// isProtectedAgain has a run find the stack as one leaves it that dies before its end.
+func isProtectedAgain(t *testing.T, at awsPlace, scope plan.Scope, offered *catalog.Catalog) {
+	t.Helper()
+	ctx := t.Context()
+	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
+	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
+		StackName: stack, EnableTerminationProtection: aws.Bool(false),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at.prepare(ctx, preparing(t, scope, offered)); err != nil {
+		t.Fatal(err)
+	}
+	made, err := stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: stack})
+	if err != nil || !aws.ToBool(made.Stacks[0].EnableTerminationProtection) {
+		t.Errorf("a run that ended before the stack was protected is not gone on with: %v", err)
 	}
 }
 

@@ -106,7 +106,11 @@ func (p preparation) run(ctx context.Context, template []byte) (out Prepared, er
 		}
 	}
 	if exists && out.Made == nil && out.Changed == nil {
-		return out, nil
+		s, err := p.look(ctx) // whoever made it may have died before it was protected
+		if err == nil && s != nil {
+			err = p.protect(ctx, s)
+		}
+		return out, err
 	}
 	body, err := want.body()
 	if err != nil {
