@@ -42,7 +42,7 @@ func Own(page, dir string) (Service, error) {
 			return Service{}, err
 		}
 	}
-	return Service{Offering: "app-log", Plan: "standard", Credentials: []string{"log_group"}, Use: useLog}, nil
+	return Service{Offering: "app-log", Plan: "standard", Credentials: []string{"log_group"}, Use: useLog, Change: changedLog}, nil
 }
 
 func useLog(ctx context.Context, c aws.Config, got map[string]string) error {

@@ -32,6 +32,13 @@ type Service struct {
 	Shows string
 	// OnlyTLS is set where AWS would take calls without TLS, and a policy refuses them.
 	OnlyTLS bool
+	// Change is an update of its instances, or nil where none is tried.
+	Change *Change
+	// Retained is the plan whose instances outlive their deletion, tried by Use, or empty.
+	Retained string
+	// Refusing is the plan whose instances are not deleted while they hold something,
+	// tried by DeadLetter, or empty.
+	Refusing string
 	// Unproved is what no emulator shows of the service.
 	Unproved string
 }
@@ -43,20 +50,23 @@ var Key = []string{"access_key_id", "region", "secret_access_key"}
 func Services() []Service {
 	return []Service{
 		{Offering: "dynamodb", Plan: "on-demand", Credentials: []string{"table_arn", "table_name"}, Use: useTable, OnlyTLS: true,
-			Shows: "an item is written and read", Unproved: "point-in-time recovery, the expiry of items, limits of throughput"},
+			Retained: "protected",
+			Shows:    "an item is written and read", Unproved: "point-in-time recovery, the expiry of items, limits of throughput"},
 		{Offering: "eventbridge", Plan: "standard", Credentials: []string{"event_bus_name"}, Use: useBus,
 			Shows: "a rule is made, an event is sent, the rule is removed", Unproved: "that a bus with rules is not deleted; what targets are sent"},
-		{Offering: "kinesis", Plan: "on-demand", Credentials: []string{"stream_name"}, Use: useStream,
+		{Offering: "kinesis", Plan: "on-demand", Credentials: []string{"stream_name"}, Use: useStream, Change: changedStream,
 			Shows: "a record is put and got", Unproved: "encryption at rest, growing by itself, consumers"},
 		{Offering: "kms", Plan: "encryption", Credentials: []string{"key_arn"}, Use: useKey,
 			Shows: "a text is encrypted and decrypted", Unproved: "rotation, and the days after which a deleted key is gone"},
 		{Offering: "s3", Plan: "standard", Credentials: []string{"bucket", "endpoint", "uri"}, Use: useBucket, OnlyTLS: true,
+			Change: changedBucket, Retained: "protected",
 			Shows: "an object is put, got and listed", Unproved: "encryption at rest, lifecycle rules, that public access is blocked"},
-		{Offering: "secretsmanager", Plan: "standard", Credentials: []string{"secret_arn"}, Use: useSecret,
+		{Offering: "secretsmanager", Plan: "standard", Credentials: []string{"secret_arn"}, Use: useSecret, Retained: "retained",
 			Shows: "a value is put and got", Unproved: "encryption at rest"},
 		{Offering: "sns", Plan: "standard", Credentials: []string{"topic_arn"}, Use: useTopic, OnlyTLS: true,
 			Shows: "a message is published", Unproved: "encryption at rest, delivery by mail or SMS"},
 		{Offering: "sqs", Plan: "standard", Credentials: []string{"queue_arn", "queue_url"}, Use: useQueue, OnlyTLS: true,
+			Change: changedQueue, Refusing: "fifo",
 			Shows: "a message is sent, received and deleted", Unproved: "encryption at rest, how queues scale"},
 	}
 }
