@@ -30,6 +30,13 @@ case $emulator in
     rm -rf "$run"
     mkdir -p "$run/tmp"
     here=$PWD/$run
+    # Services that ship take calls over TLS alone, and this one enforces that on
+    # plain HTTP: its functions reach it by a gateway.
+    program=("$ministack")
+    if [ "${AUTH:-false}" = true ]; then
+      go build -o "$run/emulator" ./localstack/emulator
+      program=("$here/emulator" "$endpoint" "$ministack")
+    fi
     # Functions inherit this environment whole, and so find the emulator. In
     # job control a job has a process group of its own, to be ended by.
     set -m
@@ -38,7 +45,7 @@ case $emulator in
       BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" \
       AWS_ENDPOINT_URL="$endpoint" AWS_EC2_METADATA_DISABLED=true \
       AUTH="${AUTH:-false}" SFN_WAIT_SCALE="${SFN_WAIT_SCALE:-1}" \
-      nohup "$ministack" </dev/null >"$run/log" 2>&1 &
+      nohup "${program[@]}" </dev/null >"$run/log" 2>&1 &
     set +m
     echo $! >"$pid_file"
     if ! started "$!"; then

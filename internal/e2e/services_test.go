@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,21 +16,17 @@ import (
 
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/servicestest"
+	"github.com/longshore/longshore/internal/testserver"
 )
 
-// overTLS is the address of a gateway before an AWS: it ends TLS there, so that what
-// refuses everything else lets calls through it pass.
+// overTLS is the address of a gateway to an AWS, over TLS to policies.
 func overTLS(t *testing.T, to string) string {
 	t.Helper()
-	target, err := url.Parse(to)
+	handler, err := testserver.OverTLS(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateway := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Host = r.In.Host // which is signed
-		r.Out.Header.Set("X-Forwarded-Proto", "https")
-	}})
+	gateway := httptest.NewServer(handler)
 	t.Cleanup(gateway.Close)
 	return gateway.URL
 }

@@ -1,0 +1,136 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/servicestest"
+	"github.com/longshore/longshore/internal/testserver"
+)
+
+// A tenant orders AWS services of the deployed broker, and looks into the account.
+type tenant struct {
+	platform
+	config   aws.Config
+	broker   string // its identity
+	scope    plan.Scope
+	endpoint string // over TLS to policies
+	enforced bool   // policies do what they say
+}
+
+func newTenant(t *testing.T) tenant {
+	t.Helper()
+	n := tenant{platform: newPlatform(t), config: emulator.Config(t), scope: app.ScopeOfStack(cmp.Or(os.Getenv("STACK"), "Longshore"))}
+	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
+	gateway, err := testserver.OverTLS(*n.config.BaseEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gateway)
+	t.Cleanup(server.Close)
+	n.endpoint = server.URL
+	nobodys := map[string]string{"region": n.config.Region, "access_key_id": "AKIAAAAAAAAAAAAAAAAA", "secret_access_key": "x"}
+	_, err = servicestest.Listing(t.Context(), servicestest.Config(n.endpoint, nobodys), "")
+	if n.enforced = servicestest.Refused(err); !n.enforced && err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Each service that ships lives by the deployed broker: made, bound, used with what was
+// handed out, and deleted, so that nothing of it is left. Where policies do what they
+// say, the key opens nothing after the unbind, and nothing without TLS if that is asked.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	t.Logf("policies are enforced: %v", n.enforced)
+	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
+	for _, s := range servicestest.Services() {
+		all.Go(func() { t.Run(s.Offering, func(t *testing.T) { n.rents(t, s) }) })
+	}
+	all.Wait()
+}
+
+func (n tenant) rents(t *testing.T, s servicestest.Service) {
+	t.Helper()
+	service, plan := n.planOf(t, s.Offering, s.Plan)
+	instance, bound := id("i"), id("b")
+	path := instancePath(instance)
+	binding, ids := path+"/service_bindings/"+bound, "service_id="+service+"&plan_id="+plan
+	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
+	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance}
+	n.made(t, tags)
+	n.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
+	members, _ := n.call(t, "GET", binding, "", 200).body["credentials"].(map[string]any)
+	got := map[string]string{}
+	for name, value := range members {
+		got[name] = fmt.Sprint(value)
+	}
+	if err := s.Complete(got); err != nil {
+		t.Error(err)
+	}
+	use := func(at string) error { return s.Use(t.Context(), servicestest.Config(at, got), got) }
+	if err := use(n.endpoint); err != nil {
+		t.Errorf("the credentials are of no use: %v", err)
+	}
+	if err := use(*n.config.BaseEndpoint); servicestest.Refused(err) != (s.OnlyTLS && n.enforced) {
+		t.Errorf("refused without TLS must be %v: %v", s.OnlyTLS && n.enforced, err)
+	}
+	n.ends(t, "DELETE", binding, ids, "")
+	if err := use(n.endpoint); servicestest.Refused(err) != n.enforced {
+		t.Errorf("refused after the unbind must be %v: %v", n.enforced, err)
+	}
+	n.ends(t, "DELETE", path, ids, "")
+	n.call(t, "GET", path, "", 404)
+	tags.Binding = bound
+	for _, name := range []string{n.scope.Stack(tags), provider.Name(string(n.scope), "b", tags)} {
+		if left, err := servicestest.Listing(t.Context(), n.config, name); err != nil || len(left) > 0 {
+			t.Errorf("left after the deletion: %v %v", left, err)
+		}
+	}
+}
+
+// ends makes a request that is answered later, and waits for its end.
+func (p platform) ends(t *testing.T, method, path, query, body string) {
+	t.Helper()
+	accepted := p.call(t, method, path+"?accepts_incomplete=true&"+query, body, 202)
+	want := "succeeded"
+	if method == "DELETE" {
+		want = "" // it is gone
+	}
+	if state := p.settled(t, path, accepted.text("operation")); state != want {
+		t.Fatalf("%s %s ended %q", method, path, state)
+	}
+}
+
+// made reports what an emulator says to have made for an instance and has not.
+func (n tenant) made(t *testing.T, tags provider.Tags) {
+	t.Helper()
+	name := n.scope.Stack(tags)
+	found, err := cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(), &cfn.DescribeStackResourcesInput{StackName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.StackResources) == 0 {
+		t.Error("the stack holds nothing")
+	}
+	for _, r := range found.StackResources {
+		if id := aws.ToString(r.PhysicalResourceId); id == "" || strings.Contains(id, "unknown") {
+			t.Errorf("%s is not made, although its stack is: its id is %q", aws.ToString(r.ResourceType), id)
+		}
+	}
+}
