@@ -172,7 +172,9 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 }
 
 // Fail settles the current operation badly. A failed update leaves the
-// attributes as they were (UPD-23).
+// attributes as they were (UPD-23). A deletion that was refused before anything was
+// touched leaves the instance as it was, ready to be bound and not to be deleted by
+// the broker itself, unless it never was ready.
 func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	state, err := r.settling(Fail)
 	if err != nil {
@@ -180,6 +182,9 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	}
 	r = r.clone()
 	r.State = state
+	if r.Operation.Kind == Deprovision && f.Untouched && !r.Unfinished {
+		r.State = Ready
+	}
 	r.settle(now, Failed, f.Message)
 	unusable := false
 	switch op := r.Operation; op.Kind {
@@ -200,6 +205,10 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 		}
 	case Deprovision:
 		op.InstanceUsable = &unusable // part of it may be gone
+		if r.State == Ready {
+			usable := !r.Unusable
+			op.InstanceUsable = &usable
+		}
 	}
 	return r, nil
 }

@@ -187,6 +187,8 @@ type Failure struct {
 	Message          string
 	InstanceUsable   *bool
 	UpdateRepeatable *bool
+	// Untouched says of a deletion that it was refused before anything was removed.
+	Untouched bool
 	// Reclaim says that the broker is to remove at once what a creation has made
 	// so far: it may yet come to be, and nobody would use it.
 	Reclaim bool

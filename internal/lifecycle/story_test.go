@@ -344,6 +344,15 @@ func instanceFailures() map[string][]deed {
 			}()),
 			succeeds("DEPR-13: it succeeds at last", 6, func(i *lifecycle.Record) { buried(i, 6) }),
 		},
+		"RefusedDeletion": {
+			provisions("create", 0),
+			succeeds("a creation succeeds", 2, ready),
+			deprovisions("delete", 3, provisioned),
+			fails("ERR-10: nothing was touched: it is as it was, and nobody deletes it but who asks again", 4,
+				lifecycle.Failure{Message: "not empty", InstanceUsable: &yes, Untouched: true}, func(i *lifecycle.Record) {
+					i.State, i.Operation.InstanceUsable = lifecycle.Ready, &yes
+				}),
+		},
 		"NeverExisted": {
 			{
 				reason: "ORB-01: a deletion of what does not exist is remembered",

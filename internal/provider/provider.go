@@ -67,6 +67,15 @@ type Provider interface {
 	Unbind(ctx context.Context, b Binding) (Status, error)
 }
 
+// A Refuser is a Provider whose plans may refuse a deletion, such as that of what is
+// not empty.
+type Refuser interface {
+	// Refuses looks whether Deprovision would be refused, and changes nothing. It is
+	// asked before the first binding is removed. A *Failure that is Untouched refuses.
+	// Any other error is passing.
+	Refuses(ctx context.Context, in Instance) error
+}
+
 // A Retainer is a Provider whose plans may retain what is deleted.
 type Retainer interface {
 	// RemoveRetained removes what a deprovision has retained. It is a step as those
@@ -366,6 +375,9 @@ type Failure struct {
 	// deprovision (ERR-10); nil is not sent and means true.
 	InstanceUsable   *bool `json:"instance_usable,omitempty"`
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
+	// Untouched says of a deprovision that it was refused before anything was removed:
+	// the instance stays ready.
+	Untouched bool `json:"untouched,omitempty"`
 	// State replaces the recorded state; nil leaves it.
 	State *State `json:"state,omitempty"`
 }

@@ -145,7 +145,7 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 		}
 		s.record = r.Unbound(passed) // written with whatever this step writes
 		if b != nil {
-			return w.removeBinding(ctx, ref, s, *b)
+			return w.firstBindings(ctx, ref, s, *b, now)
 		}
 	}
 	if op.Kind == lifecycle.Update && !op.Quiet {
@@ -161,6 +161,37 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 		s.record = r.Quieted() // written with the lease
 	}
 	return w.ask(ctx, ref, s, now)
+}
+
+// firstBindings removes a binding of an instance that is to be deleted, unless the
+// provider refuses the deletion before the first of them is.
+func (w *Worker) firstBindings(ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record, now time.Time) (workflow.Outcome, error) {
+	if op := s.record.Operation; op.Unbound == "" {
+		if refusal := w.refusal(ctx, s, op); refusal != nil {
+			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, refusal)
+		}
+	}
+	return w.removeBinding(ctx, ref, s, b)
+}
+
+// refusal asks the provider whether it would refuse the deletion: nothing is to be
+// removed of an instance that stays. It needs no lease, since it changes nothing.
+func (w *Worker) refusal(ctx context.Context, s subject, op *lifecycle.Operation) error {
+	in, err := w.instanceFor(ctx, s.record, op)
+	if err != nil {
+		return nil // the deletion says what is wrong
+	}
+	epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in)
+	if err != nil {
+		return err
+	}
+	_, err = w.call(ctx, s.record.Provider, question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+		if can, ok := p.(provider.Refuser); ok {
+			return provider.Status{}, can.Refuses(ctx, in)
+		}
+		return provider.Status{}, nil
+	}, epoch})
+	return err
 }
 
 // fails ends an operation without asking its provider.

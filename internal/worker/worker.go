@@ -213,6 +213,7 @@ func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err erro
 	case errors.As(err, &failure):
 		return verdict{failure: &lifecycle.Failure{
 			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
+			Untouched: failure.Untouched,
 		}, state: failure.State}
 	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
 		return verdict{fault: err, failure: &overdue}

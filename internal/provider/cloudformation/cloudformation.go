@@ -72,6 +72,7 @@ type principals interface {
 
 var (
 	_ provider.Provider    = (*Provider)(nil)
+	_ provider.Refuser     = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
 )
@@ -220,6 +221,22 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 	return s.advance(ctx, standing.deprovision)
 }
 
+// Refuses implements provider.Refuser: what an instance holds is looked at before its
+// bindings end.
+func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
+	s, learnt, err := p.begin(ctx, in)
+	if err != nil || learnt != nil || s.m.Existing != nil || in.Unfinished {
+		return err
+	}
+	if err := s.see(ctx); err != nil {
+		return err
+	}
+	if s.now.stack == nil || !s.now.own() || !usable(s.now.stack.status) || s.now.rule != plan.Refuse {
+		return nil
+	}
+	return s.full(ctx)
+}
+
 // Bind implements provider.Provider.
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.begin(ctx, b.Instance)
@@ -358,14 +375,8 @@ var begun = map[verb]string{
 func (s *step) prepare(ctx context.Context) (*provider.Status, error) {
 	switch s.now.rule {
 	case plan.Refuse:
-		what, err := s.holds(ctx, s.now.stack.id)
-		if err != nil {
-			return nil, s.p.explain(ctx, s.name, err)
-		}
-		if what != "" {
-			s.now.Work.Failed = &failed{Usable: yes(), Message: fmt.Sprintf(
-				"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
-			return nil, s.now.failure()
+		if err := s.full(ctx); err != nil {
+			return nil, err
 		}
 	case plan.Empty, "":
 		done, err := s.empty(ctx, s.now.stack.id)
@@ -377,6 +388,20 @@ func (s *step) prepare(ctx context.Context) (*provider.Status, error) {
 		}
 	}
 	return nil, nil
+}
+
+// full is a failure if the instance holds something.
+func (s *step) full(ctx context.Context) error {
+	what, err := s.holds(ctx, s.now.stack.id)
+	if err != nil {
+		return s.p.explain(ctx, s.name, err)
+	}
+	if what == "" {
+		return nil
+	}
+	s.now.Work.Failed = &failed{Usable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
+		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
+	return s.now.failure()
 }
 
 // call makes the recorded call.

@@ -276,7 +276,10 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := r.next(in, provider.KindDeprovision)
-	if f := r.run(&d, r.Deprovision); f == nil || f.InstanceUsable == nil || !*f.InstanceUsable {
+	if f, ok := errors.AsType[*provider.Failure](r.Refuses(t.Context(), d)); !ok || !f.Untouched {
+		t.Errorf("before anything is touched, deleting what is not empty is answered %+v", f)
+	}
+	if f := r.run(&d, r.Deprovision); f == nil || f.InstanceUsable == nil || !*f.InstanceUsable || !f.Untouched {
 		t.Errorf("deleting what is not empty: %+v", f)
 	}
 	if s := r.stack(in); s == nil || s.status != createComplete {

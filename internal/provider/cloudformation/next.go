@@ -204,7 +204,7 @@ func (s standing) remove() decision {
 	case status == deleteInProgress:
 		return decision{act: actWait}
 	case s.stack.protected: // by hand: nothing in it is touched either
-		return decision{act: actFail, failed: failed{Message: textProtected, Usable: yes()}}
+		return decision{act: actFail, failed: failed{Message: textProtected, Usable: yes(), Untouched: usable(s.stack.status)}}
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
 	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):

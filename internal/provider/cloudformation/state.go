@@ -42,6 +42,7 @@ type work struct {
 type failed struct {
 	Message    string `json:"message"`
 	Usable     *bool  `json:"usable,omitempty"`
+	Untouched  bool   `json:"untouched,omitempty"`
 	Repeatable *bool  `json:"repeatable,omitempty"`
 }
 
@@ -104,5 +105,6 @@ func (m memory) state() *provider.State {
 // failure is how the operation ends.
 func (m memory) failure() *provider.Failure {
 	f := m.Work.Failed
-	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, State: m.state()}
+	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, Untouched: f.Untouched,
+		State: m.state()}
 }
