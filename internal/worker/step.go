@@ -165,7 +165,9 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 
 // firstBindings removes a binding of an instance that is to be deleted, unless the
 // provider refuses the deletion before the first of them is.
-func (w *Worker) firstBindings(ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record, now time.Time) (workflow.Outcome, error) {
+func (w *Worker) firstBindings(
+	ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record, now time.Time,
+) (workflow.Outcome, error) {
 	if op := s.record.Operation; op.Unbound == "" {
 		if refusal := w.refusal(ctx, s, op); refusal != nil {
 			return w.answered(ctx, ref, s, held{}, now, provider.Status{}, refusal)

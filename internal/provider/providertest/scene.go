@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 )
@@ -67,6 +68,7 @@ func (s *scene) operation(kind provider.Kind) provider.Operation {
 		ID:          fmt.Sprintf("operation%013d", s.operations),
 		Kind:        kind,
 		Started:     s.Clock.Now(),
+		Deadline:    s.Clock.Now().Add(7 * 24 * time.Hour),
 		Synchronous: s.synchronous,
 	}
 }
