@@ -5,4 +5,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 line=$(bash localstack/env.sh)
 eval "$line"
 # Most of them wait, whatever the number of processors.
-go test -tags deployed -count 1 -timeout 20m -parallel 12 ./localstack/... ${TESTFLAGS:-}
+go test -tags deployed -count 1 -timeout 40m -parallel 12 ./localstack/... ${TESTFLAGS:-}

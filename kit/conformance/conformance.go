@@ -52,6 +52,9 @@ type Options struct {
 	Only *regexp.Regexp
 	// Service and Plan, a name or an id each, restrict which plans are tried.
 	Service, Plan string
+	// Without are services, by name or id, whose plans are not tried, such as those
+	// that take long or cost much.
+	Without []string
 	// Parameters are given to every provision, UpdateParameters to updates,
 	// BindParameters to binds, where a plan needs some.
 	Parameters, UpdateParameters, BindParameters map[string]any
