@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
@@ -158,13 +159,7 @@ func Of(err error) Class {
 
 // Is reports whether an error is of one of some classes.
 func Is(err error, classes ...Class) bool {
-	of := Of(err)
-	for _, class := range classes {
-		if of == class {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(classes, Of(err))
 }
 
 // Unsent reports whether a call certainly never reached AWS.

@@ -172,9 +172,9 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 }
 
 // Fail settles the current operation badly. A failed update leaves the
-// attributes as they were (UPD-23). A deletion that was refused before anything was
-// touched leaves the instance as it was, ready to be bound and not to be deleted by
-// the broker itself, unless it never was ready.
+// attributes as they were (UPD-23). A refused deletion that touched nothing leaves the
+// instance ready: users can bind it, to empty it, and the broker does not delete it
+// by itself later. An instance that never was ready stays in a failed deletion.
 func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	state, err := r.settling(Fail)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,6 +181,27 @@ func TestABrokerThatMakesNothing(t *testing.T) {
 	if result.Conforms() || result.Count(conformance.Blocked) == 0 || result.Count(conformance.Passed) == 0 {
 		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed),
 			result.Count(conformance.Blocked))
+	}
+}
+
+// Of a service that is left out, no plan is tried.
+func TestWithout(t *testing.T) {
+	var tried atomic.Int64
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			tried.Add(1)
+		}
+		broker.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	for without, want := range map[string]bool{"demo": true, "another": false} {
+		tried.Store(0)
+		_, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{Now: time.Now, Service: "demo", Plan: "sync",
+			Without: []string{without}, Only: regexp.MustCompile("^PROV-01 ")})
+		if left := errors.Is(err, conformance.ErrUnusable) && tried.Load() == 0; left != want {
+			t.Errorf("without %s: %v, and %d plans were tried", without, err, tried.Load())
+		}
 	}
 }
 
