@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -132,6 +133,37 @@ func weaker(t *testing.T, found map[string]conformance.Result, minor int) {
 	for _, id := range []string{"HDR-08/X-BROKER-API-VERSION", "HDR-01"} {
 		if r := found[id]; r.Outcome == conformance.Failed {
 			t.Errorf("%s failed: %v", id, r.Failures)
+		}
+	}
+}
+
+// A broker that waits for fast work answers 202 only when the work was slow. That
+// the plan was slow when it was tried says nothing of what it does later.
+func TestADeletionThatWasSlowOnce(t *testing.T) {
+	const quick = "d574c774-74a4-427c-9694-41484f478244" // the demo's synchronous plan, which the kit would rather ask
+	broker := open(t).Handler
+	var slowed atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		broken(broker, w, q, on(http.MethodDelete, instancePath, http.StatusOK), func(r *reply) {
+			if q.URL.Query().Get("plan_id") == quick && slowed.CompareAndSwap(false, true) {
+				r.status = http.StatusAccepted
+			}
+		})
+	}))
+	defer server.Close()
+	asked := regexp.MustCompile("^(DEPR-02|DEPR-07|LOP-10/token|LOP-15|GETI-05) ")
+	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
+		Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: asked,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slowed.Load() {
+		t.Fatal("no deletion was answered 200")
+	}
+	for _, r := range report.Results {
+		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
+			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package conformance
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A need is something that a plan must be able to do for a case to be asked of
 // it.
@@ -71,9 +74,9 @@ var (
 	facade         = need{"a broker whose 202 names a status resource in Location", func(p *plan) bool { return p.facade }}
 )
 
-// choose gives the plan to ask a case of: the first that can do all that the
-// case needs, of which the quick ones come first. Without one, it says why.
-func (k *Knowledge) choose(c Case) (*plan, string) {
+// choose gives the plans that a case can be asked of: those that can do all that
+// it needs, the quick ones first. Without one, it says why.
+func (k *Knowledge) choose(c Case) ([]*plan, string) {
 	needs := c.needs
 	for _, n := range c.given.needs {
 		needs = append(needs[:len(needs):len(needs)], n)
@@ -84,14 +87,11 @@ func (k *Knowledge) choose(c Case) (*plan, string) {
 	if !k.usable() {
 		return nil, k.unusable()
 	}
-next:
-	for _, p := range k.plans {
-		for _, n := range needs {
-			if !n.met(p) {
-				continue next
-			}
-		}
-		return p, ""
+	able := slices.DeleteFunc(slices.Clone(k.plans), func(p *plan) bool {
+		return slices.ContainsFunc(needs, func(n need) bool { return !n.met(p) })
+	})
+	if len(able) > 0 {
+		return able, ""
 	}
 	// Name the first need that no plan meets, or else all together.
 	for _, n := range needs {

@@ -30,6 +30,9 @@ type scene struct {
 	grant object
 	// running is the path at which a running operation is polled.
 	running string
+	// atOnce is true if the broker did within the request what it did later when
+	// the plan was tried, as it may.
+	atOnce bool
 
 	failures []Failure
 	blocked  string // why the case could not be begun
@@ -53,7 +56,7 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 		result.Outcome, result.Reason = NotApplicable, reason
 		return result
 	}
-	p, reason := r.know.choose(c)
+	plans, reason := r.know.choose(c)
 	switch {
 	case reason != "" && r.know.usable():
 		result.Outcome, result.Reason = NotApplicable, reason
@@ -61,10 +64,14 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	case reason != "":
 		result.Outcome, result.Reason = Blocked, reason
 		return result
-	case p != nil:
-		result.Plan = p.String()
 	}
 	for n := range attempts {
+		var p *plan
+		if len(plans) > 0 {
+			// The next plan may be one that takes its time.
+			p = plans[n%len(plans)]
+			result.Plan = p.String()
+		}
 		s := r.begin(ctx, c, p)
 		s.act()
 		late := s.late()
@@ -78,7 +85,7 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 		}
 		if n == attempts-1 {
 			result.Outcome = NotApplicable
-			result.Reason = fmt.Sprintf("the operation had ended before it could be asked about, %d times", attempts)
+			result.Reason = fmt.Sprintf("the operation had ended before it could be asked about, or was done in the request, %d times", attempts)
 		}
 	}
 	result.Duration = r.Now().Sub(began)
@@ -146,8 +153,11 @@ func (s *scene) conclude(result *Result) {
 }
 
 // late reports whether a case failed because the operation that it is about
-// had already ended.
+// had already ended, or was none.
 func (s *scene) late() bool {
+	if s.atOnce {
+		return true
+	}
 	if s.running == "" || s.settles || len(s.failures) == 0 {
 		return false
 	}
@@ -205,6 +215,7 @@ func (s *scene) must(q request, any ...int) (answer, bool) {
 	case !ok:
 		return a, s.block("%s: no answer: %s", a.request, a.fault)
 	case !slices.Contains(any, a.status):
+		s.atOnce = s.doneAtOnce(a, any)
 		return a, s.block("%s: want status %s, got %s", a.request, alternatives(any), a)
 	}
 	return a, true
@@ -244,6 +255,7 @@ func (s *scene) checked(a answer, w want) bool {
 	code, _ := a.body["error"].(string)
 	switch {
 	case len(w.status) > 0 && !slices.Contains(w.status, a.status):
+		s.atOnce = s.doneAtOnce(a, w.status)
 		s.fail(s.Rule(), a.request, "status "+alternatives(w.status)+withCode(w.code), a.String())
 		return false
 	case a.status == http.StatusUnprocessableEntity && w.code != "" && code != w.code:
@@ -258,6 +270,15 @@ func (s *scene) checked(a answer, w want) bool {
 		}
 	}
 	return true
+}
+
+// doneAtOnce reports whether a request that begins an operation was carried out
+// within the request instead. A broker that waits for fast work answers 202 only
+// when the work was slow; of a plan that it does only asynchronously, it may not.
+func (s *scene) doneAtOnce(a answer, wanted []int) bool {
+	mayWait := s.plan != nil && !s.plan.asyncOnly && !s.plan.bindAsyncOnly
+	return mayWait && s.running == "" && slices.Equal(wanted, []int{http.StatusAccepted}) &&
+		(a.status == http.StatusOK || a.status == http.StatusCreated)
 }
 
 func withCode(code string) string {
