@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ import (
 // account is the cloud by AWS's SDK.
 type account struct {
 	config  aws.Config
+	log     *slog.Logger
 	stacks  *cfn.Client
 	s3      *s3.Client
 	sqs     *sqs.Client
@@ -56,7 +58,7 @@ func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 	}
 	emulated := config.BaseEndpoint != nil
 	a := &account{
-		config: config, stacks: cfn.NewFromConfig(config), sqs: sqs.NewFromConfig(config),
+		config: config, log: o.Log, stacks: cfn.NewFromConfig(config), sqs: sqs.NewFromConfig(config),
 		dynamo: dynamodb.NewFromConfig(config), tagging: tagging.NewFromConfig(config),
 		kinesis: kinesis.NewFromConfig(config), events: events.NewFromConfig(config),
 		s3: s3.NewFromConfig(config, func(s *s3.Options) { s.UsePathStyle = emulated }),
@@ -161,7 +163,9 @@ func (a *account) send(ctx context.Context, o order) (err error) {
 			UsePreviousTemplate: previous(o), Parameters: o.values(), Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(),
 		})
 	case callDelete:
-		_, err = a.stacks.DeleteStack(ctx, &cfn.DeleteStackInput{StackName: &o.id, ClientRequestToken: &o.token, RoleARN: role})
+		_, err = a.stacks.DeleteStack(ctx, &cfn.DeleteStackInput{
+			StackName: &o.id, ClientRequestToken: &o.token, RoleARN: role, RetainResources: o.spared,
+		})
 	case callCancel:
 		_, err = a.stacks.CancelUpdateStack(ctx, &cfn.CancelUpdateStackInput{StackName: &o.id, ClientRequestToken: &o.token})
 	case callContinue:

@@ -49,6 +49,9 @@ type contents interface {
 	// fits into the time of ctx; done if nothing is left.
 	empty(ctx context.Context, id string) (done bool, err error)
 
+	// spare puts a tag on all that is left of a stack, and gives their logical ids.
+	spare(ctx context.Context, s *stack, mark provider.Label) (names []string, err error)
+
 	// exports are those of all stacks, by their names.
 	exports(ctx context.Context) (map[string]string, error)
 
@@ -118,6 +121,7 @@ type order struct {
 	role         string
 	capabilities bool // the template has IAM resources
 	minutes      int32
+	spared       []string // logical ids of what a deletion leaves
 }
 
 // A parameter is one of a template; keep leaves it as the stack has it.

@@ -10,9 +10,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
+
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,9 +78,10 @@ var (
 
 // New makes a provider. It reaches nothing yet.
 func New(o Options) *Provider {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Provider{
 		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File, now: o.Now,
-		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), sites: sites{opened: map[string]opened{}},
+		log: o.Log, sites: sites{opened: map[string]opened{}},
 		saved: newMemo(), rooms: newMemo(),
 	}
 	p.open = func(_ string, t Target) (cloud, func(plan.Place) principals) { return openAWS(o, t) }
@@ -290,7 +290,11 @@ func (s *step) advance(ctx context.Context, next func(standing) decision) (provi
 	if err := s.see(ctx); err != nil {
 		return provider.Status{}, err
 	}
-	switch d := next(s.now); d.act {
+	d := next(s.now)
+	if d.verb == callDelete {
+		s.now.rule = d.rule
+	}
+	switch d.act {
 	case actDone:
 		return s.done(), nil
 	case actFinish:
@@ -424,94 +428,4 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 		return again, nil // it is looked at again
 	}
 	return provider.Status{}, s.p.judge(ctx, s, err)
-}
-
-// fill gives a call what its kind needs.
-func (s *step) fill(ctx context.Context, o *order) (err error) {
-	o.role = s.role()
-	if s.now.stack != nil && s.now.stack.role != "" && (o.verb != callUpdate) {
-		o.role = s.now.stack.role
-	}
-	switch o.verb {
-	case callCreate:
-		o.labels = labelsOf(s.in, s.m)
-		return s.fillCreation(ctx, o)
-	case callUpdate:
-		o.labels = labelsOf(s.in, s.m)
-		return s.fillUpdate(ctx, o)
-	case callRetain:
-		return s.fillRetention(ctx, o)
-	}
-	return nil
-}
-
-// defaultMinutes is how long a stack may take where the plan says nothing: less than
-// the time that an operation has.
-const defaultMinutes = 50
-
-func (s *step) fillCreation(ctx context.Context, o *order) error {
-	i, err := inputsOf(s.in, s.target)
-	if err != nil {
-		return err
-	}
-	if o.parameters, err = i.created(s.m); err != nil {
-		return err
-	}
-	o.minutes = s.minutes()
-	o.capabilities = identities(s.m.Resources)
-	if err := s.roomy(ctx); err != nil {
-		return err
-	}
-	return s.template(ctx, o, s.m.Template)
-}
-
-// minutes is how long a creation may take: it ends before its operation does, whatever
-// came before it, since nobody waits for a stack after that.
-func (s *step) minutes() int32 {
-	most := cmp.Or(s.m.Minutes, defaultMinutes)
-	if end := s.in.Operation.Deadline; !end.IsZero() {
-		most = max(1, min(most, int(end.Sub(s.p.now()).Minutes())-1))
-	}
-	return int32(most)
-}
-
-func (s *step) fillUpdate(ctx context.Context, o *order) error {
-	i, err := inputsOf(s.in, s.target)
-	if err != nil {
-		return err
-	}
-	former := s.m
-	if len(s.in.Former) > 0 {
-		if former, err = plan.Parse(s.in.Former); err != nil {
-			return err
-		}
-	}
-	same := len(s.in.Former) == 0 || slices.Equal(s.in.Former, s.in.Snapshot)
-	if o.parameters, err = i.updated(s.m, same, s.now.stack.parameters); err != nil {
-		return err
-	}
-	o.capabilities = identities(s.m.Resources) || identities(former.Resources)
-	if len(s.in.Former) > 0 && former.Template == s.m.Template && !s.p.emulated {
-		return nil // it keeps its own
-	}
-	// Of one whose record was derived again, nobody knows which it has.
-	return s.template(ctx, o, s.m.Template)
-}
-
-// identities reports whether a template has what needs CAPABILITY_IAM.
-func identities(resources map[string]string) bool {
-	for kind := range maps.Values(resources) {
-		if strings.HasPrefix(kind, "AWS::IAM::") {
-			return true
-		}
-	}
-	return false
-}
-
-// role is the service role that CloudFormation works by for the offering.
-func (s *step) role() string {
-	if s.m.Offering == "" {
-		return ""
-	}
-	return s.p.scope.ServiceRoleARN(s.who, s.m.Offering)
 }

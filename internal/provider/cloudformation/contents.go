@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,9 +24,10 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
 )
 
-// resources are those of a stack that exist, by their types.
+// resources are those of a stack that exist, of some types, or of any.
 func (a *account) resources(ctx context.Context, id string, kinds ...string) (out []types.StackResourceSummary, err error) {
 	pages := cfn.NewListStackResourcesPaginator(a.stacks, &cfn.ListStackResourcesInput{StackName: &id})
 	for pages.HasMorePages() {
@@ -34,11 +36,9 @@ func (a *account) resources(ctx context.Context, id string, kinds ...string) (ou
 			return nil, fmt.Errorf("listing the resources of stack %q: %w", id, err)
 		}
 		for _, r := range page.StackResourceSummaries {
-			for _, kind := range kinds {
-				if aws.ToString(r.ResourceType) == kind && aws.ToString(r.PhysicalResourceId) != "" &&
-					r.ResourceStatus != types.ResourceStatusDeleteComplete {
-					out = append(out, r)
-				}
+			wanted := len(kinds) == 0 || slices.Contains(kinds, aws.ToString(r.ResourceType))
+			if wanted && aws.ToString(r.PhysicalResourceId) != "" && r.ResourceStatus != types.ResourceStatusDeleteComplete {
+				out = append(out, r)
 			}
 		}
 	}
@@ -168,21 +168,60 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 	}
 	// The service alone is asked for: not all have types there.
 	service, kind, _ := strings.Cut(of, ":")
-	pages := tagging.NewGetResourcesPaginator(a.tagging, &tagging.GetResourcesInput{
-		ResourceTypeFilters: []string{service}, TagFilters: []taggingtypes.TagFilter{{Key: &name, Values: []string{value}}},
-	})
+	arns, err = a.labelled(ctx, []string{service}, provider.Label{Name: name, Value: value})
+	return slices.DeleteFunc(arns, func(found string) bool { return !isOf(found, kind) }), err
+}
+
+// labelled are the ARNs of resources of some services, or of any, that have all of some
+// tags.
+func (a *account) labelled(ctx context.Context, services []string, labels ...provider.Label) (arns []string, err error) {
+	in := &tagging.GetResourcesInput{ResourceTypeFilters: services}
+	for _, l := range labels {
+		in.TagFilters = append(in.TagFilters, taggingtypes.TagFilter{Key: &l.Name, Values: []string{l.Value}})
+	}
+	pages := tagging.NewGetResourcesPaginator(a.tagging, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("looking for resources by their tag: %w", err)
+			return nil, fmt.Errorf("looking for resources by their tags: %w", err)
 		}
 		for _, r := range page.ResourceTagMappingList {
-			if found := aws.ToString(r.ResourceARN); isOf(found, kind) {
-				arns = append(arns, found)
-			}
+			arns = append(arns, aws.ToString(r.ResourceARN))
 		}
 	}
 	return arns, nil
+}
+
+// tagMost is how many resources one call puts tags on.
+const tagMost = 20
+
+// spare implements contents. The resources are found by the tags that their stack gave
+// them. What takes no tag, or none from the broker, is spared all the same: the log
+// names it.
+func (a *account) spare(ctx context.Context, s *stack, mark provider.Label) (names []string, err error) {
+	left, err := a.resources(ctx, s.id)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range left {
+		names = append(names, aws.ToString(r.LogicalResourceId))
+	}
+	arns, err := a.labelled(ctx, nil, s.tags.Labels()...)
+	if err != nil {
+		return nil, err
+	}
+	arns = slices.DeleteFunc(arns, func(found string) bool { return strings.Contains(found, ":cloudformation:") })
+	for some := range slices.Chunk(arns, tagMost) {
+		out, err := a.tagging.TagResources(ctx, &tagging.TagResourcesInput{ResourceARNList: some, Tags: map[string]string{mark.Name: mark.Value}})
+		if err != nil {
+			return nil, fmt.Errorf("marking what is retained: %w", err)
+		}
+		for found, why := range out.FailedResourcesMap {
+			a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it", "resource", found, "tag", mark.Name, "value", mark.Value,
+				"error", aws.ToString(why.ErrorMessage))
+		}
+	}
+	return names, nil
 }
 
 // isOf reports whether an ARN is of a kind. Those of buckets, queues and topics end in

@@ -50,7 +50,8 @@ type fakeStack struct {
 	body   string
 	tokens map[string]bool
 	used   bool // it holds something
-	items  int  // that it holds, and that keep it from being deleted
+	spared []string
+	items  int // that it holds, and that keep it from being deleted
 	// then are the statuses that come, each when its time is there.
 	then []fakeEvent
 	// failing: the next operation of the verb fails.
@@ -218,11 +219,15 @@ func (f *fake) remove(a *fakeAccount, o order) error {
 	switch {
 	case s == nil, s.tokens[o.token], strings.HasPrefix(s.status, deleteInProgress), s.status == deleteComplete:
 		return nil
+	case len(o.spared) > 0 && s.status != deleteFailed:
+		return validation("Stack [%s] is in %s state: it retains nothing", s.id, s.status)
 	case busy(s.status) && s.status != createInProgress && s.status != rollbackInProgress && s.status != reviewInProgress:
 		return validation("Stack [%s] cannot be deleted while in status %s", s.id, s.status)
 	}
 	s.tokens[o.token] = true
-	switch {
+	switch s.spared = o.spared; {
+	case len(o.spared) > 0:
+		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	case s.failing == callDelete:
 		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"), whole(deleteFailed))
 	case s.items > 0 && !s.retained && s.status != createInProgress:
@@ -371,6 +376,14 @@ func (c fakeClient) empty(ctx context.Context, id string) (bool, error) {
 		return nil
 	})
 	return err == nil, err
+}
+
+func (c fakeClient) spare(ctx context.Context, s *stack, mark provider.Label) ([]string, error) {
+	err := c.do(ctx, "tag", func(a *fakeAccount) error {
+		a.find(s.id).labels[mark.Name] = mark.Value // as those of what is in it
+		return nil
+	})
+	return []string{"Bucket"}, err
 }
 
 func (c fakeClient) exports(ctx context.Context) (all map[string]string, err error) {

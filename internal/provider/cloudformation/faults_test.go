@@ -463,3 +463,30 @@ func TestFormerKeepsItsRule(t *testing.T) {
 		}
 	}
 }
+
+// Somebody has deleted the stack of what is to be retained, and it got stuck: what is
+// left is marked, and outlives the stack.
+func TestRetainsWhatSomebodyDeleted(t *testing.T) {
+	b := newBench(t)
+	in := b.instance(provider.KindProvision)
+	in.Snapshot = json.RawMessage(strings.Replace(string(meaningOf(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+	if _, f := b.drive(&in); f != nil {
+		t.Fatal(f)
+	}
+	stuck := b.stack()
+	stuck.items = 1
+	if err := b.fake.remove(b.fake.account(here), order{id: stuck.id, token: "by hand"}); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(time.Hour)
+	d := b.instance(provider.KindDeprovision)
+	d.State, d.Target, d.Snapshot = in.State, in.Target, in.Snapshot
+	b.calls = nil
+	_, f := b.drive(&d)
+	if f != nil || b.changes() != "delete" || b.stack() != nil {
+		t.Errorf("failed with %v after %q", f, b.changes())
+	}
+	if len(stuck.spared) != 1 || stuck.items != 1 || stuck.labels[plan.LabelRetained] != "2030-01-02" {
+		t.Errorf("spared %q, which holds %d and has the marks %v", stuck.spared, stuck.items, stuck.labels)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -294,6 +295,47 @@ func TestRules(t *testing.T) {
 	gone, err := cfn.NewFromConfig(r.config).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{StackName: &stood.id})
 	if err != nil || !stackOf(gone.Stacks[0]).retained {
 		t.Errorf("nothing says since when it is retained: error %v", err)
+	}
+}
+
+// What is to be retained of a stack that somebody has deleted, and that got stuck, stays
+// where it is and is marked.
+func TestSparesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	m := r.probing()
+	m.OnDelete = plan.Retain
+	in := r.made(m, `{"do":"delete=fail"}`)
+	stood := r.stack(in)
+	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
+	c := dynamodb.NewFromConfig(r.config)
+	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")), BillingMode: dynamotypes.BillingModePayPerRequest,
+		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
+		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
+	for _, l := range stood.tags.Labels() {
+		kept.Tags = append(kept.Tags, dynamotypes.Tag{Key: &l.Name, Value: &l.Value})
+	}
+	table, err := c.CreateTable(t.Context(), kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stacks := cfn.NewFromConfig(r.config)
+	if _, err := stacks.DeleteStack(t.Context(), &cfn.DeleteStackInput{StackName: &stood.id}); err != nil {
+		t.Fatal(err)
+	}
+	for r.stack(in).status != deleteFailed {
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.gone(in)
+	history, err := stacks.DescribeStackEvents(t.Context(), &cfn.DescribeStackEventsInput{StackName: &stood.id})
+	if err != nil || !slices.ContainsFunc(history.StackEvents, func(e cfntypes.StackEvent) bool {
+		return aws.ToString(e.LogicalResourceId) == "Probe" && e.ResourceStatus == cfntypes.ResourceStatusDeleteSkipped
+	}) {
+		t.Errorf("the resource that was left is not spared: %v", err)
+	}
+	tags, err := c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
+	if err != nil || !slices.ContainsFunc(tags.Tags, func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
+		t.Errorf("what was left has no mark: %v", err)
 	}
 }
 

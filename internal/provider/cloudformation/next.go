@@ -40,9 +40,8 @@ type decision struct {
 	// failed is how the operation ends, with actFail; with actExplain, what else
 	// than the reason is to be recorded.
 	failed failed
-	// prepare says that what the instance holds is looked at, or removed, before the
-	// call is recorded.
-	prepare bool
+	// rule is for what the instance holds, where the verb is callDelete.
+	rule plan.Rule
 }
 
 func yes() *bool { v := true; return &v }
@@ -108,9 +107,9 @@ func (s standing) own() bool { return s.stack.owned && s.stack.tags == s.tags }
 func (s standing) order(v verb) decision {
 	c := s.Work.Call
 	if c.Verb == v && c.Operation == s.Work.Operation && c.Stack == s.stackID() && !s.consumed {
-		return decision{act: actSend, verb: v}
+		return decision{act: actSend, verb: v, rule: s.rule}
 	}
-	return decision{act: actRecord, verb: v, prepare: v == callDelete}
+	return decision{act: actRecord, verb: v, rule: s.rule}
 }
 
 func (s standing) stackID() string {
@@ -224,8 +223,17 @@ func (s standing) remove() decision {
 			return decision{act: actExplain, failed: failed{Usable: no()}}
 		}
 		return s.order(callContinue)
+	case s.rule == plan.Retain && made(status) && !s.stack.retained:
+		return decision{act: actExplain, failed: failed{Usable: no()}}
 	}
 	return s.order(callDelete)
+}
+
+// spares reports whether the stack is deleted without what is left in it: somebody has
+// deleted it by hand, it got stuck, and a stack in that state takes no update any more
+// that would mark what is to be retained.
+func (s standing) spares() bool {
+	return s.rule == plan.Retain && s.stack.status == deleteFailed && !s.stack.retained
 }
 
 // bind reports why nothing can be bound to what stands; nil if it can.

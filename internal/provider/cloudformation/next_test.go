@@ -158,6 +158,14 @@ func TestNext(t *testing.T) {
 			with(after(callContinue, updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=false"},
 		"RetainLoose": {"",
 			with(after(callContinue, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+		"RetainDeletedByHand": {"it takes no update that would mark it: what is left is spared by the deletion",
+			with(at(deleteFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record delete"},
+		"RetainMarked": {"the template says it", with(at(deleteFailed), func(s *standing) {
+			s.rule, s.stack.retained = plan.Retain, true
+		}).deprovision(), "record delete"},
+		"RetainImportStuck": {"nothing may be lost", with(at("IMPORT_ROLLBACK_FAILED"), func(s *standing) {
+			s.rule = plan.Retain
+		}).deprovision(), "explain usable=false"},
 		"Protected": {"somebody has forbidden it: what it holds is not removed either",
 			with(at(createComplete), func(s *standing) { s.stack.protected = true }).deprovision(), "fail usable=true"},
 		"Retained": {"",

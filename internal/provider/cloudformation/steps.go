@@ -2,10 +2,9 @@ package cloudformation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // refused makes a failure of what can never be passed on.
@@ -182,92 +180,6 @@ func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 // patience is how long a right that is missing may still be on its way: IAM needs a
 // while until a new role counts everywhere.
 const patience = 3 * time.Minute
-
-// inline is the longest template that a call takes.
-const inline = 51200
-
-// template gives a call its template: in the call, or by its address. Before the first
-// creation with it, it is saved by its digest: an offering that is removed must not
-// leave stacks that cannot be updated.
-func (s *step) template(ctx context.Context, o *order, digest string) error {
-	body, ok := s.p.file(digest)
-	if !ok {
-		var err error
-		if body, err = s.fetch(ctx, s.bucket(), digest); err != nil {
-			return s.p.explain(ctx, s.name, err)
-		}
-		if body == nil {
-			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied", digest)
-		}
-	} else if key := s.name + "/" + digest; !s.p.saved.has(key) {
-		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
-			if awserr.Is(err, awserr.Absent) {
-				return &provider.Trouble{Kind: provider.TroubleOther, Target: s.name, Err: err, Message: fmt.Sprintf(
-					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew", s.bucket())}
-			}
-			return s.p.explain(ctx, s.name, err)
-		}
-		s.p.saved.put(key, 0, time.Time{})
-	}
-	if len(body) > inline {
-		o.url = s.address(s.bucket(), digest)
-	} else {
-		o.body = string(body)
-	}
-	return nil
-}
-
-// bucket is the one that holds templates.
-func (s *step) bucket() string { return s.p.scope.Bucket(s.who.Account, s.who.Region) }
-
-// fillRetention makes an update after which nothing goes with the stack. Tags say so on
-// all that stays.
-func (s *step) fillRetention(ctx context.Context, o *order) error {
-	body, err := s.current(ctx, s.now.stack.id)
-	if err != nil {
-		return s.p.explain(ctx, s.name, err)
-	}
-	if body, err = retaining(body); err != nil {
-		return err
-	}
-	if o.body = string(body); len(body) > inline {
-		digest := plan.Digest(body)
-		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
-			return s.p.explain(ctx, s.name, err)
-		}
-		o.body, o.url = "", s.address(s.bucket(), digest)
-	}
-	labels := maps.Clone(s.now.stack.labels)
-	labels[plan.LabelRetained] = s.p.now().UTC().Format("2006-01-02")
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		o.labels = append(o.labels, provider.Label{Name: name, Value: labels[name]})
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.now.stack.parameters)) {
-		o.parameters = append(o.parameters, parameter{name: name, keep: true})
-	}
-	o.capabilities = true
-	return nil
-}
-
-// retaining is a template in which every resource outlives the stack.
-func retaining(body []byte) ([]byte, error) {
-	var template map[string]json.RawMessage
-	var resources map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(body, &template); err != nil {
-		return nil, fmt.Errorf("reading the template of a stack: %w", err)
-	}
-	if err := json.Unmarshal(template["Resources"], &resources); err != nil {
-		return nil, fmt.Errorf("reading the resources of a stack's template: %w", err)
-	}
-	for _, r := range resources {
-		r["DeletionPolicy"] = json.RawMessage(`"Retain"`)
-	}
-	var err error
-	if template["Resources"], err = json.Marshal(resources); err != nil {
-		return nil, err
-	}
-	return json.Marshal(template)
-}
 
 // How much of what an account allows may be used before an operator is warned.
 const warnAt = 0.8

@@ -22,11 +22,13 @@ func TestRightsAreThoseOfTheCalls(t *testing.T) {
 	// Actions that are called otherwise, or belong to other calls.
 	named := map[string][]string{
 		"s3:ListObjectVersions": {"s3:ListBucketVersions"}, "s3:DeleteObjects": {"s3:DeleteObject", "s3:DeleteObjectVersion"},
-		"cloudformation:CreateStack":        {"cloudformation:CreateStack", "cloudformation:TagResource", "iam:PassRole"},
-		"cloudformation:UpdateStack":        {"cloudformation:UpdateStack", "cloudformation:UntagResource"},
-		"s3:GetObject":                      {"s3:GetObject", "s3:ListBucket"}, // so that what is absent is told from what is forbidden
-		"iam:GetUser":                       {"iam:GetUser", "iam:ListUserTags"},
-		"iam:GetRole":                       {"iam:GetRole", "iam:ListRoleTags"},
+		"cloudformation:CreateStack": {"cloudformation:CreateStack", "cloudformation:TagResource", "iam:PassRole"},
+		"cloudformation:UpdateStack": {"cloudformation:UpdateStack", "cloudformation:UntagResource"},
+		"s3:GetObject":               {"s3:GetObject", "s3:ListBucket"}, // so that what is absent is told from what is forbidden
+		"iam:GetUser":                {"iam:GetUser", "iam:ListUserTags"},
+		"iam:GetRole":                {"iam:GetRole", "iam:ListRoleTags"},
+		"tag:TagResources": {"tag:TagResources", "dynamodb:TagResource", "kinesis:AddTagsToStream", "s3:GetBucketTagging",
+			"s3:PutBucketTagging", "secretsmanager:TagResource", "sqs:TagQueue"},
 		"sts:GetCallerIdentity":             {}, // which everybody may
 		"iam:RemoveUserFromGroup":           {}, // groups and instance profiles are the operator's own, who puts nobody into them
 		"iam:RemoveRoleFromInstanceProfile": {},

@@ -120,6 +120,12 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 			"events:RemoveTargets"),
 		allow("RuleNames", everything, "events:ListRules"), // it knows no resource
 		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes"),
+		// What is retained of a stack that somebody has deleted is marked.
+		allow("Retained", iampolicy.Texts{contents(scope, "s3", ""), contents(scope, "dynamodb", "table/"),
+			contents(scope, "secretsmanager", "secret:"), contents(scope, "sqs", ""), contents(scope, "kinesis", "stream/")},
+			"dynamodb:TagResource", "kinesis:AddTagsToStream", "s3:GetBucketTagging", "s3:PutBucketTagging", "secretsmanager:TagResource",
+			"sqs:TagQueue"),
+		allow("Marks", everything, "tag:TagResources"), // it knows no resource, and needs the service's own right
 		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
 			"StringEquals", "dynamodb:Select", "COUNT"),
 	}), Inventory(scope, o)...)

@@ -1,0 +1,203 @@
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// fill gives a call what its kind needs.
+func (s *step) fill(ctx context.Context, o *order) (err error) {
+	o.role = s.role()
+	if s.now.stack != nil && s.now.stack.role != "" && (o.verb != callUpdate) {
+		o.role = s.now.stack.role
+	}
+	switch o.verb {
+	case callCreate:
+		o.labels = labelsOf(s.in, s.m)
+		return s.fillCreation(ctx, o)
+	case callUpdate:
+		o.labels = labelsOf(s.in, s.m)
+		return s.fillUpdate(ctx, o)
+	case callRetain:
+		return s.fillRetention(ctx, o)
+	case callDelete:
+		if s.now.spares() {
+			o.spared, err = s.spare(ctx, s.now.stack, s.retained())
+			return s.p.explain(ctx, s.name, err)
+		}
+	}
+	return nil
+}
+
+// retained is the tag of what outlives its stack.
+func (s *step) retained() provider.Label {
+	return provider.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
+}
+
+// defaultMinutes is how long a stack may take where the plan says nothing: less than
+// the time that an operation has.
+const defaultMinutes = 50
+
+func (s *step) fillCreation(ctx context.Context, o *order) error {
+	i, err := inputsOf(s.in, s.target)
+	if err != nil {
+		return err
+	}
+	if o.parameters, err = i.created(s.m); err != nil {
+		return err
+	}
+	o.minutes = s.minutes()
+	o.capabilities = identities(s.m.Resources)
+	if err := s.roomy(ctx); err != nil {
+		return err
+	}
+	return s.template(ctx, o, s.m.Template)
+}
+
+// minutes is how long a creation may take: it ends before its operation does, whatever
+// came before it, since nobody waits for a stack after that.
+func (s *step) minutes() int32 {
+	most := cmp.Or(s.m.Minutes, defaultMinutes)
+	if end := s.in.Operation.Deadline; !end.IsZero() {
+		most = max(1, min(most, int(end.Sub(s.p.now()).Minutes())-1))
+	}
+	return int32(most)
+}
+
+func (s *step) fillUpdate(ctx context.Context, o *order) error {
+	i, err := inputsOf(s.in, s.target)
+	if err != nil {
+		return err
+	}
+	former := s.m
+	if len(s.in.Former) > 0 {
+		if former, err = plan.Parse(s.in.Former); err != nil {
+			return err
+		}
+	}
+	same := len(s.in.Former) == 0 || slices.Equal(s.in.Former, s.in.Snapshot)
+	if o.parameters, err = i.updated(s.m, same, s.now.stack.parameters); err != nil {
+		return err
+	}
+	o.capabilities = identities(s.m.Resources) || identities(former.Resources)
+	if len(s.in.Former) > 0 && former.Template == s.m.Template && !s.p.emulated {
+		return nil // it keeps its own
+	}
+	// Of one whose record was derived again, nobody knows which it has.
+	return s.template(ctx, o, s.m.Template)
+}
+
+// identities reports whether a template has what needs CAPABILITY_IAM.
+func identities(resources map[string]string) bool {
+	for kind := range maps.Values(resources) {
+		if strings.HasPrefix(kind, "AWS::IAM::") {
+			return true
+		}
+	}
+	return false
+}
+
+// role is the service role that CloudFormation works by for the offering.
+func (s *step) role() string {
+	if s.m.Offering == "" {
+		return ""
+	}
+	return s.p.scope.ServiceRoleARN(s.who, s.m.Offering)
+}
+
+// inline is the longest template that a call takes.
+const inline = 51200
+
+// template gives a call its template: in the call, or by its address. Before the first
+// creation with it, it is saved by its digest: an offering that is removed must not
+// leave stacks that cannot be updated.
+func (s *step) template(ctx context.Context, o *order, digest string) error {
+	body, ok := s.p.file(digest)
+	if !ok {
+		var err error
+		if body, err = s.fetch(ctx, s.bucket(), digest); err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+		if body == nil {
+			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied", digest)
+		}
+	} else if key := s.name + "/" + digest; !s.p.saved.has(key) {
+		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
+			if awserr.Is(err, awserr.Absent) {
+				return &provider.Trouble{Kind: provider.TroubleOther, Target: s.name, Err: err, Message: fmt.Sprintf(
+					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew", s.bucket())}
+			}
+			return s.p.explain(ctx, s.name, err)
+		}
+		s.p.saved.put(key, 0, time.Time{})
+	}
+	if len(body) > inline {
+		o.url = s.address(s.bucket(), digest)
+	} else {
+		o.body = string(body)
+	}
+	return nil
+}
+
+// bucket is the one that holds templates.
+func (s *step) bucket() string { return s.p.scope.Bucket(s.who.Account, s.who.Region) }
+
+// fillRetention makes an update after which nothing goes with the stack. Tags say so on
+// all that stays.
+func (s *step) fillRetention(ctx context.Context, o *order) error {
+	body, err := s.current(ctx, s.now.stack.id)
+	if err != nil {
+		return s.p.explain(ctx, s.name, err)
+	}
+	if body, err = retaining(body); err != nil {
+		return err
+	}
+	if o.body = string(body); len(body) > inline {
+		digest := plan.Digest(body)
+		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+		o.body, o.url = "", s.address(s.bucket(), digest)
+	}
+	labels := maps.Clone(s.now.stack.labels)
+	mark := s.retained()
+	labels[mark.Name] = mark.Value
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		o.labels = append(o.labels, provider.Label{Name: name, Value: labels[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.now.stack.parameters)) {
+		o.parameters = append(o.parameters, parameter{name: name, keep: true})
+	}
+	o.capabilities = true
+	return nil
+}
+
+// retaining is a template in which every resource outlives the stack.
+func retaining(body []byte) ([]byte, error) {
+	var template map[string]json.RawMessage
+	var resources map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(body, &template); err != nil {
+		return nil, fmt.Errorf("reading the template of a stack: %w", err)
+	}
+	if err := json.Unmarshal(template["Resources"], &resources); err != nil {
+		return nil, fmt.Errorf("reading the resources of a stack's template: %w", err)
+	}
+	for _, r := range resources {
+		r["DeletionPolicy"] = json.RawMessage(`"Retain"`)
+	}
+	var err error
+	if template["Resources"], err = json.Marshal(resources); err != nil {
+		return nil, err
+	}
+	return json.Marshal(template)
+}
