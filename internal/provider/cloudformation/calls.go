@@ -23,10 +23,10 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 	}
 	switch o.verb {
 	case callCreate:
-		o.labels = labelsOf(s.in, s.m)
+		o.labels = labelsOf(s.in, s.m, s.p.scope)
 		return s.fillCreation(ctx, o)
 	case callUpdate:
-		o.labels = labelsOf(s.in, s.m)
+		o.labels = labelsOf(s.in, s.m, s.p.scope)
 		return s.fillUpdate(ctx, o)
 	case callRetain:
 		return s.fillRetention(ctx, o)

@@ -131,10 +131,11 @@ type parameter struct {
 }
 
 // labelsOf are what a stack of an instance is tagged with.
-func labelsOf(in provider.Instance, m plan.Meaning) []provider.Label {
+func labelsOf(in provider.Instance, m plan.Meaning, scope plan.Scope) []provider.Label {
 	out := provider.TagsOf(in).Labels()
 	for _, l := range []provider.Label{
-		{Name: plan.LabelOffering, Value: m.Offering}, {Name: plan.LabelPlan, Value: provider.EncodeText(in.PlanID)},
+		{Name: plan.LabelScope, Value: string(scope)}, {Name: plan.LabelOffering, Value: m.Offering},
+		{Name: plan.LabelPlan, Value: provider.EncodeText(in.PlanID)},
 		{Name: plan.LabelOnDelete, Value: string(m.OnDelete)},
 	} {
 		if l.Value != "" {

@@ -225,7 +225,7 @@ func TestReviewGivesWay(t *testing.T) {
 	r := newReal(t, Options{})
 	m := bucketPlan(r)
 	in := r.instance(m, `{"note":"one"}`)
-	o := order{labels: labelsOf(in, m)}
+	o := order{labels: labelsOf(in, m, r.scope)}
 	if _, err := cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
 		ChangeSetName: aws.String("planned"), StackName: aws.String(r.scope.Stack(provider.TagsOf(in))), Tags: o.tags(),
 		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}); err != nil {

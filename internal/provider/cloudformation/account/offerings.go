@@ -145,6 +145,17 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 			}),
 		},
 		{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+		others(scope),
+	}
+}
+
+// others denies what has the tag of another broker. A key has no name that tells whose
+// it is, and two brokers may offer keys by the same offering.
+func others(scope plan.Scope) iampolicy.Statement {
+	const tag = "aws:ResourceTag/" + plan.LabelScope
+	return iampolicy.Statement{
+		Sid: "OtherBrokers", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"},
+		Condition: iampolicy.Condition{"Null": {tag: {"false"}}, "StringNotEquals": {tag: {string(scope)}}},
 	}
 }
 
@@ -226,6 +237,7 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			Resource: iampolicy.Texts{"*"},
 		},
 		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+		others(scope),
 	), nil
 }
 

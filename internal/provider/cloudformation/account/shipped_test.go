@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // strangers are things in the same account that no instance of this broker is: others'
@@ -77,6 +78,49 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 	for id, r := range resources {
 		if raw, err := json.Marshal(r); err != nil || len(raw) > 9000 {
 			t.Errorf("%s has %d bytes: %v", id, len(raw), err)
+		}
+	}
+}
+
+// A key has no name that says whose it is: its tags say which of two brokers in an
+// account may use, change or delete it, and no offering's own conditions are needed for
+// that.
+func TestKeysOfAnotherBroker(t *testing.T) {
+	all, err := offered.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	offerings, err := account.OfferingsOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := offerings[slices.IndexFunc(offerings, func(o account.Offering) bool { return o.Name == "kms" })]
+	bounds, err := account.Bounds(scope, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := func(of plan.Scope) map[string][]string {
+		return map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "aws:ResourceTag/longshore:scope": {string(of)},
+			"aws:RequestTag/longshore:offering": {"kms"}}
+	}
+	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys), "binding": bounds} {
+		tried := 0
+		for _, s := range rights {
+			for _, action := range s.Action {
+				if s.Effect != iampolicy.EffectAllow || action == "kms:CreateKey" {
+					continue
+				}
+				tried++
+				for of, want := range map[plan.Scope]bool{scope: true, other: false} {
+					r := iampolicy.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1", Context: tags(of)}
+					if got := iampolicy.Allows(r, document(rights)); got != want {
+						t.Errorf("a %s may %s on a key of %s: %v, want %v", who, action, of, got, want)
+					}
+				}
+			}
+		}
+		if tried < 8 {
+			t.Errorf("only %d actions of a %s were tried", tried, who)
 		}
 	}
 }

@@ -4,6 +4,9 @@ package plan
 // record.
 const (
 	LabelOffering = "longshore:offering"
+	// LabelScope is whose it is, among the brokers that share an account: policies tell
+	// by it what no name tells, such as keys.
+	LabelScope    = "longshore:scope"
 	LabelPlan     = "longshore:plan" // its id
 	LabelOnDelete = "longshore:on-delete"
 	// LabelRetained is on what outlives its stack: since when.
