@@ -27,6 +27,8 @@ type AlarmsProps struct {
 	Reaper awslambda.Function
 	// Operators are told of alarms.
 	Operators *Operators
+	// Targets: a provider has targets that may fail it.
+	Targets bool
 }
 
 // Alarms say that something is wrong and needs somebody. Whatever puts itself
@@ -61,6 +63,14 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 		&awscloudwatch.AlarmProps{
 			Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
 		})
+	if props.Targets {
+		// A server that restarts is met once. What lasts is written every ten minutes, by
+		// operations that wait and by inventories, so that two are in any half hour.
+		a.add("Waiting", "Operations wait for a server or an account that cannot be used", &awscloudwatch.AlarmProps{
+			Metric: own(props.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(6),
+			DatapointsToAlarm: jsii.Number(2),
+		})
+	}
 	return a
 }
 

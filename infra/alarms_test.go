@@ -23,10 +23,12 @@ func alarmsOf(t *testing.T, made template) map[string]map[string]any {
 	return out
 }
 
-func TestAlarms(t *testing.T) {
+// watched says of each alarm of a template what it watches.
+func watched(t *testing.T, made template) map[string]string {
+	t.Helper()
 	const five = "300"
 	got := map[string]string{}
-	for id, p := range alarmsOf(t, must(t, usual)) {
+	for id, p := range alarmsOf(t, made) {
 		dimensions := map[string]string{}
 		list, _ := p["Dimensions"].([]any)
 		for _, d := range list {
@@ -43,14 +45,23 @@ func TestAlarms(t *testing.T) {
 			got[id] += " " + name + "=" + dimensions[name]
 		}
 	}
+	return got
+}
+
+func TestAlarms(t *testing.T) {
 	want := map[string]string{
 		"Failing":      "AWS/ApiGateway Sum of 5XXError >= 5 over 1, without data notBreaching ApiName=Longshore",
 		"Stuck":        "Longshore Maximum of PastDue >= 1 over 3, without data notBreaching Stack=Longshore",
 		"ReaperHalted": "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
 		"NoReaper":     "AWS/Lambda Minimum of Errors >= 1 over 2, without data breaching FunctionName=<ReaperFunction>",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, watched(t, must(t, usual))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	// An alarm is billed: this one is there where it can ring.
+	want["Waiting"] = "Longshore Maximum of Trouble >= 1 over 2 of 6, without data notBreaching Stack=Longshore"
+	if diff := cmp.Diff(want, watched(t, must(t, hostedStack))); diff != "" {
+		t.Errorf("with a provider on servers, -want +got:\n%s", diff)
 	}
 	if metrics.Namespace != "Longshore" {
 		t.Errorf("the broker's own metrics are in %q", metrics.Namespace)
@@ -89,7 +100,7 @@ func TestEveryAlarmIsInTheRunbook(t *testing.T) {
 			headings[strings.ToLower(strings.TrimSpace(title))] = true
 		}
 	}
-	for id, p := range alarmsOf(t, must(t, usual)) {
+	for id, p := range alarmsOf(t, must(t, hostedStack)) { // which has all of them
 		_, anchor, ok := strings.Cut(plain(p["AlarmDescription"]), runbook+"#")
 		if !ok || anchor != strings.ToLower(id) || !headings[anchor] {
 			t.Errorf("%s says %q, and the runbook has nothing of it", id, plain(p["AlarmDescription"]))

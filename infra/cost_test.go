@@ -224,7 +224,8 @@ func options(t *testing.T, usual float64) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| on request | $ a month more |\n| --- | --- |\n")
-	for _, name := range []string{ContextDashboard + "=true", ContextTracing + "=true", ContextWebACL + "=" + WebACLBuilt} {
+	for _, name := range []string{ContextDashboard + "=true", ContextTracing + "=true", ContextWebACL + "=" + WebACLBuilt,
+		app.ProviderCloudFormation + "=" + Offered} {
 		key, value, _ := strings.Cut(name, "=")
 		made, err := synthesized(map[string]any{key: value})
 		if err != nil {
@@ -232,6 +233,7 @@ func options(t *testing.T, usual float64) string {
 		}
 		fmt.Fprintf(&b, "| `-c %s` | %.2f |\n", name, together(idle(t, made))-usual)
 	}
+	b.WriteString("\nThe last is an alarm, which any provider but the demo brings along.\n")
 	fmt.Fprintf(&b, "\nA web ACL also costs $%.2f for a million requests.\n", priceWebACLAsked.of(million))
 	return b.String()
 }

@@ -45,8 +45,8 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 			inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
 				return reading(stack, name, s.Servers[name])
 			},
-			read: func(s *Settings, r *reader, state string) { s.readServers(r, name, state) },
-			vpc:  true,
+			read:    func(s *Settings, r *reader, state string) { s.readServers(r, name, state) },
+			targets: true, vpc: true,
 		}
 	}
 	return rows

@@ -28,6 +28,8 @@ type providerRow struct {
 	exceptions, inventoryExceptions func(s Settings) []exception
 	// read reads further settings, which are the provider's own; nil for none.
 	read func(s *Settings, r *reader, state string)
+	// targets: it makes things on servers, or in accounts, which may fail it.
+	targets bool
 	// vpc has it always called inside a VPC; with vpcContext only where that is true.
 	vpc        bool
 	vpcContext string

@@ -31,7 +31,7 @@ const (
 
 // servicesRow is the provider's row.
 var servicesRow = providerRow{
-	read: readServices,
+	read: readServices, targets: true,
 	environment: func(s Settings) map[string]string {
 		all := map[string]string{}
 		if s.Services.Targets != "" {

@@ -43,7 +43,8 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	})
 	operators := NewOperators(stack, "Operators", &OperatorsProps{Topic: s.AlarmTopic, Email: s.AlarmEmail})
 	operators.WatchKey(state.Key)
-	alarms := NewAlarms(stack, "Alarms", &AlarmsProps{Stack: s.Stack, REST: api.REST, Reaper: made.reaper, Operators: operators})
+	alarms := NewAlarms(stack, "Alarms", &AlarmsProps{Stack: s.Stack, REST: api.REST, Reaper: made.reaper, Operators: operators,
+		Targets: slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets })})
 	if s.Dashboard {
 		NewDashboard(stack, "Dashboard", &DashboardProps{
 			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue, Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -179,9 +180,12 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 	const together = 500
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var first operator.Row
-	n := 0
+	n, waits := 0, map[string]int{}
 	print = func(r operator.Row) {
 		n++
+		if op := r.Operation; op != nil && op.Trouble != "" {
+			waits[op.Trouble]++
+		}
 		switch {
 		case n == 1:
 			first = r // which may be the only one
@@ -205,7 +209,12 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 			heading(w, q.What)
 			line(w, q.What, first)
 		}
-		return w.Flush()
+		err := w.Flush()
+		for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
+			_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
+			err = errors.Join(err, failed)
+		}
+		return err
 	}
 	return print, end
 }

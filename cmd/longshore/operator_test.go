@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/testkit"
@@ -153,6 +156,35 @@ func TestOperatorsSee(t *testing.T) {
 		var rows []map[string]any
 		if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 2 {
 			t.Errorf("%v %v", rows, err)
+		}
+	}
+}
+
+// What waits for a server says so in the list, once for all of it.
+func TestWhatIsWaitedForIsListed(t *testing.T) {
+	const gone, full = `target "default": start it`, `target "big": give it more room`
+	row := func(instance, trouble string) operator.Row {
+		return operator.Row{Instance: instance, Operation: &operator.Operation{Kind: "bind", Phase: "in progress", Trouble: trouble}}
+	}
+	for name, tc := range map[string]struct {
+		rows []operator.Row
+		want []string
+	}{
+		"None": {[]operator.Row{row("i-1", ""), row("i-2", ""), {Instance: "i-3"}}, nil},
+		"Some": {[]operator.Row{row("i-1", gone), row("i-2", full), row("i-3", gone)},
+			[]string{"1 of these wait for " + full, "2 of these wait for " + gone}},
+	} {
+		var out strings.Builder
+		print, end := printed(&out, operator.Query{What: operator.Instances}, false)
+		for _, r := range tc.rows {
+			print(r)
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		const table = 4 // lines, with the heading
+		if d := cmp.Diff(tc.want, strings.Split(strings.TrimSpace(out.String()), "\n")[table:], cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s, what follows the table (-want +got):\n%s", name, d)
 		}
 	}
 }

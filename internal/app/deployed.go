@@ -269,6 +269,9 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	if r.Halted {
 		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
 	}
+	if r.Unreached {
+		m.Write(nil, nil, metrics.Value{Name: metrics.Trouble, N: 1})
+	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
 		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped, "faults": r.Faults,

@@ -190,7 +190,8 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	if err != nil {
 		log.Error("sweep met faults", "error", err)
 	}
-	if report.Halted = false; !report.Empty() { // that was said when it happened
+	report.Halted, report.Unreached = false, false // the one was said when it happened, the other is among the faults
+	if !report.Empty() {
 		log.Info("swept", "redriven", report.Redriven, "overdue", report.Overdue, "reclaimed", report.Reclaimed,
 			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined, "released", report.Released,
 			"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)

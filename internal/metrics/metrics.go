@@ -28,7 +28,7 @@ const (
 	Answered = "Answered" // requests, by the class of their status; class
 	PastDue  = "PastDue"  // operations that the reaper found stuck; not written for none
 	Reaped   = "Reaped"   // what the reaper did; what
-	Trouble  = "Trouble"  // a target that operations wait for, every ten minutes; kind
+	Trouble  = "Trouble"  // 1, every ten minutes, for a target that operations wait for, or that an inventory did not reach
 	Halted   = "Halted"   // 1 while the reaper leaves orphans alone until it is told to go on
 
 	DimensionKind   = "Kind"

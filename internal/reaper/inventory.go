@@ -227,6 +227,7 @@ func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) 
 
 // unreached notes what could not be listed.
 func (p *part) unreached(name string, why error) {
+	p.report.Unreached = true
 	counted := p.state.Pass.Report.Counted
 	said := limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description)
 	if slices.Contains(counted.Unreached, said) { // a target on several pages

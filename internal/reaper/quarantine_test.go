@@ -249,8 +249,8 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 		t.Helper()
 		r := s.reaper(started)
 		r.Inventory = &s.options
-		if _, err := r.Sweep(t.Context()); !errors.Is(err, unreached.fails) {
-			t.Errorf("the fault is not told: %v", err)
+		if told, err := r.Sweep(t.Context()); !errors.Is(err, unreached.fails) || !told.Unreached {
+			t.Errorf("the fault is not told: %+v: %v", told, err)
 		}
 		return s.last()
 	}
@@ -267,9 +267,8 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	}
 	unreached.fails = nil
 	s.now = s.now.Add(10 * time.Minute)
-	s.run(t.Context())
-	if c := s.last(); len(c.Unreached) != 0 {
-		t.Errorf("%+v", c)
+	if told := s.run(t.Context()); told.Unreached || len(s.last().Unreached) != 0 {
+		t.Errorf("%+v: %+v", told, s.last())
 	}
 	if id, err := s.records.Identity(t.Context()); err != nil || id.Version == 0 {
 		t.Errorf("%+v %v", id, err)

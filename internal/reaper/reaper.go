@@ -70,6 +70,8 @@ type Report struct {
 	// Halted: things without a record are left alone until an operator says
 	// otherwise.
 	Halted bool
+	// Unreached: some of what a provider holds could not be listed.
+	Unreached bool
 	// Busy: another run was at work, and this one did nothing.
 	Busy bool
 }

@@ -96,7 +96,9 @@ func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool 
 	if w.troubles.due(name+"\x00"+trouble.Target+"\x00"+trouble.Kind, w.Now()) {
 		w.Log.ErrorContext(ctx, "operations wait for a target", "provider", name, "target", trouble.Target, "trouble", trouble.Kind,
 			"error", trouble)
-		w.Metrics.Count(metrics.Trouble, map[string]string{metrics.DimensionKind: trouble.Kind})
+		// What kind it is stands beside it: a metric for each would be an alarm for each.
+		w.Metrics.Write(nil, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
+			metrics.Value{Name: metrics.Trouble, N: 1})
 	}
 	return true
 }

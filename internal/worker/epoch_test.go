@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/metrics"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/testkit"
 	"github.com/longshore/longshore/internal/worker"
@@ -62,10 +63,11 @@ func (a *aged) wired() map[string]provider.Wired {
 // A target that is as it was earlier is changed by no step: operations wait, the
 // operator is told once, and the user no more than that it waits.
 func TestARestoredTargetIsLeftAlone(t *testing.T) {
-	w, log := newWorld(t), &bytes.Buffer{}
+	w, log, counts := newWorld(t), &bytes.Buffer{}, &bytes.Buffer{}
 	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
 	o := w.worker().Options
 	o.Providers, o.Log = a.wired(), slog.New(slog.NewTextHandler(log, nil))
+	o.Metrics = metrics.New("s", counts, func() time.Time { return w.clock })
 	worker := worker.New(o)
 	step := func(ref workflow.Ref) workflow.Outcome {
 		t.Helper()
@@ -86,6 +88,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 		was, made := a.said, a.changes
 		a.said = restored
 		log.Reset()
+		counts.Reset()
 		ref := refOf(w.must(func(w *world, b *broker.Broker) (broker.Result, error) {
 			return b.Update(t.Context(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(),
 				Parameters: []byte(`{"of":"` + name + `"}`)})
@@ -104,6 +107,10 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "trouble=restored") {
 			t.Errorf("%s: of 5 steps, %d lines tell: %s", name, n, log)
+		}
+		if said := counts.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, `"Dimensions":[["Stack"]]`) ||
+			!strings.Contains(said, `"Trouble":1`) || !strings.Contains(said, `"trouble":"restored"`) {
+			t.Errorf("%s: the alarm's metric is %s", name, said)
 		}
 		a.said = was
 		for !step(ref).Settled {
