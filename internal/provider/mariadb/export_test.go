@@ -16,10 +16,14 @@ var (
 	Syntax     = uint16(syntaxError)
 )
 
-// Names are those of the database and the account.
-func Names(t provider.Tags) (database, login string) {
+// Names are how those of all databases or accounts of the ids begin, and that of this
+// life's.
+func Names(t provider.Tags) (begins, thing string) {
 	n := namesOf(t)
-	return n.database, n.login
+	if t.Binding != "" {
+		return n.login, n.account
+	}
+	return n.instance, n.database
 }
 
 // Adjust gives a provider small pages, and has its calls to servers made by calls.
@@ -84,5 +88,5 @@ func Prepare(ctx context.Context, p *Provider) error {
 
 // LockName is that of the lock that a call holds.
 func LockName(identity string, in provider.Instance) string {
-	return lockName(identity, namesOf(provider.TagsOf(in)).database)
+	return lockName(identity, namesOf(provider.TagsOf(in)).instance)
 }

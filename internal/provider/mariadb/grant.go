@@ -17,7 +17,8 @@ var (
 )
 
 // grantOf is what a binding gives.
-func grantOf(access hosted.Access, tls bool, n names, password string) *provider.Grant {
+func grantOf(access hosted.Access, tls bool, now standing, password string) *provider.Grant {
+	name, login := now.name, now.logins[0].name
 	host, port := access.Public()
 	mode := access.TLS
 	switch {
@@ -27,14 +28,14 @@ func grantOf(access hosted.Access, tls bool, n names, password string) *provider
 		mode = hosted.TLSRequire
 	}
 	at := net.JoinHostPort(host, strconv.Itoa(port))
-	uri := url.URL{Scheme: "mysql", User: url.UserPassword(n.login, password), Host: at, Path: "/" + n.database}
+	uri := url.URL{Scheme: "mysql", User: url.UserPassword(login, password), Host: at, Path: "/" + name}
 	if word := uriModes[mode]; word != "" {
 		uri.RawQuery = url.Values{"ssl-mode": {word}}.Encode()
 	}
-	jdbc := url.Values{"user": {n.login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
+	jdbc := url.Values{"user": {login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
 	credentials := map[string]any{
-		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + n.database + "?" + jdbc.Encode(),
-		"host": host, "port": port, "name": n.database, "username": n.login, "password": password, "sslmode": mode,
+		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + name + "?" + jdbc.Encode(),
+		"host": host, "port": port, "name": name, "username": login, "password": password, "sslmode": mode,
 	}
 	if access.CA != "" && mode == hosted.TLSVerify {
 		credentials["ca"] = access.CA

@@ -57,10 +57,14 @@ func (p *Provider) listed(ctx context.Context, name, after string) (page []provi
 		if r.facts.Phase == left { // the instance's removal takes it along
 			continue
 		}
-		page = append(page, provider.Holding{
+		h := provider.Holding{
 			Name: r.name, Tags: r.label.Tags, Created: r.label.Created.UTC(), PlanID: r.label.PlanID,
 			Target: provider.Target{Name: name, Identity: who},
-		})
+		}
+		if r.facts.Phase == retained {
+			h.Name, h.RetainedUntil = r.instance, r.facts.Until
+		}
+		page = append(page, h)
 	}
 	if len(records) == p.page {
 		last = records[len(records)-1].name
@@ -88,7 +92,7 @@ func (p *Provider) lock(ctx context.Context, h provider.Holding, why string) err
 		return err
 	}
 	defer s.close()
-	unfinished, err := s.run(ctx, namesOf(h.Tags), func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
+	_, unfinished, err := s.run(ctx, namesOf(h.Tags), func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
 	if err == nil && unfinished != nil {
 		err = errBusy
 	}

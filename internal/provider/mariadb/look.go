@@ -64,18 +64,31 @@ func (s *sqlServer) collation(ctx context.Context, name string) (has bool, err e
 
 // recorded is the part of a standing that records tell.
 func recorded(ctx context.Context, q querier, n names) (now standing, err error) {
-	where, args := "WHERE instance = ? ORDER BY name", []any{n.database}
+	now.name = n.database
 	if n.login != "" {
-		where, args = "WHERE name IN (?, ?) ORDER BY name", []any{n.database, n.login}
-		now.logins = []login{{name: n.login}}
+		now.logins = []login{{name: n.account}}
+		// The first record of an instance is its own: the order is that of their making.
+		all, err := records(ctx, q, "WHERE serial = (SELECT MIN(serial) FROM things WHERE instance = ?) OR name LIKE CONCAT(?, '%')",
+			n.instance, n.login)
+		for _, r := range all {
+			switch {
+			case r.instance != n.instance:
+				now.logins[0].kept = now.logins[0].kept || r.name == n.account
+			case strings.HasPrefix(r.name, n.login):
+				now.binding, now.logins[0].record, now.logins[0].name = r, r, r.name
+			case strings.HasPrefix(r.name, prefixDatabase):
+				now.instance, now.name = r, r.name
+			}
+		}
+		return now, err
 	}
-	all, err := records(ctx, q, where, args...)
+	all, err := records(ctx, q, "WHERE instance = ? OR name = ? ORDER BY name", n.instance, n.database)
 	for _, r := range all {
 		switch {
-		case r.name == n.database:
-			now.instance = r
-		case n.login != "":
-			now.binding, now.logins[0].record = r, r
+		case r.instance != n.instance:
+			now.kept = true
+		case strings.HasPrefix(r.name, prefixDatabase):
+			now.instance, now.name = r, r.name
 		default:
 			now.logins = append(now.logins, login{name: r.name, record: r})
 		}
@@ -101,7 +114,7 @@ func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
 		looks = append(looks, lookAtEvents, lookAtDefiners)
 	}
 	for _, look := range looks {
-		if err := look(ctx, c, n.database, &now); err != nil {
+		if err := look(ctx, c, now.name, &now); err != nil {
 			return now, err
 		}
 	}

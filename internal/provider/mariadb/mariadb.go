@@ -52,6 +52,7 @@ var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Retainer    = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close it in the end.
@@ -139,30 +140,31 @@ const (
 
 // run looks and acts until there is nothing to do. Whoever else works at the same
 // thing is met with another look; a lock that somebody else holds, with a pause.
-func (s *site) run(ctx context.Context, n names, next func(standing) (act, error)) (*provider.Status, error) {
+// It ends with what stands then.
+func (s *site) run(ctx context.Context, n names, next func(standing) (act, error)) (now standing, _ *provider.Status, _ error) {
 	for range maxActs {
 		now, err := s.look(ctx, n)
 		if err != nil {
-			return nil, explain(err)
+			return now, nil, explain(err)
 		}
 		a, err := next(now)
 		if err != nil || a == nil {
-			return nil, err
+			return now, nil, err
 		}
 		err = s.do(ctx, n, now, a)
 		switch {
 		case err == nil || errors.Is(err, errChanged):
 		case errors.Is(err, errSessions):
-			return &provider.Status{Percent: 50, Description: "Waiting for connections to end", After: busyPause}, nil
+			return now, &provider.Status{Percent: 50, Description: "Waiting for connections to end", After: busyPause}, nil
 		case meaningOf(err) == meansLocked:
 			s.log.Warn("a lock on the server holds a step up; if it stays, look for a prepared transaction with XA RECOVER, and roll it back",
-				"database", n.database)
-			return &provider.Status{Percent: 50, Description: "Waiting for somebody's lock", After: lockPause}, nil
+				"database", now.name)
+			return now, &provider.Status{Percent: 50, Description: "Waiting for somebody's lock", After: lockPause}, nil
 		case meaningOf(err) != meansBusy:
-			return nil, explain(err)
+			return now, nil, explain(err)
 		}
 	}
-	return &provider.Status{Percent: 50, Description: "Working", After: busyPause}, nil
+	return now, &provider.Status{Percent: 50, Description: "Working", After: busyPause}, nil
 }
 
 // settle is the rest of a step: unfinished is its answer, else done is.
@@ -197,7 +199,12 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		if err != nil {
 			return nil, err
 		}
-		return s.run(ctx, w.names, w.provision)
+		next := w.provision
+		if from := in.Source; from != nil {
+			next = w.move(ctx, s, *from)
+		}
+		_, unfinished, err := s.run(ctx, w.names, next)
+		return unfinished, err
 	})
 }
 
@@ -207,7 +214,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 		w, err := p.wanted(ctx, s, in)
 		if err == nil {
 			var unfinished *provider.Status
-			if unfinished, err = s.run(ctx, w.names, w.update); err == nil {
+			if _, unfinished, err = s.run(ctx, w.names, w.update); err == nil {
 				return unfinished, nil
 			}
 		}
@@ -220,12 +227,13 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Target, func(s *site) (*provider.Status, error) {
-		tags := provider.TagsOf(in)
-		n := namesOf(tags)
-		n.leaving = true
-		return s.run(ctx, n, func(now standing) (act, error) { return remove(tags, now) })
+	var kept *provider.Retained
+	st, err := p.step(ctx, in.Target, func(s *site) (unfinished *provider.Status, err error) {
+		unfinished, kept, err = p.deprovision(ctx, s, in)
+		return unfinished, err
 	})
+	st.Retained = kept
+	return st, err
 }
 
 // Bind implements provider.Provider.
@@ -234,15 +242,16 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil {
 		return provider.Status{}, cmp.Or(ctx.Err(), err)
 	}
-	done := provider.Status{}
+	var grant *provider.Grant
 	st, err := p.step(ctx, b.Instance.Target, func(s *site) (*provider.Status, error) {
 		w.tls = s.tls
-		done.Grant = grantOf(s.access, s.tls, w.names, w.password)
-		return s.run(ctx, w.names, w.bind)
+		now, unfinished, err := s.run(ctx, w.names, w.bind)
+		if err == nil && unfinished == nil {
+			grant = grantOf(s.access, s.tls, now, w.password)
+		}
+		return unfinished, err
 	})
-	if err == nil && st.Done {
-		st.Grant = done.Grant
-	}
+	st.Grant = grant
 	return st, err
 }
 
@@ -252,6 +261,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 		tags := provider.BindingTagsOf(b)
 		n := namesOf(tags)
 		n.leaving = true
-		return s.run(ctx, n, func(now standing) (act, error) { return unbind(tags, now) })
+		_, unfinished, err := s.run(ctx, n, func(now standing) (act, error) { return unbind(tags, now) })
+		return unfinished, err
 	})
 }

@@ -66,27 +66,35 @@ func (w wanted) update(now standing) (act, error) {
 func remove(tags provider.Tags, now standing) (act, error) {
 	r := now.instance
 	switch {
-	case !r.exists() && now.database:
+	case !r.exists() && now.database && !now.kept:
 		return nil, notOurs("instance")
 	case r.exists() && !r.label.SameIDs(tags):
 		return nil, notOurs("instance")
+	case r.facts.Phase == taken && now.database:
+		return giveBack(r).next(now)
 	}
 	for _, l := range now.logins {
-		of := l.record.label.Tags
-		of.Binding = ""
-		if a := l.end(false); a != nil && of.SameIDs(tags) {
+		if a := l.end(false); a != nil && l.of(tags) {
 			return a, nil
 		}
 	}
 	switch {
+	case !r.exists(): // and what has its name is another one's
+		return nil, nil
 	case now.database && len(now.strangers) > 0:
 		return revoke{now.strangers}, nil
 	case now.database:
 		return dropDatabase{}, nil
-	case r.exists():
-		return forget{r}, nil
 	}
-	return nil, nil
+	return forget{r}, nil
+}
+
+// of reports whether an account is of an instance. One that is left may be of a former
+// life of its database.
+func (l login) of(tags provider.Tags) bool {
+	of := l.record.label.Tags
+	of.Binding = ""
+	return l.record.facts.Phase == left || of.SameIDs(tags)
 }
 
 // end is the next act towards the end of an account; nil when there is neither an
@@ -115,6 +123,7 @@ func (l login) end(keep bool) act {
 // bind is the next act towards the binding.
 func (w wantedBinding) bind(now standing) (act, error) {
 	in, r, l := now.instance, now.binding, now.logins[0]
+	former := r.label.Incarnation != w.tags.Incarnation
 	switch {
 	case in.exists() && !in.label.SameIDs(w.instance), !in.exists() && now.database:
 		return nil, notOurs("instance")
@@ -126,13 +135,12 @@ func (w wantedBinding) bind(now standing) (act, error) {
 		return nil, notOurs("binding")
 	case !r.exists():
 		return put{w.record()}, nil
-	case r.label.Incarnation != w.tags.Incarnation:
-		if a := l.end(true); a != nil {
-			return a, nil
-		}
+	case former && l.exists && r.facts.Phase != ended && r.facts.Phase != left:
+		return lockLogin{r, false}, nil
+	case former && l.sessions > 0:
+		return endSessions{l.name}, nil
+	case former || r.facts.Phase == ended || r.facts.Phase == left:
 		return put{w.over(r)}, nil // what runs as the account goes on to
-	case r.facts.Phase == ended || r.facts.Phase == left:
-		return put{w.over(r)}, nil
 	case !l.exists || l.granted != w.role():
 		return createLogin{l.name, w.role()}, nil
 	case r.label.Locked != "" || in.label.Locked != "": // in quarantine
@@ -149,7 +157,7 @@ func (w wantedBinding) bind(now standing) (act, error) {
 func unbind(tags provider.Tags, now standing) (act, error) {
 	l := now.logins[0]
 	switch {
-	case !l.record.exists() && l.exists:
+	case !l.record.exists() && l.exists && !l.kept:
 		return nil, notOurs("binding")
 	case l.record.exists() && !l.record.label.SameIDs(tags):
 		return nil, notOurs("binding")

@@ -20,31 +20,42 @@ type limits struct {
 	StatementTimeout int `json:"statement_timeout,omitempty"` // seconds
 }
 
-// limitsOf reads what the plan means to an instance.
-func limitsOf(snapshot json.RawMessage) (l limits, err error) {
+// Terms are what instances record of their plan.
+type terms struct {
+	limits
+	// RetainDays is how long a deleted database is retained; 0 to drop it at once.
+	RetainDays int `json:"retain_days,omitempty"`
+}
+
+// termsOf reads what the plan means to an instance.
+func termsOf(snapshot json.RawMessage) (m terms, err error) {
 	if len(snapshot) == 0 {
-		return l, nil
+		return m, nil
 	}
-	if err := json.Unmarshal(snapshot, &l); err != nil {
-		return l, fmt.Errorf("reading what the plan means: %w", err)
+	if err := json.Unmarshal(snapshot, &m); err != nil {
+		return m, fmt.Errorf("reading what the plan means: %w", err)
 	}
-	return l, nil
+	return m, nil
 }
 
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits.
 func Check(plan provider.Checked) (json.RawMessage, error) {
-	var l limits
+	var m terms
 	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
-		{Name: "connection_limit", Min: 1, Max: 10000, Into: &l.Connections,
+		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.Connections,
 			Remedy: "write how many connections a binding may have, 1 to 10000, or leave it out for any number"},
-		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &l.StatementTimeout,
+		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
 			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-	})
+		hosted.RetainDays(&m.RetainDays),
+	}, hosted.OnDelete)
+	if err == nil {
+		err = hosted.CheckDeletion(plan.Settings, m.RetainDays)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(l)
+	return json.Marshal(m)
 }
 
 // Roles of a binding.
@@ -79,6 +90,8 @@ type wanted struct {
 	now       time.Time
 	collation string
 	limits    limits
+	// keptUntil is how long what it is made of is retained, if it is given back.
+	keptUntil time.Time
 }
 
 // wanted reads what is asked for, and checks it with the server before anything is
@@ -88,11 +101,12 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	w := wanted{
 		names: namesOf(tags), tags: tags, planID: in.PlanID, operation: in.Operation.ID, now: p.now(), collation: defaultCollation,
 	}
-	var err error
-	if w.limits, err = limitsOf(in.Snapshot); err != nil {
+	m, err := termsOf(in.Snapshot)
+	if err != nil {
 		return w, err
 	}
-	if in.Source != nil {
+	w.limits = m.limits
+	if in.Source != nil && in.Source.Retained == nil {
 		return w, provider.Failf("A MariaDB database cannot be made from another one. Order an empty one, and copy the data.")
 	}
 	a, err := parameters(in.Parameters)
@@ -119,7 +133,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 // record is the instance's, made now.
 func (w wanted) record(phase string) record {
 	return record{
-		name: w.names.database, instance: w.names.database,
+		name: w.names.database, instance: w.names.instance,
 		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
 		facts: facts{Phase: phase, Changed: w.operation, Collation: w.collation},
 	}
@@ -145,9 +159,11 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 	w = wantedBinding{
 		names: namesOf(tags), tags: tags, instance: provider.TagsOf(b.Instance), planID: b.Instance.PlanID, now: p.now(),
 	}
-	if w.limits, err = limitsOf(b.Instance.Snapshot); err != nil {
+	m, err := termsOf(b.Instance.Snapshot)
+	if err != nil {
 		return w, err
 	}
+	w.limits = m.limits
 	a, err := parameters(b.Parameters)
 	if err != nil {
 		return w, err
@@ -177,7 +193,7 @@ func (w wantedBinding) role() string {
 // record is the binding's, made now.
 func (w wantedBinding) record() record {
 	return record{
-		name: w.names.login, instance: w.names.database,
+		name: w.names.account, instance: w.names.instance,
 		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
 		facts: facts{Phase: making, Role: w.role()},
 	}

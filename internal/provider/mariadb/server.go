@@ -2,16 +2,22 @@ package mariadb
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// names are those of what is made for an instance, and for a binding of it. None
-// has a letter that a grant takes for a pattern.
+// names are those by which an instance and a binding of it are found, and those that
+// their database and account get when they are made. MariaDB renames no database, so
+// each life has a name of its own, which begins with that of the ids, and keeps it when
+// it is retained. None has a letter that a grant takes for a pattern.
 type names struct {
-	database, login string
+	instance, login   string
+	database, account string
 	// leaving has a look tell, too, what stands in the way of a removal.
 	leaving bool
 }
@@ -23,15 +29,22 @@ const (
 	prefixLogin    = "lsb"
 )
 
-// namesOf derives them. Tags without a binding have no login.
+// namesOf derives them. Tags without a binding have no login, and those of a binding
+// do not tell the instance's life.
 func namesOf(t provider.Tags) names {
-	var n names
-	if t.Binding != "" {
-		n.login = hosted.Name(prefixLogin, t)
-		t.Binding = ""
+	if t.Binding == "" {
+		return names{instance: hosted.Name(prefixDatabase, t), database: nameOfLife(prefixDatabase, t)}
 	}
-	n.database = hosted.Name(prefixDatabase, t)
+	n := names{login: hosted.Name(prefixLogin, t), account: nameOfLife(prefixLogin, t)}
+	t.Binding = ""
+	n.instance = hosted.Name(prefixDatabase, t)
 	return n
+}
+
+// nameOfLife is a name of one life of the ids.
+func nameOfLife(prefix string, t provider.Tags) string {
+	digest := sha256.Sum256([]byte(t.Incarnation))
+	return hosted.Name(prefix, t) + hex.EncodeToString(digest[:4])
 }
 
 // A server is how the provider sees and changes a MariaDB server. Each method is a
@@ -72,8 +85,10 @@ var (
 // MariaDB keeps no tags. It is written before the thing is made, and removed after
 // the thing is gone.
 type record struct {
-	name     string
-	instance string // the name of the instance's database
+	name string // the thing's, which nothing else gets
+	// instance is what the records of an instance and its bindings are found by. One
+	// that is retained, or has become another instance, has another one.
+	instance string
 	label    hosted.Label
 	facts    facts
 	serial   uint64 // of this record alone, and of none after it; 0 for no record
@@ -92,6 +107,11 @@ type facts struct {
 	Collation string `json:"collation,omitempty"` // of an instance's database
 	// Role is roleReadOnly, or empty.
 	Role string `json:"role,omitempty"`
+	// Until is how long a database is retained. Of one that becomes another instance,
+	// From is how it was found while it was retained, and Was whose it was.
+	Until time.Time      `json:"until,omitzero"`
+	From  string         `json:"from,omitempty"`
+	Was   *provider.Tags `json:"was,omitempty"`
 }
 
 // The phases of a thing.
@@ -104,12 +124,21 @@ const (
 	// left: an account that stays, locked and without a password, until the instance
 	// is removed: views, routines or triggers run as it. It is no binding any more.
 	left = "left"
+	// retained: a database of a deleted instance, which opens to nobody.
+	retained = "retained"
+	// taken: a retained database that is not the new instance yet.
+	taken = "taken"
 )
 
 // A standing is what stands at the names of an instance and a binding.
 type standing struct {
 	instance record
+	// name is the database's, and database says that it is there.
+	name     string
 	database bool
+	// kept says that the database is of another record: it is retained, or became
+	// another instance.
+	kept bool
 	// binding is the record of the named login.
 	binding record
 	// logins are the named one, or all of the instance if none was named.
@@ -120,9 +149,11 @@ type standing struct {
 
 // A login is a binding's account.
 type login struct {
-	record   record // perhaps none
-	name     string
-	exists   bool
+	record record // perhaps none
+	name   string // the account's
+	exists bool
+	// kept says that the account is of another record: it stays with what is retained.
+	kept     bool
 	locked   bool
 	verifier string
 	limits   limits
@@ -146,6 +177,10 @@ type put struct{ record record }
 
 // forget removes the record that was seen.
 type forget struct{ record record }
+
+// move puts the record of a database, and those of its accounts, where another instance
+// is found, or what is retained.
+type move struct{ record record }
 
 // createDatabase makes it.
 type createDatabase struct{ collation string }
@@ -195,6 +230,7 @@ type dropLogin struct{ name string }
 
 func (put) isAct()            {}
 func (forget) isAct()         {}
+func (move) isAct()           {}
 func (createDatabase) isAct() {}
 func (dropDatabase) isAct()   {}
 func (revoke) isAct()         {}

@@ -39,7 +39,8 @@ func account(name string) string { return quoted(name) + "@'%'" }
 // anybody else begins.
 type job struct {
 	*sql.Conn
-	names names
+	names    names
+	database string
 }
 
 func (j job) run(ctx context.Context, statement string, args ...any) error {
@@ -48,8 +49,8 @@ func (j job) run(ctx context.Context, statement string, args ...any) error {
 }
 
 // lockName is the lock's of an instance, which a tenant could take if it knew it.
-func lockName(identity, database string) string {
-	sum := sha256.Sum256([]byte(identity + " " + database))
+func lockName(identity, instance string) string {
+	sum := sha256.Sum256([]byte(identity + " " + instance))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -62,7 +63,7 @@ func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	lock := lockName(*s.identity.Load(), n.database)
+	lock := lockName(*s.identity.Load(), n.instance)
 	var got sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lock, lockWait).Scan(&got); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error
 	if got.Int64 != 1 {
 		return errBusy
 	}
-	err = job{c, n}.act(ctx, seen, a)
+	err = job{c, n, seen.name}.act(ctx, seen, a)
 	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the lock goes with it
 	}
@@ -83,7 +84,7 @@ func (j job) act(ctx context.Context, seen standing, a act) error {
 	if err != nil {
 		return err
 	}
-	if !now.instance.same(seen.instance) || len(now.logins) != len(seen.logins) {
+	if !now.instance.same(seen.instance) || now.kept != seen.kept || len(now.logins) != len(seen.logins) {
 		return errChanged
 	}
 	for i, l := range now.logins {
@@ -92,12 +93,14 @@ func (j job) act(ctx context.Context, seen standing, a act) error {
 		}
 	}
 	switch a := a.(type) {
+	case move:
+		return j.move(ctx, a.record)
 	case put:
 		return j.put(ctx, a.record)
 	case forget:
-		return j.changed(ctx, "DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
+		return changed(ctx, j, "DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
 	case createDatabase:
-		return j.run(ctx, "CREATE DATABASE IF NOT EXISTS "+quoted(j.names.database)+" CHARACTER SET utf8mb4 COLLATE "+a.collation+
+		return j.run(ctx, "CREATE DATABASE IF NOT EXISTS "+quoted(j.database)+" CHARACTER SET utf8mb4 COLLATE "+a.collation+
 			" COMMENT 'Longshore keeps whose this is in its own database'")
 	case dropDatabase:
 		return j.dropDatabase(ctx)
@@ -105,7 +108,7 @@ func (j job) act(ctx context.Context, seen standing, a act) error {
 		return j.revoke(ctx, a.from)
 	case disableEvents:
 		for _, event := range a.events {
-			if err := j.run(ctx, "ALTER EVENT "+quoted(j.names.database)+"."+quoted(event)+" DISABLE"); err != nil {
+			if err := j.run(ctx, "ALTER EVENT "+quoted(j.database)+"."+quoted(event)+" DISABLE"); err != nil {
 				return err
 			}
 		}
@@ -134,9 +137,34 @@ func (j job) actOnLogin(ctx context.Context, a act) error {
 	return fmt.Errorf("there is no act %T", a)
 }
 
+// move is one transaction: there is no moment at which nobody has the database.
+func (j job) move(ctx context.Context, r record) error {
+	facts, err := json.Marshal(r.facts)
+	if err != nil {
+		return err
+	}
+	tx, err := j.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing after a commit
+	if _, err := tx.ExecContext(ctx, "UPDATE things AS t JOIN things AS d USING (instance) SET t.version = t.version + 1, t.instance = ? "+
+		"WHERE d.serial = ? AND d.version = ? AND t.serial <> d.serial", r.instance, r.serial, r.version); err != nil {
+		return err
+	}
+	err = changed(ctx, tx, "UPDATE things SET version = version + 1, instance = ?, label = ?, facts = ? WHERE serial = ? AND version = ?",
+		r.instance, r.label.Text(), string(facts), r.serial, r.version)
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 // changed makes a change of a record, which is errChanged if it is another one now.
-func (j job) changed(ctx context.Context, statement string, args ...any) error {
-	result, err := j.ExecContext(ctx, statement, args...)
+func changed(ctx context.Context, q interface {
+	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
+}, statement string, args ...any) error {
+	result, err := q.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -155,7 +183,7 @@ func (j job) put(ctx context.Context, r record) error {
 		return j.run(ctx, "INSERT INTO things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
 			r.name, r.instance, r.label.Broker, r.label.Text(), string(facts))
 	}
-	return j.changed(ctx, "UPDATE things SET version = version + 1, label = ?, facts = ? WHERE serial = ? AND version = ?",
+	return changed(ctx, j, "UPDATE things SET version = version + 1, label = ?, facts = ? WHERE serial = ? AND version = ?",
 		r.label.Text(), string(facts), r.serial, r.version)
 }
 
@@ -168,7 +196,7 @@ func (j job) dropDatabase(ctx context.Context) error {
 		err := scan(&id)
 		ids = append(ids, id)
 		return err
-	}, "SELECT id FROM information_schema.processlist WHERE db = ?", j.names.database)
+	}, "SELECT id FROM information_schema.processlist WHERE db = ?", j.database)
 	if err != nil {
 		return err
 	}
@@ -177,7 +205,7 @@ func (j job) dropDatabase(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.run(ctx, "DROP DATABASE IF EXISTS "+quoted(j.names.database))
+	return j.run(ctx, "DROP DATABASE IF EXISTS "+quoted(j.database))
 }
 
 // revoke takes the rights away, on tables and routines too.
@@ -187,16 +215,16 @@ func (j job) revoke(ctx context.Context, from []grantee) error {
 		if g.host != "" { // a role has none
 			who += "@" + quoted(g.host)
 		}
-		rights := []string{privileges + " ON " + quoted(j.names.database) + ".*", "GRANT OPTION ON " + quoted(j.names.database) + ".*"}
+		rights := []string{privileges + " ON " + quoted(j.database) + ".*", "GRANT OPTION ON " + quoted(j.database) + ".*"}
 		err := query(ctx, j, func(scan func(...any) error) error {
 			var kind, name, some string
 			err := scan(&kind, &name, &some)
-			on := " ON " + kind + quoted(j.names.database) + "." + quoted(name)
+			on := " ON " + kind + quoted(j.database) + "." + quoted(name)
 			rights = append(rights, some+on, "GRANT OPTION"+on)
 			return err
 		}, `SELECT '', table_name, ? FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
 			SELECT CONCAT(routine_type, ' '), routine_name, ? FROM mysql.procs_priv WHERE user = ? AND host = ? AND db = ?`,
-			tablePrivileges, g.user, g.host, j.names.database, routinePrivileges, g.user, g.host, j.names.database)
+			tablePrivileges, g.user, g.host, j.database, routinePrivileges, g.user, g.host, j.database)
 		if err != nil {
 			return err
 		}
@@ -207,13 +235,13 @@ func (j job) revoke(ctx context.Context, from []grantee) error {
 		}
 	}
 	var now standing
-	if err := lookAtGrants(ctx, j, j.names.database, &now); err != nil {
+	if err := lookAtGrants(ctx, j, j.database, &now); err != nil {
 		return err
 	}
 	for _, g := range now.strangers {
 		if slices.Contains(from, g) {
 			return fmt.Errorf("the account or role %q has rights on the database %q that the broker's login cannot take from it: revoke them",
-				g.user, j.names.database)
+				g.user, j.database)
 		}
 	}
 	return nil
@@ -222,7 +250,7 @@ func (j job) revoke(ctx context.Context, from []grantee) error {
 // createLogin is repeated over whatever part of it stands: rights are the role's in
 // the end, and never those of another one.
 func (j job) createLogin(ctx context.Context, a createLogin) error {
-	on := " ON " + quoted(j.names.database) + ".* "
+	on := " ON " + quoted(j.database) + ".* "
 	given := privileges
 	if a.role == roleReadOnly {
 		given = readPrivileges

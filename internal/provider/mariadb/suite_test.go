@@ -92,36 +92,38 @@ func (w *world) text(query string, args ...any) string {
 
 // look tells what stands at the names of tags: records, database and account.
 func (w *world) look(at provider.Tags) string {
-	database, login := mariadb.Names(at)
-	name := database
-	if login != "" {
-		name = login
-	}
+	name, _ := mariadb.Names(at)
+	at.Binding = ""
+	instance, _ := mariadb.Names(at)
+	others := "(SELECT name FROM " + w.access.Database + ".things WHERE instance <> ?)" // and what is retained
 	return w.text(`SELECT CONCAT_WS(' ',
-		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things WHERE name = ?),
-		(SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?),
-		(SELECT user FROM mysql.global_priv WHERE user = ?))`, name, name, name)
+		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things
+			WHERE name LIKE CONCAT(?, '%') AND instance = ?),
+		(SELECT schema_name FROM information_schema.schemata
+			WHERE schema_name LIKE CONCAT(?, '%') AND schema_name NOT IN `+others+`),
+		(SELECT user FROM mysql.global_priv WHERE user LIKE CONCAT(?, '%') AND user NOT IN `+others+`))`,
+		name, instance, name, instance, name, instance)
 }
 
 // plant makes a database or an account, and a record if it has an owner.
 func (w *world) plant(at, owner provider.Tags) {
 	w.t.Helper()
-	database, login := mariadb.Names(at)
-	name := login
-	if login == "" {
-		name = database
-		w.server.Root(w.t, "CREATE DATABASE "+database)
-		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+database) })
+	_, thing := mariadb.Names(at)
+	if at.Binding == "" {
+		w.server.Root(w.t, "CREATE DATABASE "+thing)
+		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+thing) })
 	} else {
-		w.server.Root(w.t, "CREATE USER "+login+"@'%'")
-		w.t.Cleanup(func() { w.server.Root(w.t, "DROP USER IF EXISTS "+login+"@'%'") })
+		w.server.Root(w.t, "CREATE USER "+thing+"@'%'")
+		w.t.Cleanup(func() { w.server.Root(w.t, "DROP USER IF EXISTS "+thing+"@'%'") })
 	}
 	if owner == (provider.Tags{}) {
 		return
 	}
+	at.Binding = ""
+	instance, _ := mariadb.Names(at)
 	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
 	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
-		name, database, owner.Broker, label.Text(), `{"phase":"ready"}`)
+		thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
 }
 
 // dial opens the database that credentials are for, by their URI.
@@ -218,6 +220,10 @@ func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 	return f.Provider.Unbind(ctx, b)
 }
 
+func (f failing) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	return f.Provider.(provider.Retainer).RemoveRetained(ctx, h)
+}
+
 // factory makes harnesses over the real server.
 func factory(t *testing.T) *providertest.Harness {
 	w := newWorld(t)
@@ -236,8 +242,9 @@ func factory(t *testing.T) *providertest.Harness {
 		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
 		Opens:      opens,
 		Secrets: func(_ testing.TB, at provider.Tags) int {
-			_, login := mariadb.Names(at)
-			if w.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ? AND NOT JSON_VALUE(priv, '$.account_locked')", login) == "0" {
+			login, _ := mariadb.Names(at)
+			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user LIKE CONCAT(?, '%')
+				AND NOT JSON_VALUE(priv, '$.account_locked')`, login) == "0" {
 				return 0
 			}
 			return 1
@@ -246,6 +253,9 @@ func factory(t *testing.T) *providertest.Harness {
 		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			p := w.open(broker, w.access)
 			return failing{p}, p
+		},
+		Retaining: func() (map[string]any, json.RawMessage) {
+			return map[string]any{"retain_days": 7}, json.RawMessage(`{"retain_days":7}`)
 		},
 		PageSize: smallPage,
 	}
