@@ -105,6 +105,9 @@ func printPrepared(out io.Writer, did app.PreparedAccount) error {
 	if len(did.Kept) > 0 {
 		_, _ = fmt.Fprintf(out, "Kept, as instances may need it: %s.\n", strings.Join(did.Kept, ", "))
 	}
+	if len(did.Adopted) > 0 {
+		_, _ = fmt.Fprintf(out, "Adopted, as they stood there without the stack: %s.\n", strings.Join(did.Adopted, ", "))
+	}
 	if did.Targets != nil {
 		_, _ = fmt.Fprintf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
 			"and let it take the role: `longshore aws rights` has the policy.\n", did.Targets)

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
@@ -235,6 +236,7 @@ func (p awsPlace) prepare(ctx context.Context, o Preparing) (out PreparedAccount
 	stack := p.preparation(string(o.Scope)+"-account", bucket, o)
 	if o.Emulated {
 		stack.without = "TemplatesPolicy" // it asks for TLS, which emulators lack
+		stack.unadopted = []string{"AWS::IAM::ManagedPolicy"}
 	}
 	if out.Prepared, err = stack.run(ctx, template); err != nil {
 		return out, err
@@ -271,7 +273,8 @@ func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark
 // preparation is that of a stack there.
 func (p awsPlace) preparation(name, bucket string, o Preparing) preparation {
 	return preparation{
-		stacks: cloudformation.NewFromConfig(p.config), objects: p.buckets(), name: name, bucket: bucket,
+		stacks: cloudformation.NewFromConfig(p.config), objects: p.buckets(), iam: iam.NewFromConfig(p.config), place: p.Place,
+		fixed: o.Scope.FixedPath(), name: name, bucket: bucket,
 		every: cmp.Or(o.Every, 2*time.Second), say: o.Say,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 
@@ -266,5 +267,86 @@ func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	}
 	if did, err := p.run(ctx, good); err != nil || len(did.Made) != 4 {
 		t.Errorf("another try: %+v, %v", did, err)
+	}
+}
+
+// Somebody deletes the account's stack. What it kept is taken into another one, as it
+// is to be by then; and where CloudFormation does not take it, it is said what stands in
+// the way.
+func TestAnAccountWhoseStackIsGone(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare := func(action string) (PreparedAccount, error) {
+		o := preparing(t, scope, awsOffered(t, map[string]string{"queues": action}))
+		o.Emulated = true // the emulator imports roles and buckets alone
+		return at.prepare(ctx, o)
+	}
+	if _, err := prepare("sqs:CreateQueue"); err != nil {
+		t.Fatal(err)
+	}
+	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
+	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
+		StackName: stack, EnableTerminationProtection: aws.Bool(false),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}); err != nil {
+		t.Fatal(err)
+	}
+	p := at.preparation(*stack, "", preparing(t, scope, nil))
+	if s, err := p.settled(ctx); err != nil || s != nil {
+		t.Fatalf("the stack is %+v, %v", s, err)
+	}
+
+	o := preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	role, bucket := scope.ServiceRole("queues", at.Region), scope.Bucket(at.Account, at.Region)
+	_, err = at.prepare(ctx, o)
+	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), bucket) ||
+		!strings.Contains(err.Error(), "describe-change-set") {
+		t.Errorf("what the emulator does not import is told as %v", err)
+	}
+
+	did, err := prepare("sqs:TagQueue")
+	if err != nil || len(did.Adopted) != 2 || len(did.Changed) != 2 || len(did.Made) != 1 {
+		t.Fatalf("%+v, %v", did, err)
+	}
+	policy, err := iam.NewFromConfig(at.config).GetRolePolicy(ctx, &iam.GetRolePolicyInput{
+		RoleName: &role, PolicyName: aws.String("Permissions"),
+	})
+	if err != nil || !strings.Contains(aws.ToString(policy.PolicyDocument), "TagQueue") {
+		t.Errorf("the role that was adopted is as it was: %v", err)
+	}
+	if did, err := prepare("sqs:TagQueue"); err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
+		t.Errorf("again: %+v, %v", did, err)
+	}
+}
+
+// An update of the account's stack that could not be undone is undone by the next run,
+// which goes on from there.
+func TestAStuckRollbackIsGoneOnWith(t *testing.T) {
+	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := at.preparation(name, "", preparing(t, "", nil))
+	template := func(do string) []byte {
+		return fmt.Appendf(nil, `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
+			"ServiceToken": %q, "ServiceTimeout": "30", "Do": %q}}}}`, emulator.Probe(t), do)
+	}
+	if _, err := p.run(ctx, template("")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.run(ctx, template("update=twice")); err == nil {
+		t.Fatal("an update succeeded that cannot")
+	}
+	if s, err := p.look(ctx); err != nil || s.StackStatus != types.StackStatusUpdateRollbackFailed {
+		t.Fatalf("the stack is %+v, %v", s, err)
+	}
+	if did, err := p.run(ctx, template("update=0")); err != nil || len(did.Changed) != 1 {
+		t.Errorf("%+v, %v", did, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/longshore/longshore/internal/awserr"
@@ -32,12 +33,17 @@ const mostInline = 51_200
 type preparation struct {
 	stacks  *cloudformation.Client
 	objects *s3.Client
+	iam     *iam.Client
+	place   plan.Place
+	fixed   string // the path of roles and policies
 	name    string
 	// bucket is one of the stack's own, in which long templates are read.
 	bucket  string
-	without string        // a resource that is left out of the template
-	every   time.Duration // between two looks
-	say     func(format string, args ...any)
+	without string // a resource that is left out of the template
+	// unadopted are types that an emulator cannot import.
+	unadopted []string
+	every     time.Duration // between two looks
+	say       func(format string, args ...any)
 }
 
 // A template as far as it is merged.
@@ -77,6 +83,8 @@ type Prepared struct {
 	Made    []string `json:"made"`
 	Changed []string `json:"changed"`
 	Kept    []string `json:"kept"`
+	// Adopted are those of Changed that stood there without the stack.
+	Adopted []string `json:"adopted"`
 }
 
 // run makes the stack be as the template says.
@@ -91,6 +99,10 @@ func (p preparation) run(ctx context.Context, template []byte) (out Prepared, er
 	if err != nil {
 		return out, err
 	}
+	if out.Adopted, err = p.adopt(ctx, want, &has); err != nil {
+		return out, err
+	}
+	exists = exists || out.Adopted != nil
 	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
 		switch was, known := has.resources[id]; {
 		case !known:
@@ -140,16 +152,20 @@ func (p preparation) bringLong(ctx context.Context, exists bool, want awsTemplat
 			return err
 		}
 	}
-	key := "account/" + plan.Digest(body) + ".json"
-	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
-		return fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
-	}
-	// An emulator has all services at one address.
-	url := fmt.Sprintf("https://%s.s3.%s.amazonaws.com/%s", p.bucket, p.objects.Options().Region, key)
-	if at := p.objects.Options().BaseEndpoint; at != nil {
-		url = fmt.Sprintf("%s/%s/%s", strings.TrimSuffix(*at, "/"), p.bucket, key)
+	url, err := p.lay(ctx, body)
+	if err != nil {
+		return err
 	}
 	return p.bring(ctx, true, nil, &url)
+}
+
+// lay puts a long template where CloudFormation reads it.
+func (p preparation) lay(ctx context.Context, body []byte) (url string, err error) {
+	key := "account/" + plan.Digest(body) + ".json"
+	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
+		return "", fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
+	}
+	return p.place.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -158,14 +174,15 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 // current is the template that the stack has. A stack whose creation has failed has
-// nothing, and is removed.
+// nothing, and is removed; a rollback that has failed is gone on with.
 func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool, err error) {
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
 		return has, false, err
 	}
 	switch s.StackStatus {
-	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed, types.StackStatusDeleteFailed:
+	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed, types.StackStatusDeleteFailed,
+		types.StackStatusReviewInProgress:
 		p.say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
 			return has, false, fmt.Errorf("removing the stack %s: %w", p.name, err)
@@ -175,6 +192,10 @@ func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool,
 			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus, aws.ToString(s.StackStatusReason))
 		}
 		return has, false, err
+	case types.StackStatusUpdateRollbackFailed:
+		if err := p.goOn(ctx); err != nil {
+			return has, false, err
+		}
 	}
 	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId, TemplateStage: types.TemplateStageOriginal})
 	if err != nil {
@@ -183,6 +204,24 @@ func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool,
 	has, err = parseTemplate([]byte(aws.ToString(out.TemplateBody)))
 	return has, true, err
 }
+
+// goOn undoes the rest of an update that could not be undone: nothing else can be done
+// with the stack.
+func (p preparation) goOn(ctx context.Context) error {
+	p.say("an update of the stack %s could not be undone: trying once more", p.name)
+	began := p.since()
+	if _, err := p.stacks.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
+		return fmt.Errorf("undoing an update of the stack %s: %w", p.name, err)
+	}
+	s, err := p.settled(ctx)
+	if err != nil || s != nil && s.StackStatus == types.StackStatusUpdateRollbackComplete {
+		return err
+	}
+	return fmt.Errorf("an update of the stack %s cannot be undone: %w", p.name, p.why(ctx, began))
+}
+
+// since is when an operation begins now, by CloudFormation's clock.
+func (p preparation) since() time.Time { return time.Now().Add(-time.Minute) }
 
 // look is the stack; nil for none.
 func (p preparation) look(ctx context.Context) (*types.Stack, error) {
@@ -243,7 +282,7 @@ func (p preparation) bring(ctx context.Context, exists bool, body *[]byte, url *
 		text = aws.String(string(*body))
 	}
 	capable := []types.Capability{types.CapabilityCapabilityNamedIam}
-	began := time.Now().Add(-time.Minute) // clocks differ
+	began := p.since()
 	verb, err := "making", error(nil)
 	if exists {
 		verb = "changing"

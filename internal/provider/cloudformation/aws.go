@@ -338,13 +338,6 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	return body, nil
 }
 
-func (a *account) address(bucket, digest string) string {
-	if a.config.BaseEndpoint != nil {
-		return strings.TrimSuffix(*a.config.BaseEndpoint, "/") + "/" + bucket + "/" + key(digest)
-	}
-	suffix := "amazonaws.com"
-	if strings.HasPrefix(a.config.Region, "cn-") {
-		suffix += ".cn"
-	}
-	return "https://" + bucket + ".s3." + a.config.Region + "." + suffix + "/" + key(digest)
+func (a *account) address(at plan.Place, bucket, digest string) string {
+	return at.ObjectURL(a.config.BaseEndpoint, bucket, key(digest))
 }

@@ -142,7 +142,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 		s.p.saved.put(key, 0, time.Time{})
 	}
 	if len(body) > inline {
-		o.url = s.address(s.bucket(), digest)
+		o.url = s.address(s.who, s.bucket(), digest)
 	} else {
 		o.body = string(body)
 	}
@@ -167,7 +167,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
 			return s.p.explain(ctx, s.name, err)
 		}
-		o.body, o.url = "", s.address(s.bucket(), digest)
+		o.body, o.url = "", s.address(s.who, s.bucket(), digest)
 	}
 	labels := maps.Clone(s.now.stack.labels)
 	mark := s.retained()

@@ -65,7 +65,7 @@ type templates interface {
 	// fetch gives nil for what is not there.
 	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
 	// address is where CloudFormation reads a saved one.
-	address(bucket, digest string) string
+	address(at plan.Place, bucket, digest string) string
 	// current is the template that a stack has.
 	current(ctx context.Context, id string) ([]byte, error)
 }

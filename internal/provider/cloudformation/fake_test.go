@@ -410,7 +410,9 @@ func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, e
 	return body, err
 }
 
-func (c fakeClient) address(bucket, digest string) string { return "https://" + bucket + "/" + digest }
+func (c fakeClient) address(_ plan.Place, bucket, digest string) string {
+	return "https://" + bucket + "/" + digest
+}
 
 func (c fakeClient) current(ctx context.Context, id string) (body []byte, err error) {
 	err = c.do(ctx, "look", func(a *fakeAccount) error {

@@ -1,13 +1,9 @@
 package cloudformation
 
 import (
-	"archive/zip"
-	"bytes"
-	"context"
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +17,6 @@ import (
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -34,57 +28,6 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// probe is a function behind a custom resource, which does what the resource's
-// property Do says: "update=fail" fails each update to it and from it, "update=bad"
-// each to it, and "create=2" takes two seconds for a creation.
-const probe = `
-import json, time, urllib.request
-def handler(event, context):
-    kind = event["RequestType"].lower()
-    status = "SUCCESS"
-    for props in (event["ResourceProperties"], event.get("OldResourceProperties", {})):
-        for word in props.get("Do", "").split():
-            verb, what = word.split("=")
-            if verb == kind and what == "fail":
-                status = "FAILED"
-            elif verb == kind and what == "bad":
-                status = "FAILED" if props is event["ResourceProperties"] else status
-            elif verb == kind and props is event["ResourceProperties"]:
-                time.sleep(float(what))
-    body = json.dumps({"Status": status, "Reason": "value of account 000000000000 is invalid", "PhysicalResourceId": "probe",
-        "StackId": event["StackId"], "RequestId": event["RequestId"], "LogicalResourceId": event["LogicalResourceId"]}).encode()
-    urllib.request.urlopen(urllib.request.Request(event["ResponseURL"], data=body, method="PUT"))
-`
-
-// function makes the probe, once for the emulator of the test process.
-var function = sync.OnceValues(func() (string, error) {
-	var file bytes.Buffer
-	z := zip.NewWriter(&file)
-	w, err := z.Create("probe.py")
-	if err != nil {
-		return "", err
-	}
-	_, err = w.Write([]byte(probe))
-	if err = errors.Join(err, z.Close()); err != nil {
-		return "", err
-	}
-	c := lambda.NewFromConfig(theirs)
-	out, err := c.CreateFunction(context.Background(), &lambda.CreateFunctionInput{
-		FunctionName: aws.String(emulator.Name("probe")), Runtime: types.RuntimePython312, Handler: aws.String("probe.handler"),
-		Role: aws.String("arn:aws:iam::000000000000:role/probe"), Timeout: aws.Int32(60), Code: &types.FunctionCode{ZipFile: file.Bytes()},
-	})
-	if err != nil {
-		return "", err
-	}
-	return aws.ToString(out.FunctionArn), nil
-})
-
-// theirs is the config of the emulator, set before function is asked.
-var (
-	theirs aws.Config
-	once   sync.Once
-)
-
 const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Function":{"Type":"String"}},
 "Resources":{"Probe":{"Type":"Custom::Probe","Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}}},
 "Outputs":{"Do":{"Value":{"Ref":"Do"}}}}`
@@ -92,11 +35,7 @@ const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Funct
 // probing is a plan of the probe.
 func (r *real) probing() plan.Meaning {
 	r.t.Helper()
-	once.Do(func() { theirs = r.config })
-	arn, err := function()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	arn := emulator.Probe(r.t)
 	return plan.Meaning{
 		Offering: "probe", Template: r.template(probeTemplate), Resources: map[string]string{"Probe": "Custom::Probe"},
 		Parameters: map[string]plan.Source{"Do": {Parameter: "do"}, "Function": {Value: &arn}}, OnDelete: plan.Empty,

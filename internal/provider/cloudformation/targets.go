@@ -117,12 +117,8 @@ func (s *site) recorded() provider.Target {
 
 // values are what texts of a plan may name beside the outputs of a stack.
 func (s *site) values(outputs map[string]string) map[string]string {
-	suffix := "amazonaws.com"
-	if s.who.Partition == "aws-cn" {
-		suffix = "amazonaws.com.cn"
-	}
 	all := map[string]string{
-		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: suffix,
+		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: s.who.Suffix(),
 	}
 	maps.Copy(all, outputs)
 	return all

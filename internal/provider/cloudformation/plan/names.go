@@ -91,6 +91,23 @@ func (s Scope) Bucket(account, region string) string { return string(s) + "-" + 
 // A Place is where things are made: what ARNs say.
 type Place struct{ Partition, Account, Region string }
 
+// Suffix is what the names of hosts end in there.
+func (p Place) Suffix() string {
+	if p.Partition == "aws-cn" {
+		return "amazonaws.com.cn"
+	}
+	return "amazonaws.com"
+}
+
+// ObjectURL is where CloudFormation reads an object of a bucket. An emulator, whose
+// endpoint is given, has all services at one address.
+func (p Place) ObjectURL(endpoint *string, bucket, key string) string {
+	if endpoint != nil {
+		return strings.TrimSuffix(*endpoint, "/") + "/" + bucket + "/" + key
+	}
+	return "https://" + bucket + ".s3." + p.Region + "." + p.Suffix() + "/" + key
+}
+
 func (s Scope) fixed(p Place, kind, name string) string {
 	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
 }

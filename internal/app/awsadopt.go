@@ -1,0 +1,226 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// A stray is a resource of the account's stack that stands without the stack: all of
+// them outlive it, and their names are fixed, so that no other stack could make them.
+type stray struct {
+	id, kind string
+	// key and name are how CloudFormation is told which it is.
+	key, name string
+}
+
+// adoptions are the types that the stack has: by which of its properties a resource is
+// named, and how one is looked for.
+var adoptions = map[string]struct {
+	named string
+	look  func(ctx context.Context, p preparation, name string) (key, id string, err error)
+}{
+	"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+		return "BucketName", name, err
+	}},
+	"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+		return "Bucket", name, err
+	}},
+	"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		_, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+		return "RoleName", name, err
+	}},
+	"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
+		_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
+		return "PolicyArn", id, err
+	}},
+}
+
+// strays are what of the wanted resources, beside those that the stack has, is there.
+func (p preparation) strays(ctx context.Context, want, has awsTemplate) (found []stray, err error) {
+	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
+		var r struct {
+			Type       string
+			Properties map[string]json.RawMessage
+		}
+		if err := json.Unmarshal(want.resources[id], &r); err != nil {
+			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
+		}
+		kind, known := adoptions[r.Type]
+		if _, stands := has.resources[id]; stands || !known || slices.Contains(p.unadopted, r.Type) {
+			continue
+		}
+		key, name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
+		switch {
+		case awserr.Is(err, awserr.Absent):
+		case err != nil:
+			return nil, fmt.Errorf("looking whether the %s of resource %s is there: %w", r.Type, id, err)
+		default:
+			found = append(found, stray{id, r.Type, key, name})
+		}
+	}
+	return found, nil
+}
+
+// inPlace is a name of a template as it is in the place.
+func (p preparation) inPlace(value json.RawMessage) (name string) {
+	var filled struct {
+		Sub string `json:"Fn::Sub"`
+	}
+	if json.Unmarshal(value, &name) != nil && json.Unmarshal(value, &filled) == nil {
+		name = filled.Sub
+	}
+	return strings.NewReplacer("${AWS::Partition}", p.place.Partition, "${AWS::AccountId}", p.place.Account,
+		"${AWS::Region}", p.place.Region).Replace(name)
+}
+
+// adopt takes strays into the stack, which is made if there is none, and into has. An
+// import changes nothing of a resource: what it is to be like comes with the update
+// that follows, for which it has to differ from what is imported.
+func (p preparation) adopt(ctx context.Context, want awsTemplate, has *awsTemplate) (ids []string, err error) {
+	found, err := p.strays(ctx, want, *has)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	after := awsTemplate{members: want.members, resources: maps.Clone(has.resources)}
+	if after.resources == nil {
+		after.resources = map[string]json.RawMessage{}
+	}
+	in := &cloudformation.CreateChangeSetInput{
+		StackName: &p.name, ChangeSetName: aws.String("adopt"), ChangeSetType: types.ChangeSetTypeImport,
+		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam},
+	}
+	var names []string
+	for _, s := range found {
+		if after.resources[s.id], err = bare(want.resources[s.id]); err != nil {
+			return nil, err
+		}
+		in.ResourcesToImport = append(in.ResourcesToImport, types.ResourceToImport{
+			LogicalResourceId: &s.id, ResourceType: &s.kind, ResourceIdentifier: map[string]string{s.key: s.name},
+		})
+		ids, names = append(ids, s.id), append(names, s.name)
+	}
+	body, err := after.body()
+	if err != nil {
+		return nil, err
+	}
+	in.TemplateBody = aws.String(string(body))
+	if len(body) > mostInline { // of a stack with many offerings
+		url, err := p.lay(ctx, body)
+		if err != nil {
+			return nil, err
+		}
+		in.TemplateBody, in.TemplateURL = nil, &url
+	}
+	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
+	if err := p.imports(ctx, in); err != nil {
+		return nil, &remedy.Error{
+			Name: "AWS", What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
+				p.name, strings.Join(names, ", ")),
+			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, mend it, and run "+
+				"the command again; while instances are left, delete none of them", p.name), Cause: err}
+	}
+	*has = after
+	return ids, nil
+}
+
+// bare is a resource as it is imported: its names, and nothing that an update could not
+// change. The documents of policies are required, and say that nothing is allowed: they
+// are not laid on what is imported.
+func bare(resource json.RawMessage) (json.RawMessage, error) {
+	var r map[string]any
+	if err := json.Unmarshal(resource, &r); err != nil {
+		return nil, fmt.Errorf("reading a resource of a template: %w", err)
+	}
+	all, _ := r["Properties"].(map[string]any)
+	for name := range all {
+		switch name {
+		case "PolicyDocument", "AssumeRolePolicyDocument":
+			all[name] = map[string]any{"Version": "2012-10-17", "Statement": []any{}}
+		case "BucketName", "Bucket", "RoleName", "ManagedPolicyName", "Path":
+		case "Description":
+			if r["Type"] == "AWS::IAM::Role" {
+				delete(all, name)
+			}
+		default:
+			delete(all, name)
+		}
+	}
+	return json.Marshal(r)
+}
+
+// imports makes the change set and carries it out.
+func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChangeSetInput) error {
+	before, err := p.look(ctx)
+	if err != nil {
+		return err
+	}
+	set := &cloudformation.DescribeChangeSetInput{StackName: &p.name, ChangeSetName: in.ChangeSetName}
+	if before != nil { // one of a run that has failed
+		if _, err := p.stacks.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{
+			StackName: &p.name, ChangeSetName: in.ChangeSetName,
+		}); err != nil && !awserr.Is(err, awserr.Absent) {
+			return fmt.Errorf("removing a change set of the stack %s: %w", p.name, err)
+		}
+	}
+	if _, err := p.stacks.CreateChangeSet(ctx, in); err != nil {
+		return fmt.Errorf("planning an import into the stack %s: %w", p.name, err)
+	}
+	for {
+		out, err := p.stacks.DescribeChangeSet(ctx, set)
+		if err != nil {
+			return fmt.Errorf("looking at an import into the stack %s: %w", p.name, err)
+		}
+		if out.Status == types.ChangeSetStatusCreateComplete {
+			break
+		}
+		if out.Status == types.ChangeSetStatusFailed {
+			return fmt.Errorf("an import into the stack %s cannot be planned: %s", p.name, aws.ToString(out.StatusReason))
+		}
+		if err := pause.For(ctx, p.every); err != nil {
+			return fmt.Errorf("waiting for the plan of an import into the stack %s: %w", p.name, err)
+		}
+	}
+	began := p.since()
+	if _, err := p.stacks.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{
+		StackName: &p.name, ChangeSetName: in.ChangeSetName,
+	}); err != nil {
+		return fmt.Errorf("importing into the stack %s: %w", p.name, err)
+	}
+	for {
+		s, err := p.settled(ctx)
+		if err != nil {
+			return err
+		}
+		idle := s != nil && before != nil && s.StackStatus == before.StackStatus &&
+			aws.ToTime(s.LastUpdatedTime).Equal(aws.ToTime(before.LastUpdatedTime))
+		switch {
+		case s == nil:
+			return fmt.Errorf("the stack %s was removed meanwhile", p.name)
+		case idle, s.StackStatus == types.StackStatusReviewInProgress: // not begun yet
+			if err := pause.For(ctx, p.every); err != nil {
+				return fmt.Errorf("waiting for an import into the stack %s, which goes on by itself: %w", p.name, err)
+			}
+		case s.StackStatus == types.StackStatusImportComplete:
+			return nil
+		default:
+			return fmt.Errorf("importing into the stack %s has failed (%s): %w", p.name, s.StackStatus, p.why(ctx, began))
+		}
+	}
+}
