@@ -28,7 +28,8 @@ func (w *Worker) lookLate(ctx context.Context, ref workflow.Ref, s subject) (wor
 	}
 	holder := w.begins()
 	defer w.over(holder)
-	s, ok, err := w.lease(ctx, holder, s, w.Now())
+	s.at = w.Now()
+	s, ok, err := w.lease(ctx, holder, s)
 	if err != nil || !ok {
 		return settled, err // another writer was faster: the reaper looks again
 	}

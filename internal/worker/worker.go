@@ -184,54 +184,6 @@ func (h held) of(r lifecycle.Record) lifecycle.Record {
 // frees reports whether giving the lease up changes the record.
 func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.holder) }
 
-// A verdict is what the answer of a provider means for the operation.
-type verdict struct {
-	done    bool
-	failure *lifecycle.Failure
-	fault   error // passing
-	look    lifecycle.Look
-	grant   *provider.Grant
-	state   *provider.State  // replaces what is remembered
-	target  *provider.Target // replaces where it is made
-	kept    *provider.Retained
-}
-
-// Of an operation past its deadline that meets nothing but faults, it is not known
-// what has become of it: it is looked at so often, and for so long, before it fails.
-const (
-	lastFaults = 3
-	lastLooks  = 15 * time.Minute
-)
-
-// judge tells what an answer means to a look that began at a time. From its
-// deadline on, an operation that is not seen to be done has failed: an outage may
-// have kept it from being looked at for long, and it may have been done since.
-func (w *Worker) judge(op *lifecycle.Operation, status provider.Status, err error, began, now time.Time) verdict {
-	var failure *provider.Failure
-	overdue := lifecycle.Overdue()
-	switch last := op.Overdue(began); {
-	case errors.As(err, &failure):
-		return verdict{failure: &lifecycle.Failure{
-			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
-			Untouched: failure.Untouched,
-		}, state: failure.State}
-	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
-		return verdict{fault: err, failure: &overdue}
-	case err != nil:
-		return verdict{fault: err}
-	case status.Done:
-		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target, kept: status.Retained}
-	case last:
-		return verdict{failure: &overdue, state: status.State, target: status.Target}
-	}
-	after := status.After
-	if after <= 0 {
-		after = pause(now.Sub(op.Started))
-	}
-	look := lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}
-	return verdict{look: look, state: status.State, target: status.Target}
-}
-
 const maxPause = 5 * time.Minute
 
 // pause is how long to wait between looks when the provider does not say: it
