@@ -44,10 +44,6 @@ func (s *step) retained() provider.Label {
 	return provider.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
 }
 
-// defaultMinutes is how long a stack may take where the plan says nothing: less than
-// the time that an operation has.
-const defaultMinutes = 50
-
 func (s *step) fillCreation(ctx context.Context, o *order) error {
 	i, err := inputsOf(s.in, s.target)
 	if err != nil {
@@ -67,7 +63,7 @@ func (s *step) fillCreation(ctx context.Context, o *order) error {
 // minutes is how long a creation may take: it ends before its operation does, whatever
 // came before it, since nobody waits for a stack after that.
 func (s *step) minutes() int32 {
-	most := cmp.Or(s.m.Minutes, defaultMinutes)
+	most := cmp.Or(s.m.Minutes, plan.DefaultMinutes)
 	if end := s.in.Operation.Deadline; !end.IsZero() {
 		most = max(1, min(most, int(end.Sub(s.p.now()).Minutes())-1))
 	}

@@ -110,7 +110,7 @@ func TestCreationEndsInTime(t *testing.T) {
 		minutes  int
 		want     int32
 	}{
-		"Unknown": {time.Time{}, 0, defaultMinutes},
+		"Unknown": {time.Time{}, 0, plan.DefaultMinutes},
 		"Long":    {now.Add(24 * time.Hour), 90, 90},
 		"Late":    {now.Add(20*time.Minute + time.Second), 30, 19},
 		"Over":    {now.Add(-time.Hour), 30, 1},

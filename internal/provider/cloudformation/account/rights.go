@@ -112,20 +112,18 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
 		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
-		// What is in an instance is counted and removed, never read.
-		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:ListBucketVersions"),
-		allow("Streams", iampolicy.Texts{contents(scope, "kinesis", "stream/")}, "kinesis:DeregisterStreamConsumer",
-			"kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
+		// What is in an instance is counted and removed, never read. What is retained of a
+		// stack that somebody has deleted is marked.
+		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:GetBucketTagging",
+			"s3:ListBucketVersions", "s3:PutBucketTagging"),
+		allow("Streams", iampolicy.Texts{contents(scope, "kinesis", "stream/")}, "kinesis:AddTagsToStream",
+			"kinesis:DeregisterStreamConsumer", "kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
 		allow("Rules", iampolicy.Texts{contents(scope, "events", "rule/")}, "events:DeleteRule", "events:ListTargetsByRule",
 			"events:RemoveTargets"),
-		allow("RuleNames", everything, "events:ListRules"), // it knows no resource
-		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes"),
-		// What is retained of a stack that somebody has deleted is marked.
-		allow("Retained", iampolicy.Texts{contents(scope, "s3", ""), contents(scope, "dynamodb", "table/"),
-			contents(scope, "secretsmanager", "secret:"), contents(scope, "sqs", ""), contents(scope, "kinesis", "stream/")},
-			"dynamodb:TagResource", "kinesis:AddTagsToStream", "s3:GetBucketTagging", "s3:PutBucketTagging", "secretsmanager:TagResource",
-			"sqs:TagQueue"),
-		allow("Marks", everything, "tag:TagResources"), // it knows no resource, and needs the service's own right
+		allow("Unnamed", everything, "events:ListRules", "tag:TagResources"), // they know no resource
+		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes", "sqs:TagQueue"),
+		allow("Marks", iampolicy.Texts{contents(scope, "dynamodb", "table/"), contents(scope, "secretsmanager", "secret:")},
+			"dynamodb:TagResource", "secretsmanager:TagResource"),
 		o.only(allow("Tables", iampolicy.Texts{contents(scope, "dynamodb", "table/")}, "dynamodb:Scan"),
 			"StringEquals", "dynamodb:Select", "COUNT"),
 	}), Inventory(scope, o)...)

@@ -50,9 +50,13 @@ type Meaning struct {
 	OnDelete Rule `json:"on_delete,omitempty"`
 	// Existing names a resource that is there already.
 	Existing *Existing `json:"existing,omitempty"`
-	// Minutes is how long a stack operation may take; 0 for the operation's own time.
+	// Minutes is how long a stack operation may take; 0 for DefaultMinutes.
 	Minutes int `json:"minutes,omitempty"`
 }
+
+// DefaultMinutes is how long a stack operation may take where a plan says nothing: less
+// than the time that an operation has.
+const DefaultMinutes = 50
 
 // A Principal is what a binding gets of its own.
 type Principal string

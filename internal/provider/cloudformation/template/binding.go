@@ -47,14 +47,12 @@ func (c *checker) text(setting, text string, known map[string]bool) {
 	c.fill(text, known, func(what, mend string) { c.about(setting, what, mend) })
 }
 
-// usual is how long a stack operation may take where the plan does not say, in minutes.
-const usual = 50
-
 // times refuses a stack operation that outlasts the operation that it is for: the
 // platform would hear of a failure while CloudFormation still works.
 func (c *checker) times() {
-	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.minutes, usual) >= most && c.existing == nil {
-		c.about("minutes", fmt.Sprintf("has to be less than the %d of the plan's maximum_polling_duration; %d unless given", most, usual),
+	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.minutes, plan.DefaultMinutes) >= most && c.existing == nil {
+		c.about("minutes", fmt.Sprintf("has to be less than the %d of the plan's maximum_polling_duration; %d unless given", most,
+			plan.DefaultMinutes),
 			"write fewer, or raise that")
 	}
 }

@@ -19,6 +19,13 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
+// The words of shapes that keep instances with a stack from plans of something that
+// exists, and the other way: a stack would stay behind, or be looked for in vain.
+const (
+	shapeStack    = "stack"
+	shapeExisting = "existing"
+)
+
 // A checker collects what is wrong with a plan and its files.
 type checker struct {
 	provider.Checked
@@ -41,6 +48,8 @@ func Check(checked provider.Checked) (json.RawMessage, error) {
 	known := values(c.existing)
 	if c.existing == nil {
 		known = c.stack(&m)
+	} else {
+		m.Shape = shapeExisting
 	}
 	c.binding(&m, known)
 	c.users(&m)

@@ -386,7 +386,7 @@ func opens(v any) (all []plan.Source) {
 // parameters that reach it, and a word for each resource that holds something.
 func (e *evaluator) change() (fixed []string, shape string) {
 	fixed = []string{}
-	var words []string
+	words := []string{shapeStack}
 	for name, r := range e.resources {
 		if holdsNothing(r.kind) || r.condition != "" && e.condition(r.condition) == false {
 			continue

@@ -29,12 +29,18 @@ func existing(names object) provider.Checked {
 func TestExisting(t *testing.T) {
 	got := meaningOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
 	want := plan.Meaning{
+		Change: provider.Change{Shape: "existing"},
 		Format: plan.Format, Offering: "shared", Credentials: map[string]string{"queue_url": "${Url}"}, Policy: got.Policy,
 		Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"},
 		Existing: &plan.Existing{Exports: map[string]string{"Url": "my-url", "Arn": "my-arn"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+
+	made := meaningOf(t, queue()).Change
+	if to := got.Change; made.To(to) || to.To(made) || !to.To(want.Change) {
+		t.Errorf("between %q and %q, an instance is moved", made.Shape, to.Shape)
 	}
 
 	cases := map[string]struct {
