@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	var services []string
-	for _, s := range servicestest.Services() {
+	for _, s := range append(servicestest.Services(), servicestest.Own()) {
 		services = append(services, s.Offering)
 	}
 	report, err := conformance.Run(context.WithoutCancel(t.Context()),

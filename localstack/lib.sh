@@ -55,7 +55,7 @@ contexts() {
   if answers "$endpoint/_ministack/health"; then which=ministack; fi
   # An emulator that enforces IAM knows no more than the caller's own rights.
   context=(--context "stack=$STACK" --context "architecture=$ARCHITECTURE" --context cli-credentials=true --context demo=true
-    --context "base-path=$base" --context cloudformation=true --context "cloudformation-emulator=$which"
+    --context "base-path=$base" --context cloudformation=true --context "cloudformation-emulator=$which" --context "offerings=$PWD/docs/examples"
     # Tests ask more at once than platforms do.
     --context throttle-rate=1000 --context throttle-burst=2000 --context platform-rate=0)
   if [ -n "${LONGSHORE_DEMO_DELAY:-}" ]; then

@@ -51,23 +51,31 @@ func newTenant(t *testing.T) tenant {
 	return n
 }
 
-// Each service that ships lives by the deployed broker: made, bound, used with what was
-// handed out, and deleted, so that nothing of it is left. Where policies do what they
-// say, the key opens nothing after the unbind, and nothing without TLS if that is asked.
+// Each service that ships, and the one of an operator's own, lives by the deployed
+// broker: made, bound, used with what was handed out, and deleted, so that nothing of it
+// is left. Where policies do what they say, what was handed out opens nothing after the
+// unbind, and nothing without TLS if that is asked.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	t.Logf("policies are enforced: %v", n.enforced)
 	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
+	rents := func(s servicestest.Service, p servicestest.Plan) {
+		all.Go(func() { t.Run(s.Offering+" "+p.Name, func(t *testing.T) { n.rents(t, s, p) }) })
+	}
 	for _, s := range servicestest.Services() {
-		all.Go(func() { t.Run(s.Offering, func(t *testing.T) { n.rents(t, s) }) })
+		rents(s, s.Deployed())
+	}
+	own := servicestest.Own()
+	for _, p := range own.Plans {
+		rents(own, p)
 	}
 	all.Wait()
 }
 
-func (n tenant) rents(t *testing.T, s servicestest.Service) {
+func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan) {
 	t.Helper()
-	service, plan := n.planOf(t, s.Offering, s.Plan)
+	service, plan := n.planOf(t, s.Offering, p.Name)
 	instance, bound := id("i"), id("b")
 	path := instancePath(instance)
 	binding, ids := path+"/service_bindings/"+bound, "service_id="+service+"&plan_id="+plan
@@ -80,10 +88,10 @@ func (n tenant) rents(t *testing.T, s servicestest.Service) {
 	for name, value := range members {
 		got[name] = fmt.Sprint(value)
 	}
-	if err := s.Complete(got); err != nil {
+	if err := s.Complete(p, got); err != nil {
 		t.Error(err)
 	}
-	use := func(at string) error { return s.Use(t.Context(), servicestest.Config(at, got), got) }
+	use := func(at string) error { return p.Use(t.Context(), servicestest.Config(at, got), got) }
 	if err := use(n.endpoint); err != nil {
 		t.Errorf("the credentials are of no use: %v", err)
 	}

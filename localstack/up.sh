@@ -38,11 +38,12 @@ case $emulator in
       program=("$here/emulator" "$endpoint" "$ministack")
     fi
     # Functions inherit this environment whole, and so find the emulator. In
-    # job control a job has a process group of its own, to be ended by.
+    # job control a job has a process group of its own, to be ended by. What
+    # speaks MQTT would listen on all addresses.
     set -m
     env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$here" TMPDIR="$here/tmp" \
       STATE_DIR="$here/state" S3_DATA_DIR="$here/s3" \
-      BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" \
+      BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" IOT_MTLS_ENABLED=0 \
       AWS_ENDPOINT_URL="$endpoint" AWS_EC2_METADATA_DISABLED=true \
       AUTH="${AUTH:-false}" SFN_WAIT_SCALE="${SFN_WAIT_SCALE:-1}" \
       nohup "${program[@]}" </dev/null >"$run/log" 2>&1 &

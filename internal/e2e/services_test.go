@@ -2,8 +2,11 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/servicestest"
 	"github.com/longshore/longshore/internal/testserver"
 )
@@ -132,150 +136,207 @@ func comesToBeRefused(t *testing.T, what string, use func() error) {
 	})
 }
 
-// The eight services and the one of an operator's own that docs/cloudformation.md
-// explains, on an AWS that does what policies say, by one broker at once:
-// what is handed out opens its own and nothing else, opens nothing after the unbind,
-// and nothing is left but what a plan retains.
+// Each plan of the eight services, and of the one of an operator's own that
+// docs/cloudformation.md explains, on an AWS that does what policies say, by one broker
+// at once: what is handed out opens its own and nothing else, opens nothing after the
+// unbind, and nothing is left but what a plan retains.
 func TestServices(t *testing.T) {
 	direct := emulator.Enforcing(t)
-	endpoint := overTLS(t, *direct.BaseEndpoint)
+	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint), kept: &sync.Map{}}
 	dir := t.TempDir()
-	own, err := servicestest.Own("../../docs/cloudformation.md", dir)
+	if err := os.CopyFS(dir, os.DirFS("../../docs/examples")); err != nil {
+		t.Fatal(err)
+	}
+	p := awsRuns(t, a.endpoint, dir)
+	before := a.lists(t)
+	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
+	for _, s := range append(servicestest.Services(), servicestest.Own()) {
+		for _, plan := range s.Plans {
+			all.Go(func() {
+				t.Run(s.Offering+" "+plan.Name, func(t *testing.T) { life{t, p, a, s, plan}.lives() })
+			})
+		}
+	}
+	all.Wait()
+	if diff := cmp.Diff(before, a.lists(t)); diff != "" {
+		t.Errorf("the account was -before, and is +now:\n%s", diff)
+	}
+}
+
+// An account is where services are made.
+type account struct {
+	direct   aws.Config // as somebody who may do all, without TLS
+	endpoint string     // over TLS
+	kept     *sync.Map  // credentials of what stays
+}
+
+// lists names what there is, except for what stays.
+func (a account) lists(t *testing.T) []string {
+	t.Helper()
+	all, err := servicestest.Listing(t.Context(), a.direct, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := awsRuns(t, endpoint, dir)
-	before := accountOf(t, direct)
-	var kept sync.Map      // credentials of what stays
-	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
-	for _, s := range append(servicestest.Services(), own) {
-		all.Go(func() { t.Run(s.Offering, func(t *testing.T) { lives(t, p, s, endpoint, direct) }) })
-		if s.Retained != "" {
-			all.Go(func() { t.Run(s.Offering+" "+s.Retained, func(t *testing.T) { stays(t, p, s, endpoint, &kept) }) })
-		}
-	}
-	all.Go(func() { t.Run("sqs fifo", func(t *testing.T) { isRefused(t, p, endpoint) }) })
-	all.Wait()
-	after := slices.DeleteFunc(accountOf(t, direct), func(line string) (stayed bool) {
+	return slices.DeleteFunc(all, func(line string) (stayed bool) {
 		kind, name, _ := strings.Cut(line, " ")
-		kept.Range(func(of, _ any) bool {
+		a.kept.Range(func(of, _ any) bool {
 			stayed = stayed || slices.Contains([]string{"bucket", "table", "secret"}, kind) && strings.Contains(of.(string), name)
 			return !stayed
 		})
 		return stayed
 	})
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("the account was -before, and is +now:\n%s", diff)
-	}
 }
 
-func accountOf(t *testing.T, c aws.Config) []string {
-	t.Helper()
-	all, err := servicestest.Listing(t.Context(), c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+// root is the config of somebody who may do all, over TLS.
+func (a account) root() aws.Config {
+	return servicestest.Config(a.endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"})
 }
 
-// lives is the life of two instances of a service.
-func lives(t *testing.T, p *process, s servicestest.Service, endpoint string, direct aws.Config) {
-	t.Helper()
-	mine, other := rent(t, p, s.Offering, s.Plan, s.Offering+"-1", ""), rent(t, p, s.Offering, s.Plan, s.Offering+"-2", "")
-	got, others := mine.bind(s.Offering+"-1b"), other.bind(s.Offering+"-2b")
-	if err := s.Complete(got); err != nil {
+// A life is that of two instances of a plan.
+type life struct {
+	*testing.T
+	broker  *process
+	account account
+	service servicestest.Service
+	plan    servicestest.Plan
+}
+
+// lives orders one instance without parameters, which is updated, and another with all
+// that there are.
+func (l life) lives() {
+	l.Helper()
+	t, id := l.T, l.service.Offering+"-"+l.plan.Name
+	mine := rent(t, l.broker, l.service.Offering, l.plan.Name, id+"-1", "")
+	other := rent(t, l.broker, l.service.Offering, l.plan.Name, id+"-2", `,"parameters":`+l.plan.Given)
+	got, others := mine.bind(id+"-1b"), other.bind(id+"-2b")
+	if err := l.service.Complete(l.plan, got); err != nil {
 		t.Error(err)
 	}
-	use := func(at string, with map[string]string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		return s.Use(ctx, servicestest.Config(at, with), with)
-	}
-	if s.Change != nil {
-		changes(t, mine, *s.Change, asRoot(endpoint), got)
-	}
+	l.has(others, l.plan.Given, l.plan.Unseen)
+	l.hasNot(got, l.plan.Changed)
+	mine.do("PATCH", mine.path, `,"parameters":`+l.plan.Changed)
+	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged))
 	for _, with := range []map[string]string{got, others} {
-		if err := use(endpoint, with); err != nil {
+		if err := l.use(l.account.endpoint, with); err != nil {
 			t.Fatalf("the credentials are of no use: %v", err)
 		}
 	}
-	if err := use(endpoint, servicestest.With(others, got)); !servicestest.Refused(err) {
-		t.Errorf("a key on the other's resource: want refused, got %v", err)
-	}
-	if s.OnlyTLS {
-		if err := use(*direct.BaseEndpoint, got); !servicestest.Refused(err) {
-			t.Errorf("a call without TLS: want refused, got %v", err)
-		}
-	}
-	mine.unbind(s.Offering + "-1b")
-	comesToBeRefused(t, "the key after the unbind", func() error { return use(endpoint, got) })
-	if err := use(endpoint, others); err != nil {
+	l.isRefused(got, others)
+	mine.unbind(id + "-1b")
+	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })
+	if err := l.use(l.account.endpoint, others); err != nil {
 		t.Errorf("the other's key after the unbind: %v", err)
 	}
-	other.unbind(s.Offering + "-2b")
-	mine.deprovision()
-	other.deprovision()
-	for _, secret := range []string{got["secret_access_key"], others["secret_access_key"]} {
-		if strings.Contains(p.out.String()+p.log.String(), secret) {
+	l.ends(mine, other, got, others)
+	for _, with := range []map[string]string{got, others} {
+		if secret := with["secret_access_key"]; secret != "" && strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
 			t.Error("the broker tells a key")
 		}
 	}
 }
 
-// asRoot is the config of somebody who may do all.
-func asRoot(endpoint string) aws.Config {
-	return servicestest.Config(endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"})
+func (l life) use(at string, with map[string]string) error {
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	defer cancel()
+	return l.plan.Use(ctx, servicestest.Config(at, with), with)
 }
 
-// changes updates an instance, which the account shows.
-func changes(t *testing.T, r rented, c servicestest.Change, root aws.Config, got map[string]string) {
-	t.Helper()
-	was, err := c.See(t.Context(), root, got)
-	if err != nil || was == c.Want {
-		t.Fatalf("before the update: %q %v", was, err)
+// sees compares what an account shows of an instance to its parameters, and names
+// those that are so.
+func (l life) sees(got map[string]string, parameters string) (so map[string]bool, seen map[string]any) {
+	l.Helper()
+	var want map[string]any
+	if err := json.Unmarshal([]byte(parameters), &want); err != nil {
+		l.Fatal(err)
 	}
-	r.do("PATCH", r.path, `,"parameters":`+c.Parameters)
-	if is, err := c.See(t.Context(), root, got); err != nil || is != c.Want {
-		t.Errorf("after the update to %s: %q, want %q: %v", c.Parameters, is, c.Want, err)
-	}
-}
-
-// stays is the life of an instance whose plan retains what it holds, which is noted.
-func stays(t *testing.T, p *process, s servicestest.Service, endpoint string, kept *sync.Map) {
-	t.Helper()
-	r := rent(t, p, s.Offering, s.Retained, s.Offering+"-3", "")
-	got := r.bind(s.Offering + "-3b")
-	if err := s.Use(t.Context(), servicestest.Config(endpoint, got), got); err != nil {
-		t.Fatalf("the credentials are of no use: %v", err)
-	}
-	r.unbind(s.Offering + "-3b")
-	r.deprovision()
-	if s.Use(t.Context(), servicestest.Config(endpoint, got), got) == nil {
-		t.Error("the key is of use after the unbind")
-	}
-	if err := s.Use(t.Context(), asRoot(endpoint), got); err != nil {
-		t.Errorf("what was to stay is of no use: %v", err)
-	}
-	for _, name := range s.Credentials {
-		kept.Store(got[name], true)
-	}
-}
-
-// isRefused is the life of a queue whose dead letters keep it from being deleted.
-func isRefused(t *testing.T, p *process, endpoint string) {
-	t.Helper()
-	r := rent(t, p, "sqs", "fifo", "sqs-3", `,"parameters":{"visibility_timeout":0,"max_receives":1}`)
-	got := r.bind("sqs-3b")
-	remove, err := servicestest.DeadLetter(t.Context(), servicestest.Config(endpoint, got), got)
+	seen, err := l.service.See(l.Context(), l.account.root(), got)
 	if err != nil {
-		t.Fatal(err)
+		l.Fatal(err)
 	}
-	r.unbind("sqs-3b")
-	if last := r.ends("DELETE", r.path, ""); last.text("state") != "failed" {
-		t.Fatalf("a queue with dead letters is deleted: %s", last.raw)
+	so = map[string]bool{}
+	for name, value := range want {
+		so[name] = fmt.Sprint(seen[name]) == fmt.Sprint(value)
 	}
-	if err := remove(asRoot(endpoint)); err != nil { // nothing can be bound by now
-		t.Fatal(err)
+	return so, seen
+}
+
+// has holds an instance to parameters, except for those that the emulator does not show.
+func (l life) has(got map[string]string, parameters string, unseen []string) {
+	l.Helper()
+	so, seen := l.sees(got, parameters)
+	for name, is := range so {
+		if is == slices.Contains(unseen, name) {
+			l.Errorf("%s of %s: the account has %v, and the emulator is said not to show %v", name, parameters, seen[name], unseen)
+		}
 	}
-	r.deprovision()
+}
+
+// hasNot makes sure that an update to some parameters can be seen.
+func (l life) hasNot(got map[string]string, parameters string) {
+	l.Helper()
+	so, _ := l.sees(got, parameters)
+	for name, is := range so {
+		if is {
+			l.Errorf("%s is that of %s before the update", name, parameters)
+		}
+	}
+}
+
+// isRefused has one binding try what it may not do.
+func (l life) isRefused(got, others map[string]string) {
+	l.Helper()
+	refused := func(what string, err error) {
+		l.Helper()
+		if !servicestest.Refused(err) {
+			l.Errorf("%s: want refused, got %v", what, err)
+		}
+	}
+	refused("a key on the other's resource", l.use(l.account.endpoint, l.plan.With(others, got)))
+	if l.service.OnlyTLS {
+		refused("a call without TLS", l.use(*l.account.direct.BaseEndpoint, got))
+	}
+	if l.plan.Forbidden != nil {
+		refused(l.plan.Forbids, l.plan.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got))
+	}
+	if l.plan.Role {
+		for _, id := range []string{"", others["external_id"]} {
+			without := maps.Clone(got)
+			without["external_id"] = id
+			refused("a role without its external id", l.use(l.account.endpoint, without))
+		}
+	}
+}
+
+// ends deletes both instances, of which one is bound, as the plan has it.
+func (l life) ends(mine, other rented, got, others map[string]string) {
+	l.Helper()
+	unbind := func() { other.unbind(l.service.Offering + "-" + l.plan.Name + "-2b") }
+	if l.plan.OnDelete == plan.Refuse {
+		remove, err := servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others)
+		if err != nil {
+			l.Fatal(err)
+		}
+		unbind()
+		if last := other.ends("DELETE", other.path, ""); last.text("state") != "failed" {
+			l.Fatalf("what holds something is deleted: %s", last.raw)
+		}
+		if err := remove(l.account.root()); err != nil { // nothing can be bound by now
+			l.Fatal(err)
+		}
+	} else {
+		unbind()
+	}
+	mine.deprovision()
+	other.deprovision()
+	if l.plan.OnDelete != plan.Retain {
+		return
+	}
+	for _, with := range []map[string]string{got, others} {
+		if err := l.plan.Use(l.Context(), l.account.root(), with); err != nil {
+			l.Errorf("what was to stay is of no use: %v", err)
+		}
+		for _, name := range l.service.Credentials {
+			l.account.kept.Store(with[name], true)
+		}
+	}
 }

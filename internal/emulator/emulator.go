@@ -165,6 +165,7 @@ func start(path string, with []string) (url string, err error) {
 		"MINISTACK_HOST=127.0.0.1",
 		"GATEWAY_PORT=" + port,
 		"LOG_LEVEL=WARNING",
+		"IOT_MTLS_ENABLED=0", // it would listen on all addresses
 		// Functions inherit these, and so find the emulator.
 		endpointVariable + "=" + url,
 		"AWS_EC2_METADATA_DISABLED=true",

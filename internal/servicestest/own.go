@@ -9,40 +9,23 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Own is the service of an operator's own that a page explains: its four files, which
-// stand there in blocks of code, are written into a folder of their own below dir.
-func Own(page, dir string) (Service, error) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return Service{}, err
-	}
-	dir = filepath.Join(dir, "app-log")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Service{}, err
-	}
-	for _, name := range []string{"offering.yaml", "template.yaml", "permissions.json", "policy.json"} {
-		_, after, _ := strings.Cut(string(text), "**`"+name+"`**")
-		_, after, _ = strings.Cut(after, "\n```")
-		_, body, _ := strings.Cut(after, "\n")
-		body, _, found := strings.Cut(body, "\n```")
-		if !found {
-			return Service{}, fmt.Errorf("%s shows no %s", page, name)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(body+"\n"), 0o644); err != nil {
-			return Service{}, err
-		}
-	}
-	return Service{Offering: "app-log", Plan: "standard", Credentials: []string{"log_group"}, Use: useLog, Change: changedLog}, nil
+// Own is the service of an operator's own that docs/cloudformation.md explains. Its
+// folder is in docs/examples.
+func Own() Service {
+	standard := Plan{Name: "standard", Use: useLog, Given: `{"retention_days":90}`, Changed: `{"retention_days":7}`, OnDelete: plan.Empty}
+	role := standard
+	role.Name, role.Role = "role", true
+	return Service{Offering: "app-log", Credentials: []string{"log_group"}, Plans: []Plan{standard, role}, See: seeLog}
 }
 
 func useLog(ctx context.Context, c aws.Config, got map[string]string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,30 +66,28 @@ func write(t *testing.T) string {
 This page is made by ` + "`go test ./internal/servicestest -update`" + `, and a test keeps it true. How they are offered stands in
 [cloudformation.md](cloudformation.md), and how another one is added. Prices are of us-east-1, from AWS's price lists; they change.
 
-None of these has been made on a real AWS account yet. "MiniStack" says that a test of ` + "`make test`" + ` has the built program make two
-instances of the first plan on MiniStack 1.5.33, which does what policies say; use them with the credentials that were handed out;
-be refused on the other's resource, and after the unbind; delete them; and find the account as it was.
-Of dynamodb, s3 and secretsmanager it also tries the plan whose resource stays; of sqs the one that refuses; of kinesis, s3 and sqs an
-update. What no emulator shows is left to AWS's word.
+None of these has been made on a real AWS account yet. Below each plan stands where it was made and used:
 
-The deployed broker makes one instance of the first plan of each there too, in the functions' own roles: it is used with what was
-handed out, refused after the unbind, deleted, and nothing of it is left. ` + "`make test`" + ` runs that on MiniStack. On LocalStack
-4.14.0, run without Docker, by hand, the same test has made, used, unbound and deleted each of the eight, and none of their resources
-was one that LocalStack only pretends to make: seven in one run, on an overloaded machine that answered a bind of kinesis with a 500,
-and kinesis by itself. Nothing is refused there: LocalStack does not do what policies say.
+- **MiniStack, one process**: a test of ` + "`make test`" + ` (internal/e2e TestServices) has the built program make two instances on
+  MiniStack 1.5.33, which does what policies say: one without parameters, which an update then gives all that it takes, and one with all
+  that there are. The account shows each parameter, but for those that are named. Each binding's own credentials open its instance, and
+  nothing else, and nothing after the unbind. Both are deleted, and the account is found as it was.
+- **MiniStack, deployed**: a test of ` + "`make test`" + ` (localstack TestServices) has the deployed broker make one instance, in the
+  functions' own roles: it is used with what was handed out, refused after the unbind, deleted, and nothing of it is left.
+- **LocalStack, deployed**: the same test, run by hand on LocalStack 4.14.0 without Docker, which refuses nothing: seven in one run, on
+  an overloaded machine that answered a bind of kinesis with a 500, and kinesis by itself. None of their resources was one that
+  LocalStack only pretends to make.
+
+What no test shows is left to AWS's word. For all of them that is [also](aws.md#what-is-proved-where) how long things take, throttling,
+quotas and bills.
 
 The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
 
-| offering | credentials | on MiniStack, by its own credentials | shown by no emulator |
-| --- | --- | --- | --- |
+| offering | credentials | shown by no test |
+| --- | --- | --- |
 `)
 	for _, s := range servicestest.Services() {
-		tls := ""
-		if s.OnlyTLS {
-			tls = "; a call without TLS is refused"
-		}
-		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s%s | %s |\n",
-			s.Offering, s.Offering, strings.Join(s.Credentials, "`, `"), s.Shows, tls, s.Unproved)
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s |\n", s.Offering, s.Offering, strings.Join(s.Credentials, "`, `"), s.Unproved)
 	}
 	for _, s := range servicestest.Services() {
 		o, ok := all[s.Offering]
@@ -129,18 +128,57 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 		if err != nil {
 			t.Fatal(err)
 		}
-		untried := ""
-		if i > 0 && p.Name != s.Retained && p.Name != s.Refusing {
-			untried = " Its life is not tried on an emulator."
+		if i >= len(s.Plans) || s.Plans[i].Name != p.Name {
+			t.Fatalf("nobody tries %s of %s", p.Name, s.Offering)
 		}
-		fmt.Fprintf(b, "\n### %s, plan %s\n\n%s.%s\n\n", o.Name, p.Name, p.Description, untried)
+		fmt.Fprintf(b, "\n### %s, plan %s\n\n%s.\n\n", o.Name, p.Name, p.Description)
 		for _, bullet := range shownOf(t, p.Metadata).Bullets {
 			fmt.Fprintf(b, "- %s\n", bullet)
 		}
 		kinds := slices.Compact(slices.Sorted(maps.Values(m.Resources)))
 		fmt.Fprintf(b, "- Made of: `%s`\n- A deletion: %s\n", strings.Join(kinds, "`, `"), rules[m.OnDelete])
+		tried(t, b, s, s.Plans[i], p, m)
 		parameters(t, b, p)
 	}
+}
+
+// tried says where a plan was made and used, and how. What is given and what is changed
+// must be all that there is.
+func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servicestest.Plan, p catalog.Plan, m plan.Meaning) {
+	t.Helper()
+	at := s.Offering + "/" + p.Name
+	for given, schema := range map[string]*catalog.ParametersSchema{
+		tried.Given: p.Schemas.ServiceInstance.Create, tried.Changed: p.Schemas.ServiceInstance.Update,
+	} {
+		var values map[string]any
+		if err := json.Unmarshal([]byte(given), &values); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values))); diff != "" {
+			t.Errorf("%s: there are -parameters, and it is tried with +those:\n%s", at, diff)
+		}
+	}
+	if tried.OnDelete != m.OnDelete || tried.Role != (m.Principal == plan.Role) {
+		t.Errorf("%s: it is tried as %q, role %v", at, tried.OnDelete, tried.Role)
+	}
+	where := "MiniStack, one process"
+	if p.Name == s.Deployed().Name {
+		where += "; MiniStack, deployed; LocalStack, deployed"
+	}
+	did := []string{tried.Shows}
+	if s.OnlyTLS {
+		did = append(did, "a call without TLS is refused")
+	}
+	if tried.Forbidden != nil {
+		did = append(did, "it is refused "+tried.Forbids)
+	}
+	for _, name := range tried.Unseen {
+		did = append(did, "MiniStack does not show `"+name+"`")
+	}
+	for _, name := range tried.Unchanged {
+		did = append(did, "MiniStack does not change `"+name+"`")
+	}
+	fmt.Fprintf(b, "- Made and used: %s\n- Tried there: %s\n", where, strings.Join(did, "; "))
 }
 
 // A member is a parameter, as its schema has it.
@@ -200,6 +238,23 @@ func parameters(t *testing.T, b *strings.Builder, p catalog.Plan) {
 			later = "yes"
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"), create[name].Description, later)
+	}
+}
+
+// The page of four files shows those that are tried.
+func TestPageOfFourFiles(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cloudformation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"offering.yaml", "template.yaml", "permissions.json", "policy.json"} {
+		file, err := os.ReadFile(filepath.Join("../../docs/examples", servicestest.Own().Offering, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if block := "```" + filepath.Ext(name)[1:] + "\n" + string(file) + "```"; !strings.Contains(string(page), block) {
+			t.Errorf("docs/cloudformation.md does not show %s as it is in docs/examples", name)
+		}
 	}
 }
 

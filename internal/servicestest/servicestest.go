@@ -17,66 +17,145 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // A Service is an offering, and how applications use what it makes.
 type Service struct {
-	// Offering and Plan name what is ordered, without parameters: the first plan.
-	Offering, Plan string
-	// Credentials are the members of a binding beside those of Key, and no others.
+	// Offering is its name.
+	Offering string
+	// Credentials are the members of a binding beside those of a plan's Key, and no
+	// others.
 	Credentials []string
+	// Plans are all that it has, in order. The first is ordered without parameters.
+	Plans []Plan
+	// See reads the parameters of an instance in the account, by their names, as
+	// somebody who may do all.
+	See func(ctx context.Context, c aws.Config, credentials map[string]string) (map[string]any, error)
+	// OnlyTLS is set where AWS would take calls without TLS, and a policy refuses them.
+	OnlyTLS bool
+	// Unproved is what no test shows of the service.
+	Unproved string
+}
+
+// A Plan is one of a service, and how it is tried.
+type Plan struct {
+	Name string
 	// Use writes something and reads it back. It is nil or why that failed.
 	Use func(ctx context.Context, c aws.Config, credentials map[string]string) error
 	// Shows says what Use does, for people.
 	Shows string
-	// OnlyTLS is set where AWS would take calls without TLS, and a policy refuses them.
-	OnlyTLS bool
-	// Change is an update of its instances, or nil where none is tried.
-	Change *Change
-	// Retained is the plan whose instances outlive their deletion, tried by Use, or empty.
-	Retained string
-	// Refusing is the plan whose instances are not deleted while they hold something,
-	// tried by DeadLetter, or empty.
-	Refusing string
-	// Unproved is what no emulator shows of the service.
-	Unproved string
+	// Forbidden is a call that applications may not make, with what Use made; nil for
+	// none. Forbids says what it is, for people.
+	Forbidden func(ctx context.Context, c aws.Config, credentials map[string]string) error
+	Forbids   string
+	// Given are the parameters that an instance is ordered with, in JSON: all that
+	// there are.
+	Given string
+	// Changed are the parameters of an update, in JSON: all that an update takes.
+	Changed string
+	// Unseen are the parameters that MiniStack takes and does not show; Unchanged those
+	// that it takes and shows, and leaves as they are in updates.
+	Unseen, Unchanged []string
+	// OnDelete is what becomes of what an instance holds.
+	OnDelete plan.Rule
+	// Role is set where a binding is a role, which Trusted may assume.
+	Role bool
 }
 
-// Key are the members that the credentials of every service have.
-var Key = []string{"access_key_id", "region", "secret_access_key"}
+// Deployed is the plan that the tests of the deployed broker try.
+func (s Service) Deployed() Plan { return s.Plans[0] }
+
+// Trusted is the account whose principals may assume roles of bindings.
+const Trusted = "111122223333"
 
 // Services are those that ship, a row for each.
 func Services() []Service {
+	described, again := `{"description":"for invoices"}`, `{"description":"for letters"}`
 	return []Service{
-		{Offering: "dynamodb", Plan: "on-demand", Credentials: []string{"table_arn", "table_name"}, Use: useTable, OnlyTLS: true,
-			Retained: "protected",
-			Shows:    "an item is written and read", Unproved: "point-in-time recovery, the expiry of items, limits of throughput"},
-		{Offering: "eventbridge", Plan: "standard", Credentials: []string{"event_bus_name"}, Use: useBus,
-			Shows: "a rule is made, an event is sent, the rule is removed", Unproved: "that a bus with rules is not deleted; what targets are sent"},
-		{Offering: "kinesis", Plan: "on-demand", Credentials: []string{"stream_name"}, Use: useStream, Change: changedStream,
-			Shows: "a record is put and got", Unproved: "encryption at rest, growing by itself, consumers"},
-		{Offering: "kms", Plan: "encryption", Credentials: []string{"key_arn"}, Use: useKey,
-			Shows: "a text is encrypted and decrypted", Unproved: "rotation, and the days after which a deleted key is gone"},
-		{Offering: "s3", Plan: "standard", Credentials: []string{"bucket", "endpoint", "uri"}, Use: useBucket, OnlyTLS: true,
-			Change: changedBucket, Retained: "protected",
-			Shows: "an object is put, got and listed", Unproved: "encryption at rest, lifecycle rules, that public access is blocked"},
-		{Offering: "secretsmanager", Plan: "standard", Credentials: []string{"secret_arn"}, Use: useSecret, Retained: "retained",
-			Shows: "a value is put and got", Unproved: "encryption at rest"},
-		{Offering: "sns", Plan: "standard", Credentials: []string{"topic_arn"}, Use: useTopic, OnlyTLS: true,
-			Shows: "a message is published", Unproved: "encryption at rest, delivery by mail or SMS"},
-		{Offering: "sqs", Plan: "standard", Credentials: []string{"queue_arn", "queue_url"}, Use: useQueue, OnlyTLS: true,
-			Change: changedQueue, Refusing: "fifo",
-			Shows: "a message is sent, received and deleted", Unproved: "encryption at rest, how queues scale"},
+		{Offering: "dynamodb", Credentials: []string{"table_arn", "table_name"}, See: seeTable, OnlyTLS: true, Plans: []Plan{
+			{Name: "on-demand", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
+				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Empty},
+			{Name: "protected", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
+				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Retain},
+		}, Unproved: "encryption at rest, point-in-time recovery, the expiry of items, limits of throughput"},
+		{Offering: "eventbridge", Credentials: []string{"event_bus_name"}, See: seeBus, Plans: []Plan{
+			{Name: "standard", Use: useRules, Shows: "a rule is made, an event is sent, the rule is removed",
+				Given: described, Changed: again, OnDelete: plan.Empty},
+			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
+				Given: described, Changed: again, OnDelete: plan.Empty},
+		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets are sent"},
+		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Plans: []Plan{
+			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
+				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
+			{Name: "provisioned", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72,"shards":3}`,
+				Changed: `{"retention_hours":48,"shards":2}`, Unchanged: []string{"shards"}, OnDelete: plan.Empty},
+		}, Unproved: "encryption at rest, growing by itself, another number of shards by an update, consumers"},
+		{Offering: "kms", Credentials: []string{"key_arn"}, See: seeKey, Plans: []Plan{
+			{Name: "encryption", Use: useKey, Shows: "a text is encrypted and decrypted", Forbidden: disableKey,
+				Forbids: "to disable the key", Given: `{"description":"for invoices","rotation_days":180}`,
+				Changed: `{"description":"for letters","rotation_days":90}`, Unseen: []string{"rotation_days"}, OnDelete: plan.Empty},
+			{Name: "signing", Use: useSignature, Shows: "a text is signed, and the signature verified", Forbidden: disableKey,
+				Forbids: "to disable the key", Given: described, Changed: again, OnDelete: plan.Empty},
+		}, Unproved: "rotation, and the days after which a deleted key is gone"},
+		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Plans: []Plan{
+			{Name: "standard", Use: useBucket, Shows: "an object is put, got and listed",
+				Given:    `{"versioning":"Enabled","expire_days":10,"noncurrent_days":20}`,
+				Changed:  `{"versioning":"Enabled","expire_days":11,"noncurrent_days":21}`,
+				Unseen:   []string{"expire_days", "noncurrent_days"},
+				OnDelete: plan.Empty},
+			{Name: "protected", Use: useBucket, Shows: "an object is put, got and listed", Forbidden: deleteVersion,
+				Forbids: "to remove a version", Given: `{"noncurrent_days":20}`, Changed: `{"noncurrent_days":21}`,
+				Unseen: []string{"noncurrent_days"}, OnDelete: plan.Retain},
+		}, Unproved: "encryption at rest, lifecycle rules, that public access is blocked, that a bucket has to be emptied first"},
+		{Offering: "secretsmanager", Credentials: []string{"secret_arn"}, See: seeSecret, Plans: []Plan{
+			{Name: "standard", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Empty},
+			{Name: "retained", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Retain},
+		}, Unproved: "encryption at rest, for how long a deleted secret can be had back"},
+		{Offering: "sns", Credentials: []string{"topic_arn"}, See: seeTopic, OnlyTLS: true, Plans: []Plan{
+			{Name: "standard", Use: useTopic, Shows: "a message is published", Given: `{"display_name":"Invoices"}`,
+				Changed: `{"display_name":"Letters"}`, OnDelete: plan.Empty},
+			{Name: "fifo", Use: useTopic, Shows: "a message is published",
+				Given:    `{"display_name":"Invoices","content_based_deduplication":true}`,
+				Changed:  `{"display_name":"Letters","content_based_deduplication":true}`,
+				Unseen:   []string{"content_based_deduplication"},
+				OnDelete: plan.Empty},
+		}, Unproved: "encryption at rest, delivery, that a FIFO topic keeps the order: MiniStack makes a standard one"},
+		{Offering: "sqs", Credentials: []string{"queue_arn", "queue_url"}, See: seeQueue, OnlyTLS: true, Plans: []Plan{
+			{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted",
+				Given:    `{"visibility_timeout":45,"retention_seconds":3600,"delay_seconds":1,"max_receives":3}`,
+				Changed:  `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4}`,
+				OnDelete: plan.Empty},
+			{Name: "fifo", Use: useQueue, Shows: "a message is sent, received and deleted",
+				Given: `{"visibility_timeout":0,"retention_seconds":3600,"delay_seconds":1,"max_receives":1,
+					"content_based_deduplication":true}`,
+				Changed: `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4,
+					"content_based_deduplication":true}`,
+				OnDelete: plan.Refuse},
+		}, Unproved: "encryption at rest, how queues scale, the expiry of messages, that a FIFO queue keeps the order"},
 	}
 }
 
-// Config is what an application makes of its credentials: AWS is at an endpoint.
+// Config is what an application makes of its credentials: AWS is at an endpoint. A role
+// is assumed by somebody of the account Trusted.
 func Config(endpoint string, got map[string]string) aws.Config {
-	return aws.Config{
+	c := aws.Config{
 		Region: got["region"], BaseEndpoint: &endpoint, HTTPClient: client{}, RetryMaxAttempts: 2,
 		Credentials: credentials.NewStaticCredentialsProvider(got["access_key_id"], got["secret_access_key"], ""),
 	}
+	if role := got["role_arn"]; role != "" {
+		c.Credentials = credentials.NewStaticCredentialsProvider(Trusted, Trusted, "")
+		c.Credentials = stscreds.NewAssumeRoleProvider(sts.NewFromConfig(c), role, func(o *stscreds.AssumeRoleOptions) {
+			if id := got["external_id"]; id != "" {
+				o.ExternalID = &id
+			}
+		})
+	}
+	return c
 }
 
 // A client sends bodies from memory: a server on the same machine may answer before
@@ -95,10 +174,19 @@ func (client) Do(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Complete reports what a binding's credentials lack, or have beside those of the
-// service.
-func (s Service) Complete(got map[string]string) error {
-	want := slices.Sorted(slices.Values(slices.Concat(s.Credentials, Key)))
+// Key names the members that open what a binding is for: with those of another
+// binding, it is the other's key.
+func (p Plan) Key() []string {
+	if p.Role {
+		return []string{"role_arn", "external_id", "region"}
+	}
+	return []string{"access_key_id", "secret_access_key", "region"}
+}
+
+// Complete reports what the credentials of a binding of a plan lack, or have beside
+// those of the service.
+func (s Service) Complete(p Plan, got map[string]string) error {
+	want := slices.Sorted(slices.Values(slices.Concat(s.Credentials, p.Key())))
 	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, want) {
 		return fmt.Errorf("the credentials are %v, want %v", names, want)
 	}
@@ -111,9 +199,9 @@ func (s Service) Complete(got map[string]string) error {
 }
 
 // With are the credentials of one binding with the key of another.
-func With(credentials, key map[string]string) map[string]string {
+func (p Plan) With(credentials, key map[string]string) map[string]string {
 	out := maps.Clone(credentials)
-	for _, name := range Key {
+	for _, name := range p.Key() {
 		out[name] = key[name]
 	}
 	return out

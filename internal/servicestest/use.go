@@ -3,9 +3,13 @@ package servicestest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -15,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	kinesistypes "github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	kmstypes "github.com/aws/aws-sdk-go-v2/service/kms/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
@@ -34,11 +39,21 @@ func same(got string) error {
 
 func useTable(ctx context.Context, c aws.Config, got map[string]string) error {
 	api := dynamodb.NewFromConfig(c)
-	table, id := aws.String(got["table_name"]), dynamotypes.AttributeValueMemberS{Value: "1"}
-	key := map[string]dynamotypes.AttributeValue{"id": &id}
-	_, err := api.PutItem(ctx, &dynamodb.PutItemInput{TableName: table,
-		Item: map[string]dynamotypes.AttributeValue{"id": &id, "text": &dynamotypes.AttributeValueMemberS{Value: said}}})
+	table, key := aws.String(got["table_name"]), map[string]dynamotypes.AttributeValue{}
+	seen, err := api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: table})
 	if err != nil {
+		return err
+	}
+	for _, a := range seen.Table.AttributeDefinitions {
+		key[*a.AttributeName] = map[dynamotypes.ScalarAttributeType]dynamotypes.AttributeValue{
+			dynamotypes.ScalarAttributeTypeS: &dynamotypes.AttributeValueMemberS{Value: "1"},
+			dynamotypes.ScalarAttributeTypeN: &dynamotypes.AttributeValueMemberN{Value: "1"},
+			dynamotypes.ScalarAttributeTypeB: &dynamotypes.AttributeValueMemberB{Value: []byte("1")},
+		}[a.AttributeType]
+	}
+	item := maps.Clone(key)
+	item["text"] = &dynamotypes.AttributeValueMemberS{Value: said}
+	if _, err := api.PutItem(ctx, &dynamodb.PutItemInput{TableName: table, Item: item}); err != nil {
 		return err
 	}
 	read, err := api.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: key, ConsistentRead: aws.Bool(true)})
@@ -52,15 +67,28 @@ func useTable(ctx context.Context, c aws.Config, got map[string]string) error {
 	return same(text.Value)
 }
 
-func useBus(ctx context.Context, c aws.Config, got map[string]string) error {
-	api := eventbridge.NewFromConfig(c)
-	bus, rule := aws.String(got["event_bus_name"]), aws.String("greetings")
-	pattern := aws.String(`{"source":["application"]}`)
-	if _, err := api.PutRule(ctx, &eventbridge.PutRuleInput{EventBusName: bus, Name: rule, EventPattern: pattern}); err != nil {
+func useRules(ctx context.Context, c aws.Config, got map[string]string) error {
+	if err := putRule(ctx, c, got); err != nil {
 		return err
 	}
-	sent, err := api.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{
-		EventBusName: bus, Source: aws.String("application"), DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + said + `"}`),
+	if err := useBus(ctx, c, got); err != nil {
+		return err
+	}
+	in := &eventbridge.DeleteRuleInput{EventBusName: aws.String(got["event_bus_name"]), Name: aws.String("greetings")}
+	_, err := eventbridge.NewFromConfig(c).DeleteRule(ctx, in)
+	return err
+}
+
+func putRule(ctx context.Context, c aws.Config, got map[string]string) error {
+	_, err := eventbridge.NewFromConfig(c).PutRule(ctx, &eventbridge.PutRuleInput{EventBusName: aws.String(got["event_bus_name"]),
+		Name: aws.String("greetings"), EventPattern: aws.String(`{"source":["application"]}`)})
+	return err
+}
+
+func useBus(ctx context.Context, c aws.Config, got map[string]string) error {
+	sent, err := eventbridge.NewFromConfig(c).PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{
+		EventBusName: aws.String(got["event_bus_name"]), Source: aws.String("application"), DetailType: aws.String("greeting"),
+		Detail: aws.String(`{"text":"` + said + `"}`),
 	}}})
 	if err != nil {
 		return err
@@ -68,8 +96,7 @@ func useBus(ctx context.Context, c aws.Config, got map[string]string) error {
 	if sent.FailedEntryCount != 0 || len(sent.Entries) != 1 || aws.ToString(sent.Entries[0].EventId) == "" {
 		return fmt.Errorf("%d events were not taken", sent.FailedEntryCount)
 	}
-	_, err = api.DeleteRule(ctx, &eventbridge.DeleteRuleInput{EventBusName: bus, Name: rule})
-	return err
+	return nil
 }
 
 func useStream(ctx context.Context, c aws.Config, got map[string]string) error {
@@ -116,6 +143,38 @@ func useKey(ctx context.Context, c aws.Config, got map[string]string) error {
 	return same(string(opened.Plaintext))
 }
 
+func useSignature(ctx context.Context, c aws.Config, got map[string]string) error {
+	api := kms.NewFromConfig(c)
+	key, text := aws.String(got["key_arn"]), []byte(said)
+	signed, err := api.Sign(ctx, &kms.SignInput{KeyId: key, Message: text, SigningAlgorithm: kmstypes.SigningAlgorithmSpecEcdsaSha256})
+	if err != nil {
+		return err
+	}
+	verified, err := api.Verify(ctx, &kms.VerifyInput{KeyId: key, Message: text, Signature: signed.Signature,
+		SigningAlgorithm: kmstypes.SigningAlgorithmSpecEcdsaSha256})
+	if err == nil && !verified.SignatureValid {
+		err = errors.New("the signature is not valid")
+	}
+	return err
+}
+
+func disableKey(ctx context.Context, c aws.Config, got map[string]string) error {
+	_, err := kms.NewFromConfig(c).DisableKey(ctx, &kms.DisableKeyInput{KeyId: aws.String(got["key_arn"])})
+	return err
+}
+
+// deleteVersion is of the object that useBucket puts.
+func deleteVersion(ctx context.Context, c aws.Config, got map[string]string) error {
+	api := s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true })
+	bucket, key := aws.String(got["bucket"]), aws.String("greeting")
+	seen, err := api.HeadObject(ctx, &s3.HeadObjectInput{Bucket: bucket, Key: key})
+	if err != nil {
+		return err
+	}
+	_, err = api.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: bucket, Key: key, VersionId: seen.VersionId})
+	return err
+}
+
 func useBucket(ctx context.Context, c aws.Config, got map[string]string) error {
 	api := s3.NewFromConfig(c, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket, key := aws.String(got["bucket"]), aws.String("greeting")
@@ -160,13 +219,24 @@ func useSecret(ctx context.Context, c aws.Config, got map[string]string) error {
 	return same(aws.ToString(read.SecretString))
 }
 
+// fifo are the ids that a topic or a queue that keeps the order asks of a message, by
+// its name: a group, and one that no other message has.
+func fifo(name string) (group, once *string) {
+	if !strings.HasSuffix(name, ".fifo") {
+		return nil, nil
+	}
+	return aws.String("g"), aws.String(rand.Text())
+}
+
 func useTopic(ctx context.Context, c aws.Config, got map[string]string) error {
-	sent, err := sns.NewFromConfig(c).Publish(ctx, &sns.PublishInput{TopicArn: aws.String(got["topic_arn"]), Message: aws.String(said)})
+	in := &sns.PublishInput{TopicArn: aws.String(got["topic_arn"]), Message: aws.String(said)}
+	in.MessageGroupId, in.MessageDeduplicationId = fifo(*in.TopicArn)
+	sent, err := sns.NewFromConfig(c).Publish(ctx, in)
 	if err != nil {
 		return err
 	}
 	if aws.ToString(sent.MessageId) == "" {
-		return fmt.Errorf("the message was not taken")
+		return errors.New("the message was not taken")
 	}
 	return nil
 }
@@ -174,7 +244,7 @@ func useTopic(ctx context.Context, c aws.Config, got map[string]string) error {
 func useQueue(ctx context.Context, c aws.Config, got map[string]string) error {
 	api := sqs.NewFromConfig(c)
 	queue := aws.String(got["queue_url"])
-	if _, err := api.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String(said)}); err != nil {
+	if err := send(ctx, api, *queue); err != nil {
 		return err
 	}
 	read, err := api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: queue})
@@ -192,4 +262,11 @@ func useQueue(ctx context.Context, c aws.Config, got map[string]string) error {
 		return same("")
 	}
 	return nil
+}
+
+func send(ctx context.Context, api *sqs.Client, queue string) error {
+	in := &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: aws.String(said)}
+	in.MessageGroupId, in.MessageDeduplicationId = fifo(queue)
+	_, err := api.SendMessage(ctx, in)
+	return err
 }
