@@ -1,7 +1,8 @@
 // Package hosted is what the providers on shared servers (PostgreSQL, MariaDB,
 // Valkey) have in common: how a server is reached today, which one a step is about,
-// what says whose a thing is where there are no tags, and passwords that follow
-// from a binding's secret. It speaks to no server itself; each provider does.
+// how connections are kept, whether a server was restored, what says whose a thing is
+// where there are no tags, what is retained of it, and passwords that follow from a
+// binding's secret. It speaks to no server itself; each provider does.
 package hosted
 
 import (

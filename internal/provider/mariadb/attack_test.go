@@ -34,6 +34,12 @@ func newBench(t testing.TB, change ...func(*hosted.Access)) *bench {
 	for _, c := range change {
 		c(&w.access)
 	}
+	return benchOf(w)
+}
+
+func benchOf(w *world) *bench {
+	t := w.t
+	t.Helper()
 	b := &bench{world: w, p: w.open(w.broker, w.access), plan: `{"connection_limit":5,"statement_timeout":1}`}
 	st, err := b.p.Provision(t.Context(), b.instance("learns"))
 	if err != nil || st.Target == nil {

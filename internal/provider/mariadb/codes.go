@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"net"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/longshore/longshore/internal/provider"
 )
 
 // A meaning is what an error of the server asks for.
@@ -29,6 +32,7 @@ const (
 	meansFull
 	meansCrowded
 	meansBlocked
+	meansUntrusted // its certificate is not one to be trusted
 )
 
 // meanings are the server's numbers.
@@ -107,40 +111,44 @@ func meaningOf(err error) meaning {
 		errors.Is(err, io.ErrUnexpectedEOF):
 		return meansGone
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return meansUntrusted
+	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return meansGone
 	}
 	return meansUnknown
 }
 
-// advice is what an operator is told.
-var advice = map[meaning]string{
-	meansBusy:       "somebody else works on the same: it is tried again",
-	meansLocked:     "somebody holds a lock: it is tried again",
-	meansGone:       "the server does not answer, or has ended the connection: see that it runs and can be reached",
-	meansRefused:    "the server refuses the broker's login: see that the settings have its password of today",
-	meansNoRight:    "the broker's login lacks a right: give it those that the guide lists (docs/mariadb.md)",
-	meansNoDatabase: "the broker's own database is missing: make it as the guide says (docs/mariadb.md)",
-	meansReadOnly:   "the server takes no changes: name the one that does, or make it writable",
-	meansFull:       "the server has no room left: give it disk or memory",
-	meansCrowded:    "the server takes no more connections: raise its max_connections, or that of the broker's login",
-	meansBlocked:    "the server takes no connections from the broker's host: allow it, or run FLUSH HOSTS",
+// troubles are what a person has to end, and what to do.
+var troubles = map[meaning]struct{ kind, remedy string }{
+	meansGone: {provider.TroubleUnreachable, "the server does not answer, or has ended the connection: see that it runs and can be " +
+		"reached"},
+	meansRefused:    {provider.TroubleLogin, "the server refuses the broker's login: see that the settings have its password of today"},
+	meansNoRight:    {provider.TroubleRights, "the broker's login lacks a right: give it those that the guide lists (docs/mariadb.md)"},
+	meansNoDatabase: {provider.TroubleRights, "the broker's own database is missing: make it as the guide says (docs/mariadb.md)"},
+	meansReadOnly:   {provider.TroubleReadOnly, "the server takes no changes: name the one that does, or make it writable"},
+	meansFull:       {provider.TroubleFull, "the server has no room left: give it disk or memory"},
+	meansCrowded: {provider.TroubleConnections, "the server takes no more connections: raise its max_connections, or that of the " +
+		"broker's login"},
+	meansBlocked:   {provider.TroubleConnections, "the server takes no connections from the broker's host: allow it, or run FLUSH HOSTS"},
+	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
 }
 
 // syntaxError repeats a part of the statement, which may hold a password's hash.
 const syntaxError = 1064
 
 // explain says of an error what an operator does about it. It repeats no statement.
-func explain(err error) error {
+func explain(target string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == syntaxError {
-		return fmt.Errorf("the server does not understand a statement (error %d): see that it is a MariaDB of a version that the guide lists",
-			e.Number)
+		return fmt.Errorf("target %q: the server does not understand a statement (error %d): see that it is a MariaDB of a version "+
+			"that the guide lists", target, e.Number)
 	}
-	if text := advice[meaningOf(err)]; text != "" {
-		return fmt.Errorf("%s: %w", text, err)
+	if t, ok := troubles[meaningOf(err)]; ok {
+		return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: err}
 	}
 	return err
 }

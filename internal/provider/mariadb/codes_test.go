@@ -26,11 +26,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		err  error
 		want string // a part of what the operator reads
 	}{
-		"Exists":         {code(1007), "tried again"},
-		"AccountExists":  {code(1396), "tried again"},
-		"Locked":         {code(1205), "holds a lock"},
-		"Deadlock":       {code(1213), "holds a lock"},
-		"Slow":           {code(1969), "holds a lock"},
+		"Exists":         {code(1007), "own words"},
+		"AccountExists":  {code(1396), "own words"},
+		"Locked":         {code(1205), "own words"},
+		"Deadlock":       {code(1213), "own words"},
+		"Slow":           {code(1969), "own words"},
 		"ShutDown":       {code(1053), "see that it runs"},
 		"Killed":         {code(1927), "see that it runs"},
 		"Password":       {code(1045), "password of today"},

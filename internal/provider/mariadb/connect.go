@@ -1,12 +1,9 @@
 package mariadb
 
 import (
-	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net"
 	"path"
@@ -75,13 +72,17 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	return s, nil
 }
 
-func (s *sqlServer) close() { _ = s.db.Close() }
+// Close implements hosted.Server.
+func (s *sqlServer) Close() { _ = s.db.Close() }
 
 // schema is the broker's own database. Brokers may share it.
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS brokers (
 		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
 	) ENGINE=InnoDB COMMENT 'Longshore: who this server is to each broker'`,
+	`CREATE TABLE IF NOT EXISTS epochs (
+		broker VARBINARY(255) PRIMARY KEY, count BIGINT UNSIGNED NOT NULL, raised DATETIME(6) NOT NULL
+	) ENGINE=InnoDB COMMENT 'Longshore: how far this server has come, which a restore puts back'`,
 	`CREATE TABLE IF NOT EXISTS things (
 		serial BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
 		name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL UNIQUE,
@@ -92,34 +93,4 @@ var schema = []string{
 		facts TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
 		KEY (instance), KEY (broker, name)
 	) ENGINE=InnoDB COMMENT 'Longshore: whose each database and account is'`,
-}
-
-const noTable = 1146
-
-func (s *sqlServer) identify(ctx context.Context, broker string, write bool) (string, error) {
-	who, err := s.identityOf(ctx, broker)
-	switch e, is := errors.AsType[*mysql.MySQLError](err); {
-	case is && e.Number == noTable && !write:
-		return "", nil
-	case is && e.Number == noTable:
-		for _, statement := range schema {
-			if _, err := s.db.ExecContext(ctx, statement); err != nil {
-				return "", err
-			}
-		}
-	case err != nil || who != "" || !write:
-		return who, err
-	}
-	// Of two who write at once, the first is right.
-	if _, err := s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?)", broker, rand.Text()); err != nil {
-		return "", err
-	}
-	return s.identityOf(ctx, broker)
-}
-
-func (s *sqlServer) identityOf(ctx context.Context, broker string) (who string, err error) {
-	var id sql.NullString
-	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?)", broker).Scan(&id)
-	s.identity.Store(&id.String)
-	return id.String, err
 }

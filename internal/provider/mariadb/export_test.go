@@ -11,10 +11,12 @@ import (
 // What tests of the package need to see.
 var (
 	MeaningOf  = meaningOf
-	Explain    = explain
 	VerifierOf = verifierOf
 	Syntax     = uint16(syntaxError)
 )
+
+// Explain is what an operator is told of an error.
+func Explain(err error) error { return explain("target", err) }
 
 // Names are how those of all databases or accounts of the ids begin, and that of this
 // life's.
@@ -29,12 +31,12 @@ func Names(t provider.Tags) (begins, thing string) {
 // Adjust gives a provider small pages, and has its calls to servers made by calls.
 func Adjust(p *Provider, page int, calls *providertest.Calls) {
 	p.page = page
-	p.open = func(access hosted.Access, pool int) (server, error) {
+	p.Open = func(access hosted.Access, pool int) (server, error) {
 		s, err := openSQL(access, pool)
 		if err != nil {
 			return nil, err
 		}
-		return faulty{s, calls, func() (server, error) { return openSQL(access, pool) }, p.broker}, nil
+		return faulty{s, calls, func() (server, error) { return openSQL(access, pool) }, p.Broker}, nil
 	}
 }
 
@@ -46,9 +48,14 @@ type faulty struct {
 	broker string
 }
 
-func (f faulty) identify(ctx context.Context, broker string, write bool) (who string, err error) {
-	err = f.calls.Call(ctx, func() (err error) { who, err = f.server.identify(ctx, broker, write); return err })
+func (f faulty) Identify(ctx context.Context, broker string, write bool) (who hosted.Said, err error) {
+	err = f.calls.Call(ctx, func() (err error) { who, err = f.server.Identify(ctx, broker, write); return err })
 	return who, err
+}
+
+func (f faulty) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+	err = f.calls.Call(ctx, func() (err error) { at, err = f.server.Raise(ctx, broker); return err })
+	return at, err
 }
 
 func (f faulty) look(ctx context.Context, n names) (now standing, err error) {
@@ -67,8 +74,8 @@ func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
 		if err != nil {
 			return err
 		}
-		defer s.close()
-		if _, err := s.identify(context.WithoutCancel(ctx), f.broker, false); err != nil {
+		defer s.Close()
+		if _, err := s.Identify(context.WithoutCancel(ctx), f.broker, false); err != nil {
 			return err
 		}
 		return s.do(context.WithoutCancel(ctx), n, seen, a)
@@ -79,12 +86,15 @@ func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
 
 // Prepare has the broker known to the server of the default target.
 func Prepare(ctx context.Context, p *Provider) error {
-	s, learnt, err := p.at(ctx, provider.Target{})
+	s, learnt, err := p.At(ctx, provider.Target{}, provider.Epoch{})
 	if learnt == nil && err == nil {
-		s.close()
+		s.Leave()
 	}
 	return err
 }
+
+// RetainedName is how what is retained of an instance is listed.
+func RetainedName(t provider.Tags) string { return retainedNames(t).instance }
 
 // LockName is that of the lock that a call holds.
 func LockName(identity string, in provider.Instance) string {

@@ -3,55 +3,29 @@ package mariadb
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/longshore/longshore/internal/provider"
 )
 
-// List implements provider.Inventory, target by target. A cursor is a target's name
-// and what was read last of it.
+// List implements provider.Inventory.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", err
-	}
-	names := p.accesses.Names()
-	at, after := cursor, ""
-	if cut := strings.LastIndex(cursor, "/"); cut >= 0 {
-		at, after = cursor[:cut], cursor[cut+1:]
-	}
-	i, found := slices.BinarySearch(names, at)
-	if !found {
-		after = ""
-	}
-	if i == len(names) {
-		return nil, "", nil
-	}
-	next := ""
-	if i+1 < len(names) {
-		next = names[i+1] + "/"
-	}
-	page, last, err := p.listed(ctx, names[i], after)
-	if err == nil && last != "" {
-		next = names[i] + "/" + last
-	}
-	return page, next, err
+	return p.Accesses.List(ctx, cursor, p.Holdings)
 }
 
-// listed reads a page of one target; last is empty at its end.
-func (p *Provider) listed(ctx context.Context, name, after string) (page []provider.Holding, last string, err error) {
-	s, _, _, done, err := p.reach(provider.Target{Name: name})
+// Holdings implements provider.Reconciler: it reads a page of one target.
+func (p *Provider) Holdings(ctx context.Context, name, after string) (page []provider.Holding, last string, err error) {
+	s, _, _, done, err := p.Reach(provider.Target{Name: name})
 	if err != nil {
 		return nil, "", err
 	}
 	defer done()
-	who, err := s.identify(ctx, p.broker, false)
-	if err != nil || who == "" { // nothing was ever made there
-		return nil, "", explain(err)
+	at, err := s.Identify(ctx, p.Broker, false)
+	if err != nil || at.Identity == "" { // nothing was ever made there
+		return nil, "", explain(name, err)
 	}
-	records, err := s.list(ctx, p.broker, after, p.page)
+	records, err := s.list(ctx, p.Broker, after, p.page)
 	if err != nil {
-		return nil, "", explain(err)
+		return nil, "", explain(name, err)
 	}
 	for _, r := range records {
 		if r.facts.Phase == left { // the instance's removal takes it along
@@ -59,7 +33,7 @@ func (p *Provider) listed(ctx context.Context, name, after string) (page []provi
 		}
 		h := provider.Holding{
 			Name: r.name, Tags: r.label.Tags, Created: r.label.Created.UTC(), PlanID: r.label.PlanID,
-			Target: provider.Target{Name: name, Identity: who},
+			Target: provider.Target{Name: name, Identity: at.Identity}, Epoch: at.Epoch,
 		}
 		if r.facts.Phase == retained {
 			h.Name, h.RetainedUntil = r.instance, r.facts.Until
@@ -84,19 +58,14 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 func (p *Provider) Release(ctx context.Context, h provider.Holding) error { return p.lock(ctx, h, "") }
 
 func (p *Provider) lock(ctx context.Context, h provider.Holding, why string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s, learnt, err := p.at(ctx, h.Target)
-	if err != nil || learnt != nil { // without an identity nothing was made
-		return err
-	}
-	defer s.close()
-	_, unfinished, err := s.run(ctx, namesOf(h.Tags), func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
-	if err == nil && unfinished != nil {
-		err = errBusy
-	}
-	return err
+	_, err := p.step(ctx, h.Target, h.Epoch, func(s *site) (*provider.Status, error) {
+		_, unfinished, err := s.run(ctx, namesOf(h.Tags), func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
+		if err == nil && unfinished != nil {
+			err = errBusy
+		}
+		return nil, err
+	})
+	return err // without an identity nothing was made
 }
 
 // locked is the next act towards the accounts of an instance or a binding being

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
@@ -33,19 +32,13 @@ type Options struct {
 // pageSize is how much a page of the inventory holds.
 const pageSize = 200
 
-// A Provider is the adapter.
+// A Provider is the adapter. That it reaches and surveys servers is what it has in common
+// with others.
 type Provider struct {
-	broker   string
-	accesses hosted.Accesses
-	now      func() time.Time
-	log      *slog.Logger
-	pool     int
-	page     int
-	// open is the way to a server; a test has another one.
-	open func(access hosted.Access, pool int) (server, error)
-
-	mu   sync.Mutex
-	kept map[string]server // by the target's name, where there is a pool
+	hosted.Servers[server]
+	now  func() time.Time
+	log  *slog.Logger
+	page int
 }
 
 var (
@@ -53,80 +46,22 @@ var (
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
 	_ provider.Retainer    = (*Provider)(nil)
+	_ provider.Reconciler  = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close it in the end.
 func New(o Options) *Provider {
 	return &Provider{
-		broker: o.Broker, accesses: o.Accesses, now: o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pool: o.Pool,
-		page: pageSize, open: openSQL, kept: map[string]server{},
+		Servers: hosted.Servers[server]{Broker: o.Broker, Accesses: o.Accesses, Pool: o.Pool, Open: openSQL, Explain: explain},
+		now:     o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), page: pageSize,
 	}
-}
-
-// Close ends the connections that are kept.
-func (p *Provider) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.kept {
-		s.close()
-	}
-	clear(p.kept)
-}
-
-// reach is the way to a target, and what ends it with the step.
-func (p *Provider) reach(t provider.Target) (s server, name string, access hosted.Access, done func(), err error) {
-	name, access, err = p.accesses.Reach(t)
-	if err != nil {
-		return nil, name, access, nil, err
-	}
-	if p.pool == 0 {
-		if s, err = p.open(access, 0); err != nil {
-			return nil, name, access, nil, err
-		}
-		return s, name, access, s.close, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.kept[name]
-	if !ok {
-		if s, err = p.open(access, p.pool); err != nil {
-			return nil, name, access, nil, err
-		}
-		p.kept[name] = s
-	}
-	return s, name, access, func() {}, nil
 }
 
 // A site is a server whose identity is proven, in one step.
 type site struct {
-	server
-	access hosted.Access
-	tls    bool // it is reached by TLS, and so are its users to be
-	close  func()
-	log    *slog.Logger
-}
-
-// at reaches the server that a thing is on. The first step of an instance learns
-// its identity and makes nothing: what it makes is looked for there.
-func (p *Provider) at(ctx context.Context, t provider.Target) (*site, *provider.Status, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	s, name, access, done, err := p.reach(t)
-	if err != nil {
-		return nil, nil, err
-	}
-	who, err := s.identify(ctx, p.broker, true)
-	if err != nil {
-		done()
-		return nil, nil, explain(err)
-	}
-	learnt, err := hosted.Learn(t, name, who)
-	if err != nil || learnt != nil {
-		done()
-		return nil, learnt, err
-	}
-	return &site{server: s, access: access, tls: access.TLS != hosted.TLSDisable, close: done, log: p.log}, nil, nil
+	*hosted.Site[server]
+	tls bool // it is reached by TLS, and so are its users to be
+	log *slog.Logger
 }
 
 // maxActs is how many changes one step makes at most.
@@ -143,15 +78,17 @@ const (
 // It ends with what stands then.
 func (s *site) run(ctx context.Context, n names, next func(standing) (act, error)) (now standing, _ *provider.Status, _ error) {
 	for range maxActs {
-		now, err := s.look(ctx, n)
+		now, err := s.Server.look(ctx, n)
 		if err != nil {
-			return now, nil, explain(err)
+			return now, nil, s.Explain(err)
 		}
 		a, err := next(now)
 		if err != nil || a == nil {
 			return now, nil, err
 		}
-		err = s.do(ctx, n, now, a)
+		if err = s.Changes(ctx); err == nil {
+			err = s.Server.do(ctx, n, now, a)
+		}
 		switch {
 		case err == nil || errors.Is(err, errChanged):
 		case errors.Is(err, errSessions):
@@ -161,40 +98,28 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (act, error
 				"database", now.name)
 			return now, &provider.Status{Percent: 50, Description: "Waiting for somebody's lock", After: lockPause}, nil
 		case meaningOf(err) != meansBusy:
-			return now, nil, explain(err)
+			return now, nil, s.Explain(err)
 		}
 	}
 	return now, &provider.Status{Percent: 50, Description: "Working", After: busyPause}, nil
 }
 
-// settle is the rest of a step: unfinished is its answer, else done is.
-func settle(unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
-	switch {
-	case err != nil:
-		return provider.Status{}, err
-	case unfinished != nil:
-		return *unfinished, nil
-	}
-	done.Done, done.Percent = true, 100
-	return done, nil
-}
-
-// step is one of an instance or a binding.
+// step is one of an instance or a binding, on a target that has been at an epoch.
 func (p *Provider) step(
-	ctx context.Context, t provider.Target, work func(*site) (*provider.Status, error),
+	ctx context.Context, t provider.Target, was provider.Epoch, work func(*site) (*provider.Status, error),
 ) (provider.Status, error) {
-	s, learnt, err := p.at(ctx, t)
+	at, learnt, err := p.At(ctx, t, was)
 	if err != nil || learnt != nil {
-		return settle(learnt, err, provider.Status{})
+		return at.Settle(learnt, err, provider.Status{})
 	}
-	defer s.close()
-	unfinished, err := work(s)
-	return settle(unfinished, err, provider.Status{})
+	defer at.Leave()
+	unfinished, err := work(&site{Site: at, tls: at.Access.TLS != hosted.TLSDisable, log: p.log})
+	return at.Settle(unfinished, err, provider.Status{})
 }
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Target, func(s *site) (*provider.Status, error) {
+	return p.step(ctx, in.Target, in.Epoch, func(s *site) (*provider.Status, error) {
 		w, err := p.wanted(ctx, s, in)
 		if err != nil {
 			return nil, err
@@ -210,7 +135,7 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 
 // Update implements provider.Provider.
 func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Target, func(s *site) (*provider.Status, error) {
+	return p.step(ctx, in.Target, in.Epoch, func(s *site) (*provider.Status, error) {
 		w, err := p.wanted(ctx, s, in)
 		if err == nil {
 			var unfinished *provider.Status
@@ -228,7 +153,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	var kept *provider.Retained
-	st, err := p.step(ctx, in.Target, func(s *site) (unfinished *provider.Status, err error) {
+	st, err := p.step(ctx, in.Target, in.Epoch, func(s *site) (unfinished *provider.Status, err error) {
 		unfinished, kept, err = p.deprovision(ctx, s, in)
 		return unfinished, err
 	})
@@ -243,11 +168,11 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, cmp.Or(ctx.Err(), err)
 	}
 	var grant *provider.Grant
-	st, err := p.step(ctx, b.Instance.Target, func(s *site) (*provider.Status, error) {
+	st, err := p.step(ctx, b.Instance.Target, b.Instance.Epoch, func(s *site) (*provider.Status, error) {
 		w.tls = s.tls
 		now, unfinished, err := s.run(ctx, w.names, w.bind)
 		if err == nil && unfinished == nil {
-			grant = grantOf(s.access, s.tls, now, w.password)
+			grant = grantOf(s.Access, s.tls, now, w.password)
 		}
 		return unfinished, err
 	})
@@ -257,7 +182,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return p.step(ctx, b.Instance.Target, func(s *site) (*provider.Status, error) {
+	return p.step(ctx, b.Instance.Target, b.Instance.Epoch, func(s *site) (*provider.Status, error) {
 		tags := provider.BindingTagsOf(b)
 		n := namesOf(tags)
 		n.leaving = true

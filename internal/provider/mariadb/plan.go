@@ -119,8 +119,8 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	w.collation = a.Collation
 	has := strings.Trim(a.Collation, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 	if has {
-		if has, err = s.collation(ctx, a.Collation); err != nil {
-			return w, explain(err)
+		if has, err = s.Server.collation(ctx, a.Collation); err != nil {
+			return w, s.Explain(err)
 		}
 	}
 	if !has {

@@ -70,9 +70,9 @@ func (p *Provider) deprovision(ctx context.Context, s *site, in provider.Instanc
 		return unfinished, nil, err
 	}
 	to := retainedNames(keep.As)
-	kept, err := s.look(ctx, to)
+	kept, err := s.Server.look(ctx, to)
 	if err != nil {
-		return nil, nil, explain(err)
+		return nil, nil, s.Explain(err)
 	}
 	// Where it is retained already, a late call has made what stands under its name.
 	if !isRetained(keep.As, kept) {
@@ -84,8 +84,8 @@ func (p *Provider) deprovision(ctx context.Context, s *site, in provider.Instanc
 	if _, unfinished, err := s.run(ctx, n, next); err != nil || unfinished != nil {
 		return unfinished, nil, err
 	}
-	if kept, err = s.look(ctx, to); err != nil {
-		return nil, nil, explain(err)
+	if kept, err = s.Server.look(ctx, to); err != nil {
+		return nil, nil, s.Explain(err)
 	}
 	if isRetained(keep.As, kept) && !keep.Back {
 		return nil, &provider.Retained{Name: to.instance, Until: kept.instance.facts.Until}, nil
@@ -99,7 +99,7 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 	if h.Name != n.instance || h.Tags.Binding != "" {
 		return provider.Status{}, notOurs("instance")
 	}
-	return p.step(ctx, h.Target, func(s *site) (*provider.Status, error) {
+	return p.step(ctx, h.Target, h.Epoch, func(s *site) (*provider.Status, error) {
 		_, unfinished, err := s.run(ctx, n, func(now standing) (act, error) {
 			if r := now.instance; r.exists() && r.label.Tags != h.Tags {
 				return nil, notOurs("instance")
@@ -122,9 +122,9 @@ func (w wanted) move(ctx context.Context, s *site, from provider.Source) func(st
 		if in.exists() || now.database {
 			return w.provision(now)
 		}
-		there, err := s.look(ctx, kept)
+		there, err := s.Server.look(ctx, kept)
 		if err != nil {
-			return nil, explain(err)
+			return nil, s.Explain(err)
 		}
 		if !isRetained(as, there) {
 			return nil, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")

@@ -51,9 +51,7 @@ func nameOfLife(prefix string, t provider.Tags) string {
 // call that may be repeated at any time, also while an earlier one whose caller has
 // died is still under way. Errors have a meaning (codes.go) and are all passing.
 type server interface {
-	// identify tells who this server is to the broker: a random text, which the first
-	// call writes, unless it may not write: then it is empty.
-	identify(ctx context.Context, broker string, write bool) (string, error)
+	hosted.Server
 
 	// look tells what stands at the names, whoever owns it. It changes nothing.
 	look(ctx context.Context, n names) (standing, error)
@@ -69,9 +67,6 @@ type server interface {
 	// list reads the broker's records in the order of their names, after one: at most
 	// limit of them.
 	list(ctx context.Context, broker, after string, limit int) ([]record, error)
-
-	// close ends its connections.
-	close()
 }
 
 // What do answers, beside the server's own errors.

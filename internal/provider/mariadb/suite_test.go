@@ -58,10 +58,14 @@ func loginOf(t testing.TB, n int) hosted.Access {
 	return logins[n].Access
 }
 
+func newClock() *providertest.Clock {
+	return providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)),
+		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: newClock(),
 		calls: &providertest.Calls{}, broker: "broker-" + rand.Text(),
 	}
 	if err := mariadb.Prepare(t.Context(), w.open(w.broker, w.access)); err != nil {

@@ -57,9 +57,11 @@ func Guide() string { return guide }
 
 // A Server is a real one. It speaks TLS, by an authority of its own, and plainly.
 type Server struct {
-	dir, port string
-	authority string
-	root      *sql.DB
+	dir, port    string
+	base, server string
+	authority    string
+	root         *sql.DB
+	exited       <-chan struct{}
 }
 
 var shared = sync.OnceValues(start)
@@ -77,6 +79,46 @@ func Start(t testing.TB) *Server {
 		t.Fatalf("no MariaDB: %v", err)
 	}
 	return s
+}
+
+// New gives a server of the test's own, which it may stop.
+func New(t testing.TB) *Server {
+	t.Helper()
+	Start(t) // skips, or fails, where there is none
+	s, err := start()
+	if err != nil {
+		t.Fatalf("no MariaDB: %v", err)
+	}
+	t.Cleanup(func() {
+		s.stop(t)
+		_ = os.RemoveAll(s.dir)
+	})
+	return s
+}
+
+func (s *Server) stop(t testing.TB) {
+	t.Helper()
+	s.Root(t, "SHUTDOWN")
+	_ = s.root.Close()
+	<-s.exited
+}
+
+// Copied copies the folder of a server, and gives what puts the copy in its place.
+func (s *Server) Copied(t testing.TB) (restore func()) {
+	t.Helper()
+	data, kept := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "kept")
+	stopped := func(statements func() error) {
+		t.Helper()
+		s.stop(t)
+		if err := errors.Join(statements(), s.run()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped(func() error { return os.CopyFS(kept, os.DirFS(data)) })
+	return func() {
+		t.Helper()
+		stopped(func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(kept))) })
+	}
 }
 
 // Access is a fresh login of a broker, with a database of its own, reached plainly.
@@ -157,12 +199,15 @@ func start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir}
-	if err := s.setUp(base, install); err != nil {
+	s := &Server{dir: dir, base: base, server: server}
+	if err := s.setUp(install); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	for range startTries {
-		if err = s.run(base, server); err == nil {
+		if s.port, err = testserver.FreePort(); err == nil {
+			err = s.run()
+		}
+		if err == nil {
 			return s, nil
 		}
 	}
@@ -171,12 +216,12 @@ func start() (*Server, error) {
 
 // setUp makes the server's folder: its administrator is whoever runs the tests, by
 // the socket alone.
-func (s *Server) setUp(base, install string) error {
+func (s *Server) setUp(install string) error {
 	who, err := exec.Command("id", "-un").Output()
 	if err != nil {
 		return err
 	}
-	c := exec.Command(install, "--no-defaults", "--basedir="+base, "--datadir="+filepath.Join(s.dir, "data"), "--skip-test-db",
+	c := exec.Command(install, "--no-defaults", "--basedir="+s.base, "--datadir="+filepath.Join(s.dir, "data"), "--skip-test-db",
 		"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+strings.TrimSpace(string(who)))
 	c.Env = append(os.Environ(), "TMPDIR="+s.dir)
 	if said, err := c.CombinedOutput(); err != nil {
@@ -190,13 +235,10 @@ func (s *Server) setUp(base, install string) error {
 
 // run starts the server for servers that nobody misses. All statements are logged,
 // so that a test can look for passwords among them.
-func (s *Server) run(base, server string) (err error) {
-	if s.port, err = testserver.FreePort(); err != nil {
-		return err
-	}
+func (s *Server) run() (err error) {
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	args := []string{
-		"--no-defaults", "--basedir=" + base, "--datadir=" + at("data"), "--socket=" + at("s"), "--pid-file=" + at("pid"),
+		"--no-defaults", "--basedir=" + s.base, "--datadir=" + at("data"), "--socket=" + at("s"), "--pid-file=" + at("pid"),
 		"--bind-address=" + testserver.Loopback, "--port=" + s.port, "--skip-name-resolve", "--event-scheduler=ON",
 		"--ssl-cert=" + at("certificate"), "--ssl-key=" + at("key"), "--general-log=1", "--general-log-file=" + at("statements"),
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
@@ -205,7 +247,7 @@ func (s *Server) run(base, server string) (err error) {
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // it is asked for by name, or refused
 	}
-	exited, err := testserver.Launch(server, s.dir, at("log"), []string{"PATH=/usr/bin:/bin", "TMPDIR=" + s.dir, "HOME=" + s.dir}, args...)
+	s.exited, err = testserver.Launch(s.server, s.dir, at("log"), []string{"PATH=/usr/bin:/bin", "TMPDIR=" + s.dir, "HOME=" + s.dir}, args...)
 	if err != nil {
 		return err
 	}
@@ -222,7 +264,7 @@ func (s *Server) run(base, server string) (err error) {
 			return nil
 		}
 		select {
-		case <-exited:
+		case <-s.exited:
 			return fmt.Errorf("it ended at its start: %s", testserver.Tail(at("log")))
 		case <-deadline:
 			return fmt.Errorf("it did not answer within %v: %w: %s", startWait, err, testserver.Tail(at("log")))

@@ -1,0 +1,151 @@
+package mariadb_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
+	"github.com/longshore/longshore/internal/provider/providertest"
+)
+
+// newOwnBench is a bench on a server of its own, which it may put back.
+func newOwnBench(t testing.TB) *bench {
+	t.Helper()
+	w := &world{t: t, server: mariadbtest.New(t), clock: newClock(), calls: &providertest.Calls{}, broker: "broker"}
+	w.access = w.server.Access(t)
+	return benchOf(w)
+}
+
+// at is where the server is now.
+func (b *bench) at() provider.Epoch {
+	b.t.Helper()
+	target, at, err := b.p.Survey(b.t.Context(), b.target.Name)
+	if err != nil || target != b.target {
+		b.t.Fatalf("it says that it is %v: %v", target, err)
+	}
+	return at
+}
+
+// raisable has the server's epoch have been raised long ago: the next change raises it
+// again.
+func (b *bench) raisable() {
+	b.t.Helper()
+	b.server.Root(b.t, "UPDATE "+b.access.Database+".epochs SET raised = raised - INTERVAL 1 HOUR")
+}
+
+// troubled requires that a step meets a trouble of the kind.
+func troubled(t testing.TB, what, kind string, err error) {
+	t.Helper()
+	trouble, ok := errors.AsType[*provider.Trouble](err)
+	if !ok || trouble.Kind != kind || trouble.Message == "" {
+		t.Errorf("%s: %v, want the trouble %q", what, err, kind)
+	}
+}
+
+// A server whose folder is put back as it was has the account of a binding that was
+// removed since. Nothing is changed on it until each such account is locked.
+func TestRestored(t *testing.T) {
+	b := newOwnBench(t)
+	in := b.instance("i")
+	must(b, b.p.Provision, in)
+	removed, kept := b.binding(in, "removed", ""), b.binding(in, "kept", "")
+	gone, stays := must(b, b.p.Bind, removed).Grant, must(b, b.p.Bind, kept).Grant
+	restore := b.server.Copied(t)
+	b.raisable()
+	must(b, b.p.Unbind, removed)
+	known := b.at()
+	restore()
+	if !opens(t, gone) {
+		t.Fatal("the restored server lacks the account, so that nothing is shown")
+	}
+	in.Epoch, kept.Instance.Epoch = known, known
+	page, _, err := b.p.Holdings(t.Context(), b.target.Name, "")
+	if err != nil || len(page) != 3 {
+		t.Fatalf("it lists %+v: %v", page, err)
+	}
+	for what, step := range map[string]func() error{
+		"Provision":   func() error { _, err := b.p.Provision(t.Context(), in); return err },
+		"Update":      func() error { _, err := b.p.Update(t.Context(), in); return err },
+		"Deprovision": func() error { _, err := b.p.Deprovision(t.Context(), in); return err },
+		"Bind":        func() error { _, err := b.p.Bind(t.Context(), b.binding(in, "next", "")); return err },
+		"Unbind":      func() error { _, err := b.p.Unbind(t.Context(), kept); return err },
+		"Quarantine":  func() error { h := page[0]; h.Epoch = known; return b.p.Quarantine(t.Context(), h) },
+		"RemoveRetained": func() error {
+			tags := provider.TagsOf(in)
+			h := provider.Holding{Name: mariadb.RetainedName(tags), Tags: tags, Target: b.target, Epoch: known}
+			_, err := b.p.RemoveRetained(t.Context(), h)
+			return err
+		},
+	} {
+		troubled(t, what, provider.TroubleRestored, step())
+	}
+	now := b.at()
+	if now.Follows(known) {
+		t.Fatalf("it is at %v, and has been at %v", now, known)
+	}
+	if _, err := b.p.Advance(t.Context(), b.target, known, known); err == nil {
+		t.Error("an epoch goes on from where it is not")
+	}
+	next, err := b.p.Advance(t.Context(), b.target, now, known)
+	if err != nil || !next.Follows(known) || next.Count <= known.Count || b.at() != next {
+		t.Errorf("it goes on as %v, and is at %v: %v", next, b.at(), err)
+	}
+	for _, h := range page {
+		if h.Epoch = next; h.Tags.Binding == "removed" {
+			if err := b.p.Quarantine(t.Context(), h); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if in.Epoch = next; opens(t, gone) || !opens(t, stays) {
+		t.Error("want the account that was removed locked, and that of a live binding open")
+	}
+	must(b, b.p.Bind, b.binding(in, "next", ""))
+}
+
+// The epoch is raised by a change, and not by each, nor by a step that changes nothing.
+func TestEpochsAreRaisedNowAndThen(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	first := b.at()
+	if first.Count < 1 {
+		t.Fatalf("it is at %v", first)
+	}
+	in.Operation = b.operation(provider.KindUpdate)
+	b.raisable()
+	st, err := b.p.Update(t.Context(), in)
+	if want := (provider.Epoch{Count: first.Count + 1}); err != nil || st.Epoch != want || b.at() != want {
+		t.Errorf("a change has it be at %v and say %v, want %v: %v", b.at(), st.Epoch, want, err)
+	}
+	b.raisable()
+	if st, err := b.p.Update(t.Context(), in); err != nil || st.Epoch.Count != first.Count+1 {
+		t.Errorf("a step that changes nothing has it say %v: %v", st.Epoch, err)
+	}
+	b.server.Root(t, "UPDATE "+b.access.Database+".epochs SET raised = NOW() + INTERVAL 1 DAY") // as by a clock that was wrong
+	in.Operation = b.operation(provider.KindUpdate)
+	if st, err := b.p.Update(t.Context(), in); err != nil || st.Epoch.Count != first.Count+2 {
+		t.Errorf("after a raise in the future it says %v: %v", st.Epoch, err)
+	}
+}
+
+// A server of an earlier version has no epochs: it goes on as before, and is listed.
+// One that was restored to that time counts as restored.
+func TestServersWithoutEpochs(t *testing.T) {
+	b := newOwnBench(t)
+	in := b.provisioned("i")
+	known := b.at()
+	b.server.Root(t, "DROP TABLE "+b.access.Database+".epochs")
+	if held := b.held(); len(held) != 1 || b.at() != (provider.Epoch{}) {
+		t.Fatalf("it lists %+v, at %v", held, b.at())
+	}
+	if _, err := b.p.Advance(t.Context(), b.target, b.at(), known); err != nil || !b.at().Follows(known) {
+		t.Errorf("it goes on as %v: %v", b.at(), err)
+	}
+	b.server.Root(t, "DROP TABLE "+b.access.Database+".epochs")
+	must(b, b.p.Provision, in)
+	in.Epoch = provider.Epoch{Count: known.Count + 1}
+	_, err := b.p.Provision(t.Context(), in)
+	troubled(t, "Provision", provider.TroubleRestored, err)
+}
