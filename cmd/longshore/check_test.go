@@ -84,6 +84,7 @@ func TestCheckExitStatus(t *testing.T) {
 		"NoCases":        {[]string{good, "--only", "no such case"}, 2, "no case"},
 		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, `its catalog has no plan "nope": it has demo/sync, demo/async,`},
 		"UnknownService": {[]string{good, "--service", "nope"}, 2, `its catalog has no service "nope": it has demo/sync,`},
+		"LeftOut":        {[]string{good, "--plan", "sync", "--without", "other,demo"}, 2, `no plan "sync": it has demo-other/`},
 		"PlanOfAnother":  {[]string{good, "--service", "demo-other", "--plan", "async"}, 2, `no plan "async" of a service "demo-other": it has`},
 		"Dead":           {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
 		"WrongPassword":  {[]string{good, "--password", "wrong"}, 2, "401"},

@@ -154,12 +154,15 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	wrong, _ := s.exchange(get(catalog).with("Authorization", login("longshore-nobody", "longshore-nothing")).silent())
 	k.unguarded = none.status == http.StatusOK && wrong.status == http.StatusOK
 	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
-		return slices.Contains(r.Without, p.service.id) || slices.Contains(r.Without, p.service.name) ||
-			r.Service != "" && r.Service != p.service.id && r.Service != p.service.name || r.Plan != "" && r.Plan != p.id && r.Plan != p.name
+		return slices.Contains(r.Without, p.service.id) || slices.Contains(r.Without, p.service.name)
+	})
+	offered := listed(k.plans)
+	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
+		return r.Service != "" && r.Service != p.service.id && r.Service != p.service.name || r.Plan != "" && r.Plan != p.id && r.Plan != p.name
 	})
 	if len(k.plans) == 0 {
 		if r.Service != "" || r.Plan != "" {
-			return nil, fmt.Errorf("%w: its catalog has no %s: it has %s", ErrUnusable, r.wanted(), listed(read(a.body).plans))
+			return nil, fmt.Errorf("%w: its catalog has no %s: it has %s", ErrUnusable, r.wanted(), offered)
 		}
 		return k, nil
 	}
