@@ -5,9 +5,7 @@
 package awserr
 
 import (
-	"context"
 	"errors"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -160,10 +158,4 @@ func Of(err error) Class {
 // Is reports whether an error is of one of some classes.
 func Is(err error, classes ...Class) bool {
 	return slices.Contains(classes, Of(err))
-}
-
-// Unsent reports whether a call certainly never reached AWS.
-func Unsent(err error) bool {
-	var refused *net.OpError
-	return errors.As(err, &refused) && refused.Op == "dial" && !errors.Is(err, context.DeadlineExceeded)
 }
