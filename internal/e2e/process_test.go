@@ -1,5 +1,3 @@
-// Package e2e tests the program as its users start it: the real binary, over
-// HTTP, killed and started again.
 package e2e_test
 
 import (

@@ -1,9 +1,3 @@
-// Package fuzz_test sends made-up requests to every handler of the whole
-// broker: the wire, the decisions, the ledger, the worker and the demo, over
-// records in memory and on a clock that the test moves. Whatever comes, the
-// answer is a JSON object and never the server's fault, the same request is
-// answered again, and everything comes to rest with nothing that no record
-// owns.
 package fuzz_test
 
 import (

@@ -1,11 +1,3 @@
-// Package races_test asks many things at once, of the same and of different
-// instances and bindings, and requires that the answers are those of a broker
-// that does one thing at a time: that each history is linearizable. It needs
-// the whole broker but the wire and the cloud, on both stores.
-//
-// SEED replays what was asked, not what met: how requests interleave is up to
-// the machine. HISTORIES asks for more of them. A failure tells the seed of its
-// own history, so that SEED=n HISTORIES=1 asks just that again.
 package races_test
 
 import (

@@ -1,7 +1,3 @@
-// Package rules holds the list of the API's rules against the tests that name
-// them, and writes docs/conformance.md. Update it after naming a rule in a test:
-//
-//	go test ./internal/rules -update
 package rules_test
 
 import (
