@@ -79,8 +79,7 @@ check: format vet ## the inner loop: format, vet, the fast tests
 
 .PHONY: lint
 lint: format vet $(STATICCHECK) ## format, vet, linter
-	$(STATICCHECK) ./...
-	$(STATICCHECK) -tags deployed ./localstack
+	$(STATICCHECK) -tags deployed ./...
 
 .PHONY: format
 format:
@@ -88,8 +87,7 @@ format:
 
 .PHONY: vet
 vet:
-	$(GO) vet ./...
-	$(GO) vet -tags deployed ./localstack
+	$(GO) vet -tags deployed ./...
 
 .PHONY: validate
 validate: build ## check the shipped offering files
@@ -109,7 +107,7 @@ histories = out=$$(mktemp); status=0; \
   sed -n 's/.*\(histories [0-9]*, faults .*\)/\1/p' $$out; rm -f $$out; exit $$status
 
 .PHONY: histories
-histories: ## crash the broker at any effect, the same histories each time; the race detector sees a part of them
+histories: ## crash the broker at any effect, the same histories each time
 	@$(call histories,$(GO) test -v ./internal/crashtest)
 
 # Other histories each time.
