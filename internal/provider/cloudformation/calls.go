@@ -70,6 +70,19 @@ func (s *step) minutes() int32 {
 	return int32(most)
 }
 
+// late reports whether an update has had its time. CloudFormation sets it none, and goes
+// on when its operation has failed: the record would keep what the plan meant before,
+// and the stack become what it means now. The last sixth of the operation's time is for
+// undoing it.
+func (s *step) late() bool {
+	op := s.in.Operation
+	end := op.Started.Add(time.Duration(cmp.Or(s.m.Minutes, plan.DefaultMinutes)) * time.Minute)
+	if last := op.Deadline.Add(-op.Deadline.Sub(op.Started) / 6); !op.Deadline.IsZero() && last.Before(end) {
+		end = last
+	}
+	return op.Kind == provider.KindUpdate && !s.p.now().Before(end)
+}
+
 func (s *step) fillUpdate(ctx context.Context, o *order) error {
 	i, err := inputsOf(s.in, s.target)
 	if err != nil {

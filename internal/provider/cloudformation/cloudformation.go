@@ -146,7 +146,7 @@ func (s *step) see(ctx context.Context) error {
 			return s.p.explain(ctx, s.name, err)
 		}
 	}
-	s.now.stack = found
+	s.now.stack, s.now.late = found, s.late()
 	if found == nil {
 		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
 		return nil
@@ -353,6 +353,9 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 			return provider.Status{}, err
 		}
 		s.now.Work.Why = why
+	}
+	if d.verb == callCancel && s.now.Work.Updated {
+		s.now.Work.Why = textLate
 	}
 	s.now.Calls++
 	c := call{Operation: s.in.Operation.ID, Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}

@@ -51,7 +51,8 @@ type fakeStack struct {
 	tokens map[string]bool
 	used   bool // it holds something
 	spared []string
-	items  int // that it holds, and that keep it from being deleted
+	undo   func() // the last update
+	items  int    // that it holds, and that keep it from being deleted
 	// then are the statuses that come, each when its time is there.
 	then []fakeEvent
 	// failing: the next operation of the verb fails.
@@ -199,8 +200,11 @@ func (f *fake) change(a *fakeAccount, o order) error {
 		s.body = o.body
 	}
 	s.tokens[o.token] = true
-	if s.params["Fail"] == "update" || s.failing == callUpdate || s.failingUpdate {
+	s.undo = func() {
 		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
+	}
+	if s.params["Fail"] == "update" || s.failing == callUpdate || s.failingUpdate {
+		s.undo()
 		end := []event{whole("UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"), whole(updateRolledBack)}
 		if s.failing == callUpdate || s.failing == callContinue {
 			end = []event{whole(updateRollbackFailed)}
@@ -245,6 +249,7 @@ func (f *fake) cancel(a *fakeAccount, o order) error {
 	}
 	if !s.tokens[o.token] {
 		s.tokens[o.token] = true
+		s.undo()
 		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(updateRolledBack))
 	}
 	return nil

@@ -490,3 +490,32 @@ func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 		t.Errorf("spared %q, which holds %d and has the marks %v", stuck.spared, stuck.items, stuck.labels)
 	}
 }
+
+// An update that takes longer than its plan allows is undone while its operation still
+// waits for it: what is recorded of the instance and its stack mean the same.
+func TestUpdatesEndInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes   time.Duration // each of four parts
+		changes string
+		note    string
+	}{
+		"InTime": {10 * time.Minute, "update", "two"}, "TooLong": {20 * time.Minute, "update cancel", "one"},
+		"AllButTheCleanup": {16 * time.Minute, "update", "two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			in := b.ready(provider.KindUpdate)
+			b.fake.takes = c.takes
+			in.Operation.Started, in.Parameters = b.clock.Now(), json.RawMessage(`{"note":"two"}`)
+			in.Operation.Deadline = in.Operation.Started.Add(time.Hour)
+			_, f := b.drive(&in)
+			if failed := c.note == "one"; failed != (f != nil) || failed && (!*f.InstanceUsable || !*f.UpdateRepeatable ||
+				!strings.Contains(f.Message, "too long")) {
+				t.Errorf("failed with %+v", f)
+			}
+			if b.changes() != c.changes || b.stack().params["Note"] != c.note {
+				t.Errorf("the note is %q after %s", b.stack().params["Note"], b.changes())
+			}
+		})
+	}
+}

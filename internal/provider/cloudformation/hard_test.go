@@ -120,6 +120,30 @@ func TestUpdateFails(t *testing.T) {
 	}
 }
 
+// An update that takes too long is stopped, and leaves the instance as it was.
+func TestUpdateIsStopped(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	m := r.probing()
+	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`, `"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
+"Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}},`, 1))
+	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
+	in := r.made(m, `{}`)
+	u := r.next(in, provider.KindUpdate)
+	u.Parameters = []byte(`{"do":"update=1"}`)
+	r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
+	r.now = func() time.Time { return time.Now().Add(plan.DefaultMinutes * time.Minute) }
+	f := r.run(&u, r.Update)
+	if f == nil || f.Message != textLate+" The instance is as it was before." || !*f.InstanceUsable || !*f.UpdateRepeatable {
+		t.Errorf("failed with %+v", f)
+	}
+	if s := r.stack(in); s.status != updateRolledBack || s.outputs["Do"] != "" {
+		t.Errorf("the stack is %s with %v", s.status, s.outputs)
+	}
+	in.State = u.State
+	r.gone(in)
+}
+
 // A deletion during a creation and during an update comes to its end.
 func TestDeleteOvertakes(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,8 @@ type standing struct {
 	// carried: the latest stack-level event is of the recorded call. Consumed: some
 	// event is, so that the call, repeated with its token, does nothing more.
 	carried, consumed bool
+	// late: an update has to end, so that it can be undone within its operation's time.
+	late bool
 }
 
 // An act is what one step does.
@@ -58,6 +60,7 @@ const (
 	reviewInProgress     = "REVIEW_IN_PROGRESS"
 	updateInProgress     = "UPDATE_IN_PROGRESS"
 	updateComplete       = "UPDATE_COMPLETE"
+	updateCleanup        = "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 	updateFailed         = "UPDATE_FAILED"
 	updateRollbackFailed = "UPDATE_ROLLBACK_FAILED"
 	updateRolledBack     = "UPDATE_ROLLBACK_COMPLETE"
@@ -94,6 +97,7 @@ const (
 		"It was left as it is. Ask the operator of the service to look at it."
 	textProtected = "The instance is protected against deletion. Ask the operator of the service."
 	textMoved     = "The instance cannot be moved between what the service makes and what exists already. Order a new one."
+	textLate      = "The update took too long, and was stopped."
 	textNone      = "There is no such instance. Ask the operator of the service."
 )
 
@@ -155,21 +159,29 @@ func (s standing) update() decision {
 		return fails(textNone)
 	case !s.ours():
 		return fails(textNotOurs)
-	case busy(s.stack.status) && s.stack.status != reviewInProgress:
-		return decision{act: actWait}
 	}
 	status, v := s.stack.status, s.Work.Call.Verb
-	if !s.carried {
+	// A cancellation is recorded for an update of this operation alone: how that has
+	// ended, its status says, whichever call the events name.
+	if !s.carried && v != callCancel {
 		v = ""
 	}
 	switch {
+	case s.late && status == updateInProgress && (v == callUpdate || v == callCancel && !s.consumed):
+		return s.order(callCancel)
+	case s.late && status == updateCleanup && (v == callUpdate || v == callCancel):
+		return decision{act: actFinish}
+	case busy(status) && status != reviewInProgress:
+		return decision{act: actWait}
+	case v == callCancel && status == updateComplete: // it was done before
+		return decision{act: actFinish}
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
 		return decision{act: actExplain, failed: failed{Usable: no(), Repeatable: no()}}
 	case status == updateRollbackFailed:
 		return s.order(callContinue)
-	case usable(status) && (v == callUpdate || v == callContinue && s.Work.Updated):
+	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
 		return decision{act: actExplain, failed: failed{Usable: yes(), Repeatable: yes()}}
 	case usable(status):
 		return s.order(callUpdate)
