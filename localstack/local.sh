@@ -11,6 +11,14 @@ case $emulator in
   *) answers "$endpoint/_localstack/health" || exit 0 ;;
 esac
 
+# One that enforces takes calls of AWS services that ship over TLS alone: its gateway
+# says that TLS ends there.
+if [ -e "$run/gateway" ]; then
+  AWS_ENDPOINT_URL=$(cat "$run/gateway")
+  AWS_ENDPOINT_URL_S3=$AWS_ENDPOINT_URL
+fi
+echo "AWS services are those of the emulated AWS ($emulator): give applications AWS_ENDPOINT_URL=$AWS_ENDPOINT_URL" >&2
+
 # Whatever the caller's own account is, it has no part in this.
 echo 'unset AWS_PROFILE AWS_SESSION_TOKEN AWS_CA_BUNDLE AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE'
 for name in AWS_ENDPOINT_URL AWS_ENDPOINT_URL_S3 AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_REGION AWS_DEFAULT_REGION \

@@ -26,17 +26,23 @@ func longshore(t *testing.T, args ...string) string {
 
 func longshoreOn(t *testing.T, stack string, args ...string) string {
 	t.Helper()
+	args = append(args, "--stack", stack)
+	out, err := exec.CommandContext(t.Context(), built(t), args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// built is the program.
+func built(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "longshore")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/longshore")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
-	args = append(args, "--stack", stack)
-	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return program
 }
 
 func said(t *testing.T, out, pattern string) string {

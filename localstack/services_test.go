@@ -83,11 +83,7 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance}
 	n.made(t, tags)
 	n.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
-	members, _ := n.call(t, "GET", binding, "", 200).body["credentials"].(map[string]any)
-	got := map[string]string{}
-	for name, value := range members {
-		got[name] = fmt.Sprint(value)
-	}
+	got := texts(n.call(t, "GET", binding, "", 200).body["credentials"])
 	if err := s.Complete(p, got); err != nil {
 		t.Error(err)
 	}
@@ -110,6 +106,16 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 			t.Errorf("left after the deletion: %v %v", left, err)
 		}
 	}
+}
+
+// texts are the members of a binding's credentials.
+func texts(credentials any) map[string]string {
+	members, _ := credentials.(map[string]any)
+	out := map[string]string{}
+	for name, value := range members {
+		out[name] = fmt.Sprint(value)
+	}
+	return out
 }
 
 // ends makes a request that is answered later, and waits for its end.

@@ -31,11 +31,11 @@ case $emulator in
     mkdir -p "$run/tmp"
     here=$PWD/$run
     # Services that ship take calls over TLS alone, and this one enforces that on
-    # plain HTTP: its functions reach it by a gateway.
+    # plain HTTP: its functions, and make run, reach it by a gateway.
     program=("$ministack")
     if [ "${AUTH:-false}" = true ]; then
       go build -o "$run/emulator" ./localstack/emulator
-      program=("$here/emulator" "$endpoint" "$ministack")
+      program=("$here/emulator" "$endpoint" "$here/gateway" "$ministack")
     fi
     # Functions inherit this environment whole, and so find the emulator. In
     # job control a job has a process group of its own, to be ended by. What

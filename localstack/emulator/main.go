@@ -2,10 +2,10 @@
 // reach it as over TLS: AWS services that ship refuse everything else, the proofs of new
 // keys too.
 //
-//	emulator ADDRESS COMMAND [ARGUMENT]...
+//	emulator ADDRESS FILE COMMAND [ARGUMENT]...
 //
 // The command serves at ADDRESS. Its AWS_ENDPOINT_URL, which functions inherit, is the
-// gateway's.
+// gateway's, which FILE has for others.
 package main
 
 import (
@@ -21,11 +21,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: emulator ADDRESS COMMAND [ARGUMENT]...")
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: emulator ADDRESS FILE COMMAND [ARGUMENT]...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3:]...); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]...); err != nil {
 		fmt.Fprintln(os.Stderr, "emulator:", err)
 		os.Exit(1)
 	}
@@ -33,7 +33,7 @@ func main() {
 
 // run ends when the command does: who ends both by a signal to their group waits for
 // the command by this process.
-func run(address, command string, args ...string) error {
+func run(address, file, command string, args ...string) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
 	gateway, err := testserver.OverTLS(address)
 	if err != nil {
@@ -44,8 +44,12 @@ func run(address, command string, args ...string) error {
 		return err
 	}
 	go func() { _ = http.Serve(listener, gateway) }() // it fails with the process alone
+	url := "http://" + listener.Addr().String()
+	if err := os.WriteFile(file, []byte(url+"\n"), 0o644); err != nil {
+		return err
+	}
 	c := exec.Command(command, args...)
-	c.Env = append(os.Environ(), "AWS_ENDPOINT_URL=http://"+listener.Addr().String())
+	c.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	return c.Run()
 }
