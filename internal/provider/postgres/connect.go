@@ -141,7 +141,7 @@ func (d *dialer) inside(ctx context.Context, database string, work func(*pgx.Con
 	return work(c)
 }
 
-func (d *dialer) close() {
+func (d *dialer) Close() {
 	if d.pool != nil {
 		d.pool.Close()
 	}

@@ -25,7 +25,7 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer d.close()
+			defer d.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			owner := "lsoprepared" + access.User

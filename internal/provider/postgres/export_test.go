@@ -15,8 +15,8 @@ type Caller func(ctx context.Context, do func() error) error
 
 // Wrap has each call to a server go through a caller.
 func (p *Provider) Wrap(call Caller) {
-	open := p.open
-	p.open = func(access hosted.Access, pool int) (server, error) {
+	open := p.Open
+	p.Open = func(access hosted.Access, pool int) (server, error) {
 		s, err := open(access, pool)
 		return wrapped{s, call}, err
 	}
@@ -28,13 +28,13 @@ type wrapped struct {
 	call Caller
 }
 
-func (w wrapped) identify(ctx context.Context, broker string, write bool) (is said, err error) {
-	err = w.call(ctx, func() (err error) { is, err = w.server.identify(ctx, broker, write); return err })
+func (w wrapped) Identify(ctx context.Context, broker string, write bool) (is hosted.Said, err error) {
+	err = w.call(ctx, func() (err error) { is, err = w.server.Identify(ctx, broker, write); return err })
 	return is, err
 }
 
-func (w wrapped) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
-	err = w.call(ctx, func() (err error) { at, err = w.server.raise(ctx, broker); return err })
+func (w wrapped) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+	err = w.call(ctx, func() (err error) { at, err = w.server.Raise(ctx, broker); return err })
 	return at, err
 }
 

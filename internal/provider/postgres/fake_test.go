@@ -44,7 +44,7 @@ type session struct{ last time.Time }
 const sessionEnds = 90 * time.Second
 
 type identityRow struct {
-	said
+	hosted.Said
 	raised time.Time
 }
 
@@ -72,7 +72,7 @@ func NewFake(identity string, now func() time.Time) *Fake {
 }
 
 // Fake has the provider speak to a fake in the place of a server.
-func (p *Provider) Fake(f *Fake) { p.open = func(hosted.Access, int) (server, error) { return f, nil } }
+func (p *Provider) Fake(f *Fake) { p.Open = func(hosted.Access, int) (server, error) { return f, nil } }
 
 // atomic makes one change, or one look, of which nobody sees a part.
 func (f *Fake) atomic(do func() error) error {
@@ -85,17 +85,18 @@ func refusal(code, format string, args ...any) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-func (f *Fake) close() {}
+func (f *Fake) Close() {}
 
-func (f *Fake) identify(ctx context.Context, broker string, write bool) (now said, err error) {
+func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
 	err = f.Effect(ctx, "identify", func() error {
 		return f.atomic(func() error {
-			now = said{}
+			now = hosted.Said{}
 			if f.rows[broker] == nil && write {
-				f.rows[broker] = &identityRow{said{f.identity + " of " + broker, provider.Epoch{Line: "00000001", Count: 1}}, f.now()}
+				first := hosted.Said{Identity: f.identity + " of " + broker, Epoch: provider.Epoch{Line: "00000001", Count: 1}}
+				f.rows[broker] = &identityRow{first, f.now()}
 			}
 			if row := f.rows[broker]; row != nil {
-				now = row.said
+				now = row.Said
 			}
 			return nil
 		})
@@ -103,28 +104,28 @@ func (f *Fake) identify(ctx context.Context, broker string, write bool) (now sai
 	return now, err
 }
 
-func (f *Fake) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+func (f *Fake) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
 	err = f.Effect(ctx, "raise", func() error {
 		return f.atomic(func() error {
 			row := f.rows[broker]
 			if now := f.now(); now.Sub(row.raised) > 10*time.Second || now.Before(row.raised) {
-				row.epoch.Count++
+				row.Epoch.Count++
 				row.raised = now
 			}
-			at = row.epoch
+			at = row.Epoch
 			return nil
 		})
 	})
 	return at, err
 }
 
-func (f *Fake) advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
+func (f *Fake) Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
 	return f.Effect(ctx, "advance", func() error {
 		return f.atomic(func() error {
-			if row := f.rows[broker]; row == nil || row.epoch != seen {
+			if row := f.rows[broker]; row == nil || row.Epoch != seen {
 				return errChanged
 			}
-			f.rows[broker].epoch.Count, f.rows[broker].raised = count, f.now()
+			f.rows[broker].Epoch.Count, f.rows[broker].raised = count, f.now()
 			return nil
 		})
 	})

@@ -2,49 +2,24 @@ package postgres
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// List implements provider.Inventory: target by target, in the order of names. A
-// cursor is a target's name, a slash and the last name that was read there.
+// List implements provider.Inventory, target by target. A cursor is the name of a
+// target, a slash, and the last name that was read there.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, "", err
-	}
-	targets := p.accesses.Names()
-	target, after, _ := strings.Cut(cursor, "/")
-	at := 0
-	if cursor != "" {
-		if at = slices.Index(targets, target); at < 0 {
-			return nil, "", nil // it has left the settings while they were read
-		}
-	}
-	if at >= len(targets) {
-		return nil, "", nil
-	}
-	beyond := "" // the cursor of the next target
-	if at+1 < len(targets) {
-		beyond = targets[at+1] + "/"
-	}
-	page, next, err := p.listAt(ctx, targets[at], after)
-	if err != nil || next == "" {
-		return page, beyond, explain(targets[at], err)
-	}
-	return page, targets[at] + "/" + next, nil
+	return p.Accesses.List(ctx, cursor, p.Holdings)
 }
 
 // listAt is a page of one target; next is the name that it ends with.
 func (p *Provider) listAt(ctx context.Context, target, after string) (page []provider.Holding, next string, err error) {
-	s, _, _, done, err := p.reach(provider.Target{Name: target})
+	s, _, _, done, err := p.Reach(provider.Target{Name: target})
 	if err != nil {
 		return nil, "", err
 	}
 	defer done()
-	at, err := s.identify(ctx, p.broker, false)
+	at, err := s.Identify(ctx, p.Broker, false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -54,12 +29,12 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 	}
 	for _, t := range things {
 		label, ok := (thing{comment: t.comment}).label()
-		if !ok || label.Broker != p.broker {
+		if !ok || label.Broker != p.Broker {
 			continue
 		}
 		h := provider.Holding{
 			Name: t.name, Tags: label.Tags, Created: label.Created.UTC(), PlanID: label.PlanID,
-			Target: provider.Target{Name: target, Identity: at.identity}, Epoch: at.epoch,
+			Target: provider.Target{Name: target, Identity: at.Identity}, Epoch: at.Epoch,
 		}
 		if t.name == retainedNames(label.Tags).owner {
 			h.RetainedUntil = factsOf(label).Until
@@ -72,40 +47,10 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 	return page, next, nil
 }
 
-// Survey implements provider.Reconciler.
-func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
-	t := provider.Target{Name: target}
-	s, name, _, done, err := p.reach(t)
-	if err != nil {
-		return t, provider.Epoch{}, err
-	}
-	defer done()
-	now, err := s.identify(ctx, p.broker, false)
-	return provider.Target{Name: name, Identity: now.identity}, now.epoch, explain(name, err)
-}
-
 // Holdings implements provider.Reconciler.
 func (p *Provider) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
 	page, next, err := p.listAt(ctx, target, cursor)
 	return page, next, explain(target, err)
-}
-
-// Advance implements provider.Reconciler.
-func (p *Provider) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
-	s, name, _, done, err := p.reach(t)
-	if err != nil {
-		return now, err
-	}
-	defer done()
-	said, err := s.identify(ctx, p.broker, false)
-	if err == nil {
-		_, err = hosted.Learn(t, name, said.identity)
-	}
-	next := provider.Epoch{Line: now.Line, Count: max(now.Count, was.Count) + 1}
-	if err == nil {
-		err = s.advance(ctx, p.broker, now, next.Count)
-	}
-	return next, explain(name, err)
 }
 
 // Quarantine implements provider.Quarantiner.
@@ -125,7 +70,7 @@ func (p *Provider) put(ctx context.Context, h provider.Holding, next func(standi
 	if err != nil || learnt != nil {
 		return err // a server that does not know the broker holds nothing of it
 	}
-	defer s.leave()
+	defer s.Leave()
 	_, unfinished, err := s.run(ctx, namesOf(h.Tags), next)
 	if err == nil && unfinished != nil {
 		err = errChanged

@@ -11,10 +11,10 @@ func (p *Provider) Mutate(name string) {
 	if name == "" {
 		return
 	}
-	open := p.open
-	p.open = func(access hosted.Access, pool int) (server, error) {
+	open := p.Open
+	p.Open = func(access hosted.Access, pool int) (server, error) {
 		s, err := open(access, pool)
-		return mutant{s, name, p.broker}, err
+		return mutant{s, name, p.Broker}, err
 	}
 }
 
@@ -24,10 +24,10 @@ type mutant struct {
 	name, broker string
 }
 
-func (m mutant) identify(ctx context.Context, broker string, write bool) (said, error) {
-	is, err := m.server.identify(ctx, broker, write)
-	if m.name == "trusts-absence" && is.identity != "" {
-		is.identity = "any"
+func (m mutant) Identify(ctx context.Context, broker string, write bool) (hosted.Said, error) {
+	is, err := m.server.Identify(ctx, broker, write)
+	if m.name == "trusts-absence" && is.Identity != "" {
+		is.Identity = "any"
 	}
 	return is, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -37,45 +36,24 @@ func meaningFrom(snapshot json.RawMessage) (m meaning, err error) {
 	return m, nil
 }
 
-// limitSettings are the settings that are whole numbers, with their bounds.
-var limitSettings = []struct {
-	name     string
-	min, max int
-	into     func(*meaning) *int
-	remedy   string
-}{
-	{"connection_limit", 1, 10000, func(m *meaning) *int { return &m.ConnectionLimit },
-		"write how many connections a database takes, 1 to 10000, or leave it out for any number"},
-	{"statement_timeout", 1, 86400, func(m *meaning) *int { return &m.StatementTimeout },
-		"write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-	{"size_warning", 1, math.MaxInt32, func(m *meaning) *int { return &m.SizeWarning },
-		"write the megabytes from which on users are warned, or leave it out for no warning"},
-	{"valid_days", 1, 3650, func(m *meaning) *int { return &m.ValidDays },
-		"write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
-	{"retain_days", 1, 3650, func(m *meaning) *int { return &m.RetainDays },
-		"write for how many days a deleted database is retained, 1 to 3650, or leave it out, or write on_delete: drop"},
-}
-
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits and the extensions that users may ask for.
 func Check(plan provider.Checked) (json.RawMessage, error) {
 	var m meaning
-	unknown := maps.Clone(plan.Settings)
-	var names []string
-	for _, setting := range limitSettings {
-		names = append(names, setting.name)
-		v, ok := plan.Settings[setting.name]
-		delete(unknown, setting.name)
-		if !ok {
-			continue
-		}
-		n, whole := integer(v)
-		if !whole || n < setting.min || n > setting.max {
-			return nil, remedy.For(setting.name, "is not a number that databases can have", setting.remedy)
-		}
-		*setting.into(&m) = n
+	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
+		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.ConnectionLimit,
+			Remedy: "write how many connections a database takes, 1 to 10000, or leave it out for any number"},
+		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
+			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
+		{Name: "size_warning", Min: 1, Max: math.MaxInt32, Into: &m.SizeWarning,
+			Remedy: "write the megabytes from which on users are warned, or leave it out for no warning"},
+		{Name: "valid_days", Min: 1, Max: 3650, Into: &m.ValidDays,
+			Remedy: "write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
+		hosted.RetainDays(&m.RetainDays),
+	}, "extensions", "target", hosted.OnDelete)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if m.Extensions, err = extensions(plan.Settings["extensions"]); err != nil {
 		return nil, err
 	}
@@ -84,15 +62,8 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 			return nil, remedy.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
 		}
 	}
-	if v, ok := plan.Settings["on_delete"]; ok && (v != "drop" || m.RetainDays > 0) {
-		return nil, remedy.For("on_delete", "says nothing that can be done", "write on_delete: drop, or retain_days alone")
-	}
-	names = append(names, "extensions", "target", "on_delete")
-	delete(unknown, "on_delete")
-	delete(unknown, "extensions")
-	delete(unknown, "target")
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		return nil, remedy.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
+	if err := hosted.CheckDeletion(plan.Settings, m.RetainDays); err != nil {
+		return nil, err
 	}
 	return json.Marshal(m)
 }
@@ -125,24 +96,6 @@ func extensions(v any) ([]string, error) {
 	}
 	slices.Sort(all)
 	return all, nil
-}
-
-// integer reads a number of any decoder.
-func integer(v any) (int, bool) {
-	switch n := v.(type) {
-	case int:
-		return n, true
-	case int64:
-		return int(n), true
-	case uint64:
-		return int(n), n <= math.MaxInt32
-	case float64:
-		return int(n), n == math.Trunc(n) && math.Abs(n) <= math.MaxInt32
-	case json.Number:
-		i, err := n.Int64()
-		return int(i), err == nil && i <= math.MaxInt32
-	}
-	return 0, false
 }
 
 // asked are the parameters of a provision or an update, and of a bind. Their schemas
@@ -202,7 +155,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*
 	has, err := s.offers(ctx, w.asked.Locale, w.asked.Extensions)
 	switch {
 	case err != nil:
-		return nil, s.explain(err)
+		return nil, s.Explain(err)
 	case w.asked.Locale != "" && has.locale == nil:
 		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or for none.")
 	}

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/pgcopy"
@@ -40,23 +39,17 @@ type Options struct {
 // pageSize is how much a page of the inventory holds.
 const pageSize = 200
 
-// A Provider is the adapter.
+// A Provider is the adapter. That it reaches and surveys servers is what it has in common
+// with others.
 type Provider struct {
-	broker   string
-	accesses hosted.Accesses
-	now      func() time.Time
-	log      *slog.Logger
-	pool     int
-	page     int
-	// open is the way to a server; a test has another one.
-	open func(access hosted.Access, pool int) (server, error)
+	hosted.Servers[server]
+	now  func() time.Time
+	log  *slog.Logger
+	page int
 
 	programs *pgcopy.Programs
 	process  string // whose copies are on their way
 	copies   copies
-
-	mu   sync.Mutex
-	kept map[string]server // by the target's name, where there is a pool
 }
 
 var (
@@ -70,93 +63,36 @@ var (
 // New makes a provider. It reaches no server yet. Close it in the end.
 func New(o Options) *Provider {
 	return &Provider{
-		broker: o.Broker, accesses: o.Accesses, now: o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), pool: o.Pool,
-		page: pageSize, open: openSQL, kept: map[string]server{}, programs: o.Programs, process: rand.Text(),
+		Servers: hosted.Servers[server]{Broker: o.Broker, Accesses: o.Accesses, Pool: o.Pool, Open: openSQL, Explain: explain},
+		now:     o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), page: pageSize, programs: o.Programs, process: rand.Text(),
 	}
 }
 
 // Close ends the copies on their way and the connections that are kept.
 func (p *Provider) Close() {
 	p.copies.close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.kept {
-		s.close()
-	}
-	clear(p.kept)
+	p.Servers.Close()
 }
 
-// reach is the way to a target, and what ends it with the step.
-func (p *Provider) reach(t provider.Target) (s server, name string, access hosted.Access, done func(), err error) {
-	name, access, err = p.accesses.Reach(t)
-	if err != nil {
-		return nil, name, access, nil, err
-	}
-	if p.pool == 0 {
-		s, err = p.open(access, 0)
-		return s, name, access, func() { s.close() }, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.kept[name]
-	if !ok {
-		if s, err = p.open(access, p.pool); err != nil {
-			return nil, name, access, nil, err
-		}
-		p.kept[name] = s
-	}
-	return s, name, access, func() {}, nil
-}
-
-// A site is a server whose identity is proven, in one step.
+// A site is a server whose identity and epoch are proven, in one step.
 type site struct {
 	server
-	name   string // of the target
-	broker string
-	access hosted.Access
-	leave  func()
-	// epoch is the one that it is at, and raised says that this step has seen to it.
-	epoch  provider.Epoch
-	raised bool
+	*hosted.Site[server]
 }
 
-// explain adds to an error what an operator can do.
-func (s *site) explain(err error) error { return explain(s.name, err) }
-
-// at reaches the server that an instance is on. The first step of an instance
-// learns its identity and makes nothing: what it makes is looked for there.
+// at reaches the server that an instance is on.
 func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Status, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	s, name, access, done, err := p.reach(in.Target)
-	if err != nil {
-		return nil, nil, err
-	}
-	now, err := s.identify(ctx, p.broker, true)
-	if err != nil {
-		done()
-		return nil, nil, explain(name, err)
-	}
-	learnt, err := hosted.Learn(in.Target, name, now.identity)
-	if err == nil && learnt == nil {
-		err = now.epoch.Check(name, in.Epoch)
-	}
+	at, learnt, err := p.At(ctx, in.Target, in.Epoch)
 	if err != nil || learnt != nil {
-		done()
 		return nil, learnt, err
 	}
-	return &site{server: s, name: name, broker: p.broker, access: access, leave: done, epoch: now.epoch}, nil, nil
+	return &site{at.Server, at}, nil, nil
 }
 
 // change makes an act. Before the first one of a step, the server's epoch is raised.
 func (s *site) change(ctx context.Context, n names, seen standing, a act) error {
-	if !s.raised {
-		epoch, err := s.raise(ctx, s.broker)
-		if err != nil {
-			return err
-		}
-		s.epoch, s.raised = epoch, true
+	if err := s.Changes(ctx); err != nil {
+		return err
 	}
 	return s.do(ctx, n, seen, a)
 }
@@ -180,7 +116,7 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 	for range maxActs {
 		now, err := s.look(ctx, n)
 		if err != nil {
-			return now, nil, s.explain(err)
+			return now, nil, s.Explain(err)
 		}
 		d, err := next(now)
 		switch {
@@ -204,26 +140,20 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 		case errors.Is(err, errChanged) || meaningOf(err) == meansBusy:
 			busy = err
 		default:
-			return now, nil, s.explain(err)
+			return now, nil, s.Explain(err)
 		}
 	}
-	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, s.explain(busy)
+	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, s.Explain(busy)
 }
 
 // settle is the rest of a step: unfinished is its answer, else done is. The site is
 // nil if the server has not been reached.
 func settle(s *site, unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
-	if err != nil {
-		return provider.Status{}, err
-	}
-	done.Done, done.Percent = true, 100
-	if unfinished != nil {
-		done = *unfinished
-	}
+	var at *hosted.Site[server]
 	if s != nil {
-		done.Epoch = s.epoch
+		at = s.Site
 	}
-	return done, nil
+	return at.Settle(unfinished, err, done)
 }
 
 // instance is a step of an instance.
@@ -234,7 +164,7 @@ func (p *Provider) instance(
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
 	}
-	defer s.leave()
+	defer s.Leave()
 	unfinished, err := work(s, namesOf(provider.TagsOf(in)))
 	return settle(s, unfinished, err, provider.Status{})
 }
@@ -304,7 +234,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
 	}
-	defer s.leave()
+	defer s.Leave()
 	w, err := p.wantedBinding(b)
 	if err != nil {
 		return provider.Status{}, err
@@ -314,7 +244,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if err != nil || unfinished != nil {
 		return settle(s, unfinished, err, provider.Status{})
 	}
-	return settle(s, nil, nil, provider.Status{Grant: w.grant(s.access, n), Description: p.warn(ctx, s, n, now)})
+	return settle(s, nil, nil, provider.Status{Grant: w.grant(s.Access, n), Description: p.warn(ctx, s, n, now)})
 }
 
 // Unbind implements provider.Provider.
@@ -323,7 +253,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
 	}
-	defer s.leave()
+	defer s.Leave()
 	tags := provider.BindingTagsOf(b)
 	_, unfinished, err := s.run(ctx, namesOf(tags), func(now standing) (decision, error) { return unbind(tags, now) })
 	return settle(s, unfinished, err, provider.Status{})

@@ -83,7 +83,7 @@ func TestFakeIsAsReal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(real.close)
+			t.Cleanup(real.Close)
 			n := namesOf(provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i", Binding: "b"})
 			on := []*calls{{server: real, names: n}, {server: NewFake("fake", time.Now), names: n}}
 			for _, c := range on {
@@ -108,29 +108,29 @@ func TestFakesEpochsAreAsReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(real.close)
+	t.Cleanup(real.Close)
 	for _, s := range []server{real, NewFake("fake", time.Now)} {
-		none, err := s.identify(t.Context(), "broker", false)
-		if err != nil || none.identity != "" {
+		none, err := s.Identify(t.Context(), "broker", false)
+		if err != nil || none.Identity != "" {
 			t.Errorf("%T, of which nothing is known: %+v %v", s, none, err)
 		}
-		first, err := s.identify(t.Context(), "broker", true)
-		again, err2 := s.identify(t.Context(), "broker", false)
-		if errors.Join(err, err2) != nil || first != again || first.identity == "" || first.epoch.Count != 1 {
+		first, err := s.Identify(t.Context(), "broker", true)
+		again, err2 := s.Identify(t.Context(), "broker", false)
+		if errors.Join(err, err2) != nil || first != again || first.Identity == "" || first.Epoch.Count != 1 {
 			t.Errorf("%T says %+v, then %+v: %v %v", s, first, again, err, err2)
 		}
-		if at, err := s.raise(t.Context(), "broker"); err != nil || at != first.epoch {
+		if at, err := s.Raise(t.Context(), "broker"); err != nil || at != first.Epoch {
 			t.Errorf("%T is raised at once to %v: %v", s, at, err)
 		}
 		other := provider.Epoch{Line: "other", Count: 1}
-		if err := s.advance(context.Background(), "broker", other, 9); !errors.Is(err, errChanged) {
+		if err := s.Advance(context.Background(), "broker", other, 9); !errors.Is(err, errChanged) {
 			t.Errorf("%T is advanced from where it is not: %v", s, err)
 		}
-		if err := s.advance(t.Context(), "broker", first.epoch, 9); err != nil {
+		if err := s.Advance(t.Context(), "broker", first.Epoch, 9); err != nil {
 			t.Errorf("%T is not advanced: %v", s, err)
 		}
-		if now, err := s.identify(t.Context(), "broker", false); err != nil || now.epoch != (provider.Epoch{Line: first.epoch.Line, Count: 9}) {
-			t.Errorf("%T is at %v: %v", s, now.epoch, err)
+		if now, err := s.Identify(t.Context(), "broker", false); err != nil || now.Epoch != (provider.Epoch{Line: first.Epoch.Line, Count: 9}) {
+			t.Errorf("%T is at %v: %v", s, now.Epoch, err)
 		}
 	}
 }

@@ -22,27 +22,26 @@ func retainedNames(t provider.Tags) names {
 
 // A retaining has the database of an instance be under a retained name.
 type retaining struct {
-	tags  provider.Tags // of the instance
-	as    provider.Tags // that it is retained with: its own, or those that it had before
-	to    names
-	until time.Time
-	// back says that it is given back: it may be half moved.
-	back bool
+	hosted.Retaining
+	to names
 }
 
 // retaining is what a deprovision does with what there is; nil if that is not kept.
 func (p *Provider) retaining(in provider.Instance) (*retaining, error) {
-	tags := provider.TagsOf(in)
-	if from := in.Source; from != nil && from.Retained != nil {
-		as := from.Tags(in.Broker)
-		return &retaining{tags: tags, as: as, to: retainedNames(as), until: from.Retained.Until, back: true}, nil
-	}
 	m, err := meaningFrom(in.Snapshot)
-	if err != nil || in.Unfinished || in.PlanID == "" || m.RetainDays == 0 {
+	if err != nil {
 		return nil, err
 	}
-	until := created(p.now()).Add(time.Duration(m.RetainDays) * 24 * time.Hour)
-	return &retaining{tags: tags, as: tags, to: retainedNames(tags), until: until}, nil
+	r := hosted.RetainingOf(in, m.RetainDays, p.now())
+	if r == nil {
+		return nil, nil
+	}
+	return &retaining{*r, retainedNames(r.As)}, nil
+}
+
+// giveBack has what was retained as other tags be so again.
+func giveBack(of, as provider.Tags, until time.Time) *retaining {
+	return &retaining{hosted.Retaining{Tags: of, As: as, Until: until, Back: true}, retainedNames(as)}
 }
 
 // taken gives back what was retained and is not the instance yet; nil for all else.
@@ -52,7 +51,7 @@ func (s standing) taken() *retaining {
 	if f.Ready || f.Was == nil || !s.database.exists() {
 		return nil
 	}
-	return &retaining{tags: label.Tags, as: *f.Was, to: retainedNames(*f.Was), until: f.Until, back: true}
+	return giveBack(label.Tags, *f.Was, f.Until)
 }
 
 // isRetained reports whether that is what stands.
@@ -63,19 +62,19 @@ func isRetained(tags provider.Tags, now standing) (hosted.Label, bool) {
 
 // next is what comes next until nothing stands under the instance's own names.
 func (r *retaining) next(now standing) (decision, error) {
-	label, ours := labelled(now.owner.thing, r.tags)
+	label, ours := labelled(now.owner.thing, r.Tags)
 	switch {
-	case now.owner.exists() && !ours, now.database.exists() && !now.owned(r.tags):
+	case now.owner.exists() && !ours, now.database.exists() && !now.owned(r.Tags):
 		return decision{}, notOurs()
-	case !ours || !now.database.exists() || label.Tags != r.tags || !factsOf(label).Ready && !r.back:
-		return remove(r.tags, now) // half made, or of another life
+	case !ours || !now.database.exists() || label.Tags != r.Tags || !factsOf(label).Ready && !r.Back:
+		return remove(r.Tags, now) // half made, or of another life
 	case label.Locked != lockedRetained || now.database.open:
 		label.Locked = lockedRetained
 		return decision{act: shutDatabase{label.Text()}}, nil
 	}
 	f := factsOf(label)
-	f.Ready, f.Until, f.From, f.Was = true, r.until, "", nil
-	label.Tags, label.Locked = r.as, lockedRetained
+	f.Ready, f.Until, f.From, f.Was = true, r.Until, "", nil
+	label.Tags, label.Locked = r.As, lockedRetained
 	owner := f.text(label)
 	label.Facts = nil
 	return decision{act: renameInstance{to: r.to, owner: owner, database: label.Text()}}, nil
@@ -95,10 +94,10 @@ func (p *Provider) deprovision(ctx context.Context, s *site, n names, in provide
 	}
 	kept, err := s.look(ctx, r.to)
 	if err != nil {
-		return nil, nil, s.explain(err)
+		return nil, nil, s.Explain(err)
 	}
 	// Where it is retained already, a late call has made what stands under its name.
-	if _, is := isRetained(r.as, kept); !is {
+	if _, is := isRetained(r.As, kept); !is {
 		if kept.owner.exists() || kept.database.exists() {
 			return nil, nil, notOurs()
 		}
@@ -108,9 +107,9 @@ func (p *Provider) deprovision(ctx context.Context, s *site, n names, in provide
 		return unfinished, nil, err
 	}
 	if kept, err = s.look(ctx, r.to); err != nil {
-		return nil, nil, s.explain(err)
+		return nil, nil, s.Explain(err)
 	}
-	if label, is := isRetained(r.as, kept); is && !r.back {
+	if label, is := isRetained(r.As, kept); is && !r.Back {
 		return nil, &provider.Retained{Name: r.to.owner, Until: factsOf(label).Until}, nil
 	}
 	return nil, nil, nil
@@ -127,7 +126,7 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
 	}
-	defer s.leave()
+	defer s.Leave()
 	_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) {
 		if label, ok := now.owner.label(); now.owner.exists() && (!ok || label.Tags != h.Tags) {
 			return decision{}, notOurs()
@@ -143,15 +142,14 @@ func (w *wantedInstance) move(ctx context.Context, s *site, from provider.Tags) 
 	return func(now standing) (decision, error) {
 		label, ours := labelled(now.owner.thing, w.tags)
 		if ours && label.Incarnation != w.tags.Incarnation && factsOf(label).From == kept.owner {
-			back := retaining{tags: label.Tags, as: from, to: kept, until: w.keptUntil, back: true}
-			return back.next(now) // an earlier life of the instance has taken it
+			return giveBack(label.Tags, from, w.keptUntil).next(now) // an earlier life of the instance has taken it
 		}
 		if now.owner.exists() || now.database.exists() {
 			return w.provision(now)
 		}
 		there, err := s.look(ctx, kept)
 		if err != nil {
-			return decision{}, s.explain(err)
+			return decision{}, s.Explain(err)
 		}
 		if _, is := isRetained(from, there); !is {
 			return decision{}, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")

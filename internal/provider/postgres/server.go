@@ -34,17 +34,7 @@ func namesOf(t provider.Tags) names {
 // caller has died is still under way. Errors have a meaning (codes.go) and are all
 // passing; a caller looks again. A fake of it keeps the same promises in memory.
 type server interface {
-	// identify is who this server is to the broker: a random text, which the first
-	// call writes, unless it may not write: then it is empty.
-	identify(ctx context.Context, broker string, write bool) (said, error)
-
-	// raise makes the count of the server's epoch greater, unless that was done a
-	// moment ago, and gives the epoch that it is at.
-	raise(ctx context.Context, broker string) (provider.Epoch, error)
-
-	// advance makes the count that many if the epoch is still the one that was seen,
-	// and answers errChanged if it is not.
-	advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error
+	hosted.Server
 
 	// look tells what stands at the names, whoever owns it. It changes nothing.
 	look(ctx context.Context, n names) (standing, error)
@@ -64,15 +54,6 @@ type server interface {
 
 	// size is how large the database is, in bytes; 0 if it is absent.
 	size(ctx context.Context, database string) (int64, error)
-
-	// close ends its connections.
-	close()
-}
-
-// said is what a server says of itself to a broker.
-type said struct {
-	identity string
-	epoch    provider.Epoch
 }
 
 // errChanged says that what stands is no more what was seen: look again.

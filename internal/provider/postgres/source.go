@@ -165,7 +165,7 @@ func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *pr
 	for _, side := range sides {
 		gone, err := pgcopy.Evict(ctx, copied(real), side)
 		if err != nil {
-			return nil, s.explain(err)
+			return nil, s.Explain(err)
 		}
 		if !gone {
 			unfinished = &provider.Status{Percent: 90, Description: "Ending a copy", After: evictAfter}
@@ -193,7 +193,7 @@ func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
 	}
-	defer s.leave()
+	defer s.Leave()
 	unfinished, err := p.restoreStep(ctx, s, in)
 	return settle(s, unfinished, err, provider.Status{})
 }
@@ -273,7 +273,7 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*pr
 	if _, unfinished, err := s.run(ctx, namesOf(t), w.provision); err != nil || unfinished != nil {
 		return unfinished, err
 	}
-	sides, access := sidesOf(t, in.Source), s.access
+	sides, access := sidesOf(t, in.Source), s.Access
 	p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, access, sides[0], sides[1]) })
 	return &provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
 }
@@ -288,7 +288,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	n := namesOf(t)
 	now, err := s.look(ctx, n)
 	if err != nil {
-		return s.explain(err)
+		return s.Explain(err)
 	}
 	if _, err := usable(t, now); err != nil {
 		return provider.Failf("The database to restore from is not there any more.")
@@ -315,7 +315,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	}
 	switch {
 	case err != nil:
-		return s.explain(err)
+		return s.Explain(err)
 	case version > p.programs.Major():
 		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the server. " +
 			"Ask the operator of the service to install the server's version.")
@@ -364,7 +364,7 @@ func (p *Provider) withLogins(ctx context.Context, a hosted.Access, sides []pgco
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.Close()
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evictWithin)
 		defer cancel()
@@ -402,7 +402,7 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	if err != nil {
 		return err
 	}
-	defer s.leave()
+	defer s.Leave()
 	t := provider.TagsOf(in)
 	now, err := s.look(ctx, namesOf(t))
 	if err == nil {
@@ -416,8 +416,8 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 		running, stop := context.WithCancel(running)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		return p.withLogins(running, s.access, []pgcopy.Side{side}, func(logins []pgcopy.Login) error {
-			return p.programs.Dump(running, s.access, logins[0], false, to)
+		return p.withLogins(running, s.Access, []pgcopy.Side{side}, func(logins []pgcopy.Login) error {
+			return p.programs.Dump(running, s.Access, logins[0], false, to)
 		})
 	})
 	if one == nil {

@@ -35,11 +35,11 @@ func identityTable(broker string) string {
 	return pgx.Identifier{identitySchema(broker), "identity"}.Sanitize()
 }
 
-func (s sqlServer) identify(ctx context.Context, broker string, write bool) (now said, err error) {
+func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
 	read := func(c *pgx.Conn) error {
-		now = said{}
+		now = hosted.Said{}
 		err := c.QueryRow(ctx, "SELECT identity, epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).
-			Scan(&now.identity, &now.epoch.Count)
+			Scan(&now.Identity, &now.Epoch.Count)
 		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
 			return nil
 		}
@@ -53,7 +53,7 @@ func (s sqlServer) identify(ctx context.Context, broker string, write bool) (now
 		if err != nil {
 			return err
 		}
-		if now.identity == "" && write {
+		if now.Identity == "" && write {
 			if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
 CREATE TABLE IF NOT EXISTS %1$I.identity
   (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, raised timestamptz NOT NULL);
@@ -64,7 +64,7 @@ INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, now()) ON CONFLICT DO NOTHING`,
 				return err
 			}
 		}
-		now.epoch.Line = line
+		now.Epoch.Line = line
 		return nil
 	})
 	return now, err
@@ -92,7 +92,7 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 // one row, nor write the broker's record of it all the time.
 const raiseEvery = "10 seconds"
 
-func (s sqlServer) raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+func (s sqlServer) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		if at.Line, err = timeline(ctx, c); err != nil {
 			return err
@@ -108,7 +108,7 @@ WHERE broker = $1 AND NOT raised BETWEEN clock_timestamp() - $2::interval AND cl
 	return at, err
 }
 
-func (s sqlServer) advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
+func (s sqlServer) Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
 	return s.with(ctx, func(c *pgx.Conn) error {
 		switch line, err := timeline(ctx, c); {
 		case err != nil:
