@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Request is what a platform asks, of an instance or a binding.
+// A Request is what a platform asks of an instance or a binding.
 type Request string
 
 // The requests. BindOn and UnbindOn are what a PUT and a DELETE of a binding ask
@@ -19,35 +19,35 @@ const (
 	UnbindOn Request = "unbind"
 )
 
-// An Answer is what a request comes to, when it is not refused.
+// An Answer is how a request is answered that is not refused.
 type Answer int
 
 // The answers.
 const (
 	Begin   Answer = iota + 1 // begin a new operation
-	Join                      // the same operation runs already
+	Join                      // the same operation is running
 	Stays                     // it has failed, and stays so until it is deleted
-	Exists                    // it is so already
-	Missing                   // nothing to delete
+	Exists                    // what is asked for exists
+	Missing                   // there is nothing to delete
 )
 
 // Facts are what is known of a request beside the record.
 type Facts struct {
-	// Same says that it asks for what the record has, or of an update, for what
-	// the one that runs leads to. It means nothing where there is nothing.
+	// Same says that the request asks for what the record has, or an update for what the
+	// running update leads to. It means nothing if there is no record.
 	Same bool
 	// Permitted says that the client understands a 202.
 	Permitted bool
-	// Invalid refuses what it asks for by the catalog: a 400, which comes before
-	// whatever the record says but a 404 (CLI-07). Nil for what may be asked for;
-	// what the record has may be, whatever is in the catalog (CAT-28).
+	// Invalid is the refusal by the catalog; nil if the request is valid. It is a 400,
+	// which comes before everything that the record says but a 404 (CLI-07). A request for
+	// what the record has is valid whatever is in the catalog (CAT-28).
 	Invalid error
-	// Received is when it arrived, and Now when it is decided.
+	// Received is when the request arrived, and Now when it is decided.
 	Received, Now time.Time
 }
 
-// A rule decides on a request to a record whose state is among is, and among seen
-// as the platform sees it; where one of the lists is empty, in any.
+// A rule decides on a request to a record whose state is among is, and is among seen as
+// the platform sees it. An empty list allows any state.
 type rule struct {
 	is, seen []State
 	when     func(Record, Facts) bool // nil: whatever the facts are
@@ -60,18 +60,19 @@ func (d rule) holds(r Record, f Facts) bool {
 		(d.when == nil || d.when(r, f))
 }
 
-// decisions is section 14 of the checklist: of each request, the first rule that
-// holds decides. What a rule lets begin is also what a record can become by it.
+// decisions is section 14 of the checklist: the first rule that holds decides on a
+// request. A state change that begins an operation is legal only where a rule answers
+// Begin.
 var decisions = map[Request][]rule{
 	Put: {
 		{is: []State{Absent}, answer: Begin},
 		{when: invalid},
-		{seen: []State{Ready}, when: credentialsLost, refuse: RefuseLost}, // and with them what the request would be compared to
+		{seen: []State{Ready}, when: credentialsLost, refuse: RefuseLost}, // so is what the request would be compared with
 		{seen: recorded, when: otherInstance, refuse: RefuseOtherInstance},
 		{seen: recorded, when: otherBinding, refuse: RefuseOtherBinding},
 		{when: failedForGood, answer: Stays},
-		// A PUT that was sent before the deletion and arrives after it: the
-		// platform believes it gone (ORB-03).
+		// A PUT that was sent before the deletion and arrives after it: to the
+		// platform, what it asks for is deleted (ORB-03).
 		{is: []State{Deleted}, when: overtaken, refuse: RefuseDeletedLater},
 		{is: []State{Deleted, CreateFailed}, answer: Begin},
 		{is: []State{Creating}, answer: Join},
@@ -90,8 +91,9 @@ var decisions = map[Request][]rule{
 		{seen: []State{DeleteFailed}, refuse: RefuseHalfDeleted},
 		{seen: []State{Creating, Updating, Deleting}, refuse: RefuseConcurrent},
 	},
-	// Safe in every state (ORB-01, ORB-02), refused while an update runs (DEPR-09),
-	// and if it meant an earlier life. It is never answered 410 where there is one.
+	// A DELETE works in every state (ORB-01, ORB-02). It is refused while an update
+	// runs (DEPR-09), and if it meant an earlier incarnation. It is never answered
+	// 410 while something exists.
 	Delete: {
 		{is: gone, answer: Missing},
 		{when: invalid},
@@ -101,9 +103,9 @@ var decisions = map[Request][]rule{
 		{when: overtaken, refuse: RefuseEarlier},
 		{is: []State{Creating, Ready, CreateFailed}, answer: Begin},
 	},
-	// Of what is being removed it is not said that there is none: platforms that go
-	// by a GET would forget it, and its removal may yet fail (GETI-05, GETB-03). Nor
-	// is it said of credentials that are lost: they still work.
+	// A GET is not answered 404 while a deletion runs: platforms that go by a GET would
+	// forget what is being deleted, and the deletion may yet fail (GETI-05, GETB-03).
+	// Nor is it when credentials are lost: they still work.
 	Get: {
 		{seen: []State{Ready, DeleteFailed}, when: credentialsLost, refuse: RefuseLost},
 		{seen: []State{Ready, DeleteFailed}, answer: Exists},
@@ -120,8 +122,8 @@ var decisions = map[Request][]rule{
 		{seen: []State{DeleteFailed}, refuse: RefuseHalfDeleted},
 		{seen: []State{Creating, Updating, Deleting}, refuse: RefuseConcurrent},
 	},
-	// Also when the instance is not healthy (UNB-10), but not while it changes
-	// (CONC-08).
+	// An unbind works when the instance is not healthy (UNB-10), but not while it
+	// changes (CONC-08).
 	UnbindOn: {
 		{is: []State{Updating, Deleting}, refuse: RefuseConcurrent},
 		{answer: Begin},
@@ -144,7 +146,7 @@ func credentialsLost(r Record, _ Facts) bool {
 	return r.IsBinding() && r.Grant == nil && !r.Rebuilt.IsZero()
 }
 
-// Answer decides on a request: an answer, or a *Refusal.
+// Answer decides on a request. The error is a *Refusal.
 func (r Record) Answer(q Request, f Facts) (Answer, error) {
 	for _, d := range decisions[q] {
 		switch {
@@ -167,8 +169,8 @@ func answers(q Request, a Answer, s State) bool {
 	})
 }
 
-// OnSucceed answers whether another binding of the instance may succeed this
-// one, which goes on being valid beside it (ROT-03, ROT-04, ROT-06).
+// OnSucceed decides whether another binding of the instance may be rotated from this
+// one, which stays valid beside it (ROT-03, ROT-04, ROT-06).
 func (r Record) OnSucceed(instance string) error {
 	switch seen := r.Seen(); {
 	case seen == Ready && r.InstanceIncarnation == instance:
@@ -180,8 +182,8 @@ func (r Record) OnSucceed(instance string) error {
 	}
 }
 
-// Of is the binding as it stands with its instance: what failed on one that is
-// gone is forgotten with it.
+// Of is the binding without the failures that are forgotten because its instance is
+// gone.
 func (r Record) Of(i Record) Record {
 	if !i.Exists() || i.Incarnation != r.InstanceIncarnation {
 		r.Failed = nil

@@ -7,9 +7,9 @@ import (
 	"github.com/longshore/longshore/internal/limits"
 )
 
-// kept is a platform's context as a record holds it beside a new operation. One
-// that an earlier program let in although it is too large would leave no room for
-// that: it is dropped, since nothing but the comparison of requests reads it.
+// kept is a platform's context as a record holds it beside a new operation. Earlier
+// programs let in contexts that leave no room for the operation: such a one is dropped,
+// since only the comparison of requests reads it.
 func kept(context json.RawMessage) json.RawMessage {
 	if len(context) > limits.Context {
 		return nil
@@ -17,10 +17,9 @@ func kept(context json.RawMessage) json.RawMessage {
 	return context
 }
 
-// BeginCreate starts the creation of what fresh describes: its provider, its
-// attributes, where and for whom it is made, and what only a binding has; nothing
-// else is taken of it. It also gives the operation that the new one replaces in the
-// record, to be remembered.
+// BeginCreate starts the creation of what fresh describes. Of fresh it takes the
+// provider, the attributes, Made, and what only a binding has. It also returns the
+// operation that the new one replaces, to be remembered.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {
@@ -52,8 +51,7 @@ func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation,
 	return r, past, nil
 }
 
-// BeginDelete starts the deletion, also of what is half made: it overtakes a
-// creation that is still running.
+// BeginDelete starts the deletion. It overtakes a creation that is still running.
 func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 	state, err := r.next(BeginDelete)
 	if err != nil {
@@ -76,7 +74,7 @@ type Orphan struct {
 	Broker string `json:"broker,omitempty"`
 	// Target is where it was made.
 	Target Target `json:"target,omitzero"`
-	// State is what its deletion needs, as the inventory said it.
+	// State is what its deletion needs, as the inventory reported it.
 	State   []byte    `json:"state,omitempty"`
 	Created time.Time `json:"created"`
 }
@@ -98,8 +96,8 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperat
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
-// Unbound records that its deprovision has found no binding left up to this id.
-// None can begin there meanwhile, since the instance is not ready.
+// Unbound records that the deprovision has found no binding with an id up to last. No
+// bind can add one, since the instance is not ready.
 func (r Record) Unbound(last string) Record {
 	r = r.clone()
 	r.Operation.Unbound = last
@@ -113,7 +111,7 @@ func (r Record) Quieted() Record {
 	return r
 }
 
-// Entomb records that the deletion of what does not exist was asked for.
+// Entomb records that the deletion of something that does not exist was requested.
 func (r Record) Entomb(now, received time.Time) (Record, error) {
 	if _, err := r.next(Entomb); err != nil {
 		return r, err
@@ -125,8 +123,8 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 	return r.stripped(), nil
 }
 
-// stripped is a tombstone that keeps no secret and no user's data, but what it
-// takes to look again, and to recognise the request that failed.
+// stripped is a tombstone without secrets and user data. It keeps what a later look
+// needs, and what identifies the request that failed.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
 	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found = false, nil, nil, nil, nil
@@ -140,15 +138,15 @@ func (r Record) stripped() Record {
 	return r
 }
 
-// SetContext replaces the platform's context, of which stable stays readable: no
-// work, no operation (UPD-15).
+// SetContext replaces the platform's context; stable is its readable part. It starts no
+// operation (UPD-15).
 func (r Record) SetContext(sealed Sealed, stable json.RawMessage, now time.Time) Record {
 	r.Attributes.SealedContext, r.Attributes.Context = sealed, stable
 	r.Updated = after(now, later(r.Updated, r.Created))
 	return r
 }
 
-// Succeed settles the current operation well; grant is what a bind gave.
+// Succeed settles the current operation as succeeded; grant is what a bind gave.
 func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 	state, err := r.settling(Succeed)
 	if err != nil {
@@ -171,10 +169,10 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 	return r, nil
 }
 
-// Fail settles the current operation badly. A failed update leaves the
-// attributes as they were (UPD-23). A refused deletion that touched nothing leaves the
-// instance ready: users can bind it, to empty it, and the broker does not delete it
-// by itself later. An instance that never was ready stays in a failed deletion.
+// Fail settles the current operation as failed. A failed update leaves the attributes
+// as they were (UPD-23). A deletion that was refused before anything was touched leaves
+// the instance ready: users can bind it, to empty it, and the broker does not delete it
+// by itself later. An instance that was never ready stays in a failed deletion.
 func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	state, err := r.settling(Fail)
 	if err != nil {
@@ -199,8 +197,8 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 		case f.InstanceUsable != nil:
 			r.Unusable = !*f.InstanceUsable
 		case r.Unusable:
-			// A repair that failed without a word repaired nothing, and
-			// platforms take silence for usable (ERR-10).
+			// A failed repair that says nothing of usability has repaired nothing, and
+			// platforms take a missing flag for usable (ERR-10).
 			op.InstanceUsable = &unusable
 		}
 	case Deprovision:
@@ -213,9 +211,8 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	return r, nil
 }
 
-// Remove ends a binding with its instance, whose deletion was asked for then:
-// what was made for it is gone. An operation that still ran ends with it, an
-// unbind well and a bind badly.
+// Remove ends a binding whose instance is being deleted; asked is when that deletion
+// was requested. A running unbind of it succeeds, and a running bind fails.
 func (r Record) Remove(now, asked time.Time) (Record, error) {
 	state, err := r.next(Remove)
 	if err != nil {

@@ -17,9 +17,9 @@ const (
 	Dead                // its lease means nothing, whatever the time
 )
 
-// A Witness tells of a lease's holder whether it lives. A process that has its
-// records for itself knows that of its own steps, and that all others are dead;
-// nil is one that does not.
+// A Witness tells whether the holder of a lease lives. A process that has its records
+// for itself knows that of its own steps, and that all others are dead; a nil Witness
+// knows nothing.
 type Witness func(holder string) Life
 
 func (w Witness) of(l Lease) Life {
@@ -40,11 +40,11 @@ func (l Lease) lost(now time.Time, w Witness) bool {
 	return w.of(l) == MayLive && !l.Until.After(now)
 }
 
-// Busy gives the time until which another step may be calling the cloud, or zero:
-// also one of this operation, since two callers must not both ask a cloud for a
-// secret that it shows once. One that saw its own call time out does not keep its
-// operation waiting. How long one goes on that lives although its lease has run
-// out, because the machine slept, is not known: look again soon.
+// Busy gives the time until which a step may be calling the cloud, or zero. Steps of
+// this operation count too: two callers must not both ask a cloud for a secret that it
+// shows once. A step whose call timed out does not keep its own operation waiting. A
+// step may live past its lease, because the machine slept; nobody knows for how long,
+// so Busy then gives a moment soon.
 func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
 	var until time.Time
 	for _, l := range r.Leases {
@@ -59,16 +59,16 @@ func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
 	return until
 }
 
-// Unsure reports whether a call of another operation than this one may have
-// been lost on its way: its lease ran out without being given up.
+// Unsure reports whether a call of another operation may still take effect: its lease
+// ran out without being given up.
 func (r Record) Unsure(operation string, now time.Time, w Witness) bool {
 	return r.Wary || slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Operation != operation && l.lost(now, w) })
 }
 
-// Leased lets a step of the current operation call the cloud until the time.
-// Leases that no longer count are dropped, and what they leave unsure is kept:
-// a lost call of the operation itself, too, unless it deletes. Its own later
-// steps need not know, but a deletion that overtakes them must.
+// Leased lets a step of the current operation call the cloud until the time. It drops
+// leases that no longer count, and stays wary of their calls. A lost call of a creation
+// or update counts too: its own later steps need not know of it, but a deletion that
+// overtakes them must.
 func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 	r = r.clone()
 	r.Wary = r.Unsure(r.Operation.ID, now, w) || !r.Operation.Kind.Deletes() && r.Unsure("", now, w)
@@ -80,12 +80,12 @@ func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 	return r
 }
 
-// nobody holds what is left of leases that were merged.
+// nobody is the holder of merged leases.
 const nobody = "nobody"
 
-// merged keeps as many leases as a record holds: the two oldest become one that
-// lasts as long as both, that no operation may take for its own unless both are
-// its own, and that nobody gives up, since one of the two calls may go on.
+// merged bounds the number of leases in a record: it makes the two oldest into one that
+// lasts as long as both. That one counts as an operation's own only if both are, and
+// nobody gives it up, since one of the two calls may go on.
 func merged(leases []Lease) []Lease {
 	for len(leases) > limits.Leases {
 		a, b := leases[0], &leases[1]
@@ -105,7 +105,7 @@ func merged(leases []Lease) []Lease {
 	return leases
 }
 
-// Released gives a step's lease up: its call has been answered.
+// Released gives up a step's lease: its call has been answered.
 func (r Record) Released(holder string) Record {
 	r = r.clone()
 	r.Leases = slices.DeleteFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
@@ -115,8 +115,8 @@ func (r Record) Released(holder string) Record {
 	return r
 }
 
-// TimedOut keeps a step's lease, whose call was given up on its way: other
-// operations wait until it runs out, its own goes on.
+// TimedOut keeps the lease of a step whose call timed out: other operations wait until
+// it runs out, and its own goes on.
 func (r Record) TimedOut(holder string) Record {
 	r = r.clone()
 	for i, l := range r.Leases {
@@ -125,8 +125,7 @@ func (r Record) TimedOut(holder string) Record {
 	return r
 }
 
-// BusyItself reports whether it is a step of this operation that may be calling
-// the cloud.
+// BusyItself reports whether a step of this operation may be calling the cloud.
 func (r Record) BusyItself(operation string, now time.Time, w Witness) bool {
 	return slices.ContainsFunc(r.Leases, func(l Lease) bool {
 		return l.Operation == operation && !l.TimedOut && l.runs(now, w)
@@ -138,9 +137,9 @@ func (r Record) Holds(holder string) bool {
 	return slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
 }
 
-// AbsenceSeen records that a deletion saw nothing left, and reports whether
-// that proves it: at once, unless a call of an overtaken operation may still
-// land; then only a second look, some time after the first, does.
+// AbsenceSeen records that a deletion found nothing left, and reports whether that
+// proves the absence. It does at once, unless a call of an overtaken operation may
+// still take effect: then a second look, SecondLook after the first, is needed.
 func (r Record) AbsenceSeen(operation string, now time.Time, w Witness) (Record, bool) {
 	if !r.Unsure(operation, now, w) {
 		return r, true

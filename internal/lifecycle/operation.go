@@ -31,25 +31,23 @@ const (
 
 // Durations of the lifecycle.
 const (
-	// Retention is how long finished operations and tombstones are kept:
-	// longer than a platform polls (one week, LOP-13) and than it repeats
-	// deletions (34 hours, ORB-05).
+	// Retention is how long finished operations and tombstones are kept: longer than a
+	// platform polls (one week, LOP-13) and than it repeats deletions (34 hours, ORB-05).
 	Retention = 8 * 24 * time.Hour
-	// ReclaimAfter is when the broker by itself removes what a failed
-	// provision or a failed deletion left and nobody deleted (ORB-04). It is
-	// past the time in which a platform may still poll the failure.
+	// ReclaimAfter is when the broker by itself removes what a failed provision or
+	// deletion has left and nobody has deleted (ORB-04). By then no platform polls the
+	// failure any more.
 	ReclaimAfter = Retention
 	// SecondLook is how long a deletion that overtook another operation waits
 	// between the two looks that together prove an absence.
 	SecondLook = 10 * time.Second
-	// LateLook is how long after a deletion it is made sure that nothing came
-	// late: a call that was given up on its way may still land.
+	// LateLook is how long after a deletion the cloud is asked once more: a call that
+	// timed out may take effect after the deletion.
 	LateLook = 15 * time.Minute
-	// LateLookAgain is the pause between late looks, if one does not see an
-	// absence.
+	// LateLookAgain is the pause between late looks, until one sees the absence.
 	LateLookAgain = 5 * time.Minute
-	// Grace is how long after the next planned look an operation counts as
-	// abandoned and is driven again.
+	// Grace is how long after its planned next look an operation counts as abandoned and
+	// is started again.
 	Grace = time.Minute
 )
 
@@ -62,42 +60,41 @@ type Operation struct {
 	Description string    `json:"description,omitempty"` // for the platform's user
 	Percent     int       `json:"percent,omitempty"`
 	Started     time.Time `json:"started"`
-	// Deadline is when the operation fails if it has not settled, and a look from
-	// then on does not see it done (LOP-20).
+	// Deadline is when an unsettled operation fails, if a step that begins after it does
+	// not find it done (LOP-20).
 	Deadline time.Time `json:"deadline"`
 	Settled  time.Time `json:"settled,omitzero"`
-	// Attempt counts the executions that have driven the operation, from 1;
-	// a step of an older attempt does nothing.
+	// Attempt counts the executions of the operation, from 1; a step of an older attempt
+	// does nothing.
 	Attempt int `json:"attempt"`
 	// Next is when the next look is planned.
 	Next time.Time `json:"next,omitzero"`
-	// Faults counts the passing faults since the last good step.
+	// Faults counts the passing faults since a step last got an answer.
 	Faults int `json:"faults,omitempty"`
-	// Trouble says, to operators alone, what a person has to end before the
-	// operation goes on; empty for nothing.
+	// Trouble tells operators alone what a person has to mend before the operation can go
+	// on; empty for nothing.
 	Trouble string `json:"trouble,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
 	// Promised says that another request was given the operation's token.
 	Promised bool `json:"promised,omitempty"`
-	// Own says that the broker began it by itself: no platform polls it.
+	// Own says that the broker began it by itself, so no platform polls it.
 	Own bool `json:"own,omitempty"`
-	// Expected is how long it was likely to take when it began; zero if that
-	// was not known.
+	// Expected is how long it was expected to take when it began; zero if that was not
+	// known.
 	Expected time.Duration `json:"expected,omitempty"`
 	// Asker is who asked for it, for audit.
 	Asker Asker `json:"asker,omitzero"`
-	// Target is what an update leads to; the attributes change only when it
+	// Target is what an update changes the attributes to; they change only when it
 	// succeeds (UPD-23).
 	Target *Attributes `json:"target,omitempty"`
 	// Source is the instance that a provision restores; nil if it restores none.
 	Source *Source `json:"source,omitempty"`
-	// Unbound is how far a deprovision has come: of the bindings whose ids are
-	// not behind it, in the order of their bytes, none is left.
+	// Unbound is how far a deprovision has come: no binding is left whose id is up to this
+	// one, in the order of their bytes.
 	Unbound string `json:"unbound,omitempty"`
-	// Quiet says that an update has seen no step of a binding of the instance
-	// call the cloud. No bind begins one meanwhile, since the instance is not
-	// ready.
+	// Quiet says that the update has found no step of a binding of the instance calling
+	// the cloud. No bind can begin one, since the instance is not ready.
 	Quiet bool `json:"quiet,omitempty"`
 	// InstanceUsable and UpdateRepeatable come with a failed update or
 	// deprovision (ERR-10).
@@ -112,8 +109,8 @@ type Operation struct {
 // Overdue reports whether the operation is past its deadline.
 func (op *Operation) Overdue(now time.Time) bool { return !now.Before(op.Deadline) }
 
-// Asynchronous reports whether a platform was given the operation's token, and
-// so learns from it how it ends.
+// Asynchronous reports whether a platform was given the operation's token, and so
+// learns from polling how it ends.
 func (op *Operation) Asynchronous() bool { return !op.Synchronous || op.Promised }
 
 // A FailedOperation is what a platform is told of an operation that has failed.
@@ -126,7 +123,7 @@ type FailedOperation struct {
 	Settled     time.Time `json:"settled"`
 }
 
-// operation is the same as an operation; nil of nil.
+// operation is f as an operation; nil for nil.
 func (f *FailedOperation) operation() *Operation {
 	if f == nil {
 		return nil
@@ -138,9 +135,9 @@ func (f *FailedOperation) operation() *Operation {
 
 // An Asker is who asked for an operation.
 type Asker struct {
-	// IdentityPlatform and Identity are the originating identity (OID-02);
-	// Identity is its decoded JSON object, which may be personal data: it is
-	// recorded sealed. What earlier programs recorded is not.
+	// IdentityPlatform and Identity are the originating identity (OID-02). Identity is its
+	// decoded JSON object. It may be personal data, so it is recorded sealed; earlier
+	// programs recorded it in clear.
 	IdentityPlatform string          `json:"identity_platform,omitempty"`
 	Identity         json.RawMessage `json:"identity,omitempty"`
 	SealedIdentity   Sealed          `json:"sealed_identity,omitempty"`
@@ -157,10 +154,10 @@ func (a Asker) IsZero() bool {
 type Start struct {
 	ID          string
 	Now         time.Time
-	Received    time.Time // when the request arrived at the edge; zero for the broker's own doing
+	Received    time.Time // when the request arrived at the edge; zero for what the broker begins by itself
 	Timeout     time.Duration
 	Synchronous bool
-	Own         bool // the broker's own doing
+	Own         bool // the broker begins it by itself
 	Asker       Asker
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
@@ -187,15 +184,14 @@ type Failure struct {
 	Message          string
 	InstanceUsable   *bool
 	UpdateRepeatable *bool
-	// Untouched says of a deletion that it was refused before anything was removed.
+	// Untouched says that a deletion was refused before anything was removed.
 	Untouched bool
-	// Reclaim says that the broker is to remove at once what a creation has made
-	// so far: it may yet come to be, and nobody would use it.
+	// Reclaim says that the broker is to remove at once what a creation has made so far:
+	// it may yet be completed, and nobody would use it.
 	Reclaim bool
 }
 
-// Overdue is the failure of an operation that is past its deadline, and was seen
-// then to be unfinished.
+// Overdue is the failure of an operation that was found unfinished after its deadline.
 func Overdue() Failure {
 	return Failure{
 		Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make.",
@@ -203,8 +199,8 @@ func Overdue() Failure {
 	}
 }
 
-// A PastOperation is a finished operation that a later one replaced in its
-// record, kept so that its token goes on being answered (LOP-06).
+// A PastOperation is an operation that a later one has replaced in its record. It is
+// kept so that its token is still answered (LOP-06).
 type PastOperation struct {
 	Version   int64     `json:"-"`
 	Key       Key       `json:"key"`

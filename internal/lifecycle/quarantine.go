@@ -2,25 +2,26 @@ package lifecycle
 
 import "time"
 
-// QuarantineTime is how long an orphan that nothing explains is kept out of use
-// before its deletion begins.
+// QuarantineTime is how long an unexplained orphan is kept out of use before its
+// deletion begins.
 const QuarantineTime = 14 * 24 * time.Hour
 
-// quarantineLook is how often its record is looked for meanwhile.
+// quarantineLook is how often the reaper looks meanwhile whether a record of it has
+// come back.
 const quarantineLook = time.Hour
 
-// A Quarantine keeps an orphan out of use that no tombstone explains. What is made
-// has an intent before it, so that most likely the record of something was lost
-// that is in use: somebody is to miss it, and to have the time to say so, before it
-// is deleted.
+// A Quarantine keeps an orphan out of use that no tombstone explains. The broker
+// records an intent before it makes anything, so the record was most likely lost and
+// the thing may be in use. Whoever uses it is to notice, and to have time to say so,
+// before it is deleted.
 type Quarantine struct {
-	// Version is the one that was read; 0 for what is in no quarantine.
+	// Version is the version that was read; 0 if it is in no quarantine.
 	Version int64 `json:"-"`
 	Orphan
-	// Name is the thing's, as its provider lists it.
+	// Name is the name that the orphan's provider lists it under.
 	Name  string          `json:"name"`
 	Phase QuarantinePhase `json:"phase"`
-	// ID and Attempt name the execution that changes whether it is in use.
+	// ID and Attempt name the execution that puts it out of use, or into use again.
 	ID      string `json:"id"`
 	Attempt int    `json:"attempt"`
 	// Since is when it began, and Ends when the deletion begins.
@@ -45,12 +46,11 @@ const (
 	Released  QuarantinePhase = "released"  // it is left alone, by an operator's word
 )
 
-// quarantined stands for the platform in the tokens of quarantines. No platform
-// has such an id.
+// quarantined stands for the platform in the tokens of quarantines. No platform has
+// this id.
 const quarantined = "#quarantine"
 
-// QuarantineKey is the key in the tokens of what is done about a quarantine. There
-// is no record under it.
+// QuarantineKey is the key in the token of a quarantine. There is no record under it.
 func QuarantineKey(provider, name string) Key {
 	return Key{Platform: quarantined, Instance: provider, Binding: name}
 }
@@ -60,8 +60,7 @@ func (k Key) OfQuarantine() (provider, name string, is bool) {
 	return k.Instance, k.Binding, k.Platform == quarantined
 }
 
-// BeginQuarantine begins to put an orphan out of use; id is that of a new
-// operation.
+// BeginQuarantine begins to put an orphan out of use; id is the id of a new operation.
 func BeginQuarantine(orphan Orphan, name, id string, now time.Time) Quarantine {
 	return Quarantine{
 		Orphan: orphan, Name: name, Phase: Enclosing, ID: id, Attempt: 1, Since: now, Ends: now.Add(QuarantineTime), Due: now.Add(Grace),
@@ -84,7 +83,8 @@ func (q Quarantine) Current(operation string, attempt int) bool {
 // Held is until when a step may be calling the cloud.
 func (q Quarantine) Held() time.Time { return q.Busy }
 
-// Leased lets a step call the cloud until the time. No other one may begin before.
+// Leased lets a step call the cloud until the time. No other step may begin before
+// then.
 func (q Quarantine) Leased(until time.Time) Quarantine {
 	q.Busy = until
 	if q.Due.Before(until) {
@@ -93,7 +93,7 @@ func (q Quarantine) Leased(until time.Time) Quarantine {
 	return q
 }
 
-// Given gives a step's lease up.
+// Given gives up a step's lease.
 func (q Quarantine) Given() Quarantine {
 	q.Busy = time.Time{}
 	return q
@@ -112,7 +112,7 @@ func (q Quarantine) Moved(now time.Time) Quarantine {
 	return q
 }
 
-// Faulted records a step that failed, and that is repeated after a while.
+// Faulted records a step that failed and that is repeated after the pause.
 func (q Quarantine) Faulted(now time.Time, after time.Duration) Quarantine {
 	q.Faults++
 	if again := now.Add(after + Grace); q.Due.Before(again) {
@@ -121,7 +121,7 @@ func (q Quarantine) Faulted(now time.Time, after time.Duration) Quarantine {
 	return q
 }
 
-// Redriven is the next attempt of what has stopped on its way.
+// Redriven is the record for the next attempt, once the execution has been lost.
 func (q Quarantine) Redriven(now time.Time) Quarantine {
 	q.Attempt++
 	q.Due = now.Add(Grace)
@@ -137,8 +137,8 @@ func (q Quarantine) Kept(now time.Time) Quarantine {
 	return q
 }
 
-// Release begins to put the thing into use again, and then leaves it alone. It
-// reports false for what is released already.
+// Release begins to put the thing into use again; from then on it is left alone. It
+// reports false if it was released before.
 func (q Quarantine) Release(now time.Time) (Quarantine, bool) {
 	if q.Phase == Releasing || q.Phase == Released {
 		return q, false
@@ -147,9 +147,9 @@ func (q Quarantine) Release(now time.Time) (Quarantine, bool) {
 	return q.Redriven(now), true
 }
 
-// Explains reports whether the record tells why the orphan exists: it is a
-// tombstone of that very incarnation, whose deletion left it or was overtaken by
-// a late call, or the orphan is older than the request to delete what has its id.
+// Explains reports whether a tombstone tells why the orphan exists: either the orphan
+// is of the deleted incarnation, so the deletion left it or a late call made it; or it
+// is older than the request to delete what has its id.
 func (r Record) Explains(o Orphan) bool {
 	switch {
 	case r.State != Deleted:

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// A record that was lost is derived again from the thing that exists: what its
-// tags say, and no more. The user's parameters, where it was ordered and its
-// credentials are lost for good. Where only the vault's key was lost, the record
-// stays, and loses what was sealed with it.
+// A lost record is rebuilt from the tags of the thing that exists. The user's
+// parameters, the place where it was ordered and its credentials are lost for good. If
+// only the vault's key was lost, the record stays, without what was sealed with it.
 
-// Rebuild is the record of an orphan that is to be kept. Its plan is known of an
-// instance by its tags, of a binding by its instance, which is of an incarnation;
-// of a binding the credentials are lost: it can be rotated or unbound, and not be
-// read.
+// Rebuild is the record of an orphan that is to be kept. The plan of an instance comes
+// from its tags, and that of a binding from its instance, whose incarnation is
+// instance. The credentials of a binding are lost: it can be rotated or unbound, but
+// not read.
 func (r Record) Rebuild(found Orphan, a Attributes, instance string, now time.Time) (Record, error) {
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
@@ -25,9 +24,9 @@ func (r Record) Rebuild(found Orphan, a Attributes, instance string, now time.Ti
 	}, nil
 }
 
-// LostPlace reports whether it is not known any more where the instance was
-// ordered. What is lost takes no part in whether a request is the same: a
-// platform that repeats its own request would be told of a conflict (PROV-07).
+// LostPlace reports whether the place where the instance was ordered is lost. What is
+// lost takes no part in comparing requests: otherwise a platform that repeats its own
+// request would be told of a conflict (PROV-07).
 func (r Record) LostPlace() bool {
 	return !r.Rebuilt.IsZero() && r.Attributes.OrganizationGUID == "" && r.Attributes.SpaceGUID == ""
 }
@@ -42,13 +41,13 @@ func (r Record) SamePlace(asked Attributes) bool {
 	return SamePlacement(asked, known)
 }
 
-// LostParameters reports whether the parameters are not known any more.
+// LostParameters reports whether the parameters are lost.
 func (r Record) LostParameters() bool { return !r.Rebuilt.IsZero() && r.Attributes.Parameters == nil }
 
-// Lose drops what is sealed in the record and cannot be opened any more. A
-// creation or an update that needs it fails: without it, something else would
-// be made than was ordered. A binding whose credentials are lost can be rotated
-// or unbound, and not be read.
+// Lose drops what is sealed in the record and can no longer be opened. A running
+// creation or update that needs it fails: without it, something else would be made than
+// was ordered. A binding whose credentials are lost can be rotated or unbound, but not
+// read.
 func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	op, needed := r.Operation, []Sealed{r.Attributes.Parameters, r.Secret}
 	if op != nil && op.Target != nil {

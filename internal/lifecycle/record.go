@@ -9,61 +9,61 @@ import (
 	"github.com/longshore/longshore/internal/secret"
 )
 
-// A Record is all that is kept of a service instance or of a service binding: what
-// was ordered, the operation that it is in, or was in last, and who may be touching
-// the cloud for it. Its key says which of the two it is.
+// A Record is all that is kept of a service instance or a service binding: what was
+// ordered, its current or last operation, and which steps may be calling the cloud for
+// it. Its key says which of the two it is.
 type Record struct {
-	// Version is the one that was read; 0 for what was never recorded.
+	// Version is the version that was read; 0 if it was never recorded.
 	Version int64 `json:"-"`
 	Key
 	State     State      `json:"state"`
 	Operation *Operation `json:"operation,omitempty"`
 	Leases    []Lease    `json:"leases,omitempty"`
-	// Failed is a creation that failed asynchronously, and that another operation
-	// has taken the place of which the broker began by itself: to the platform,
-	// what it asked for has failed, until it deletes it (PROV-30).
+	// Failed is a creation that failed asynchronously and that the broker has begun to
+	// clean up by itself. To the platform, the creation has failed until the platform
+	// deletes it (PROV-30).
 	Failed *FailedOperation `json:"failed,omitempty"`
-	// Wary says that a call of an overtaken operation may have been on its
-	// way when its lease ran out: one look does not prove an absence.
+	// Wary says that a call of an overtaken operation may still take effect, since its
+	// lease ran out before it was answered. One look then does not prove an absence.
 	Wary bool `json:"wary,omitempty"`
-	// AbsentSince is when a deletion that is wary first saw the absence.
+	// AbsentSince is when a wary deletion first saw the absence.
 	AbsentSince time.Time `json:"absent_since,omitzero"`
 	// Due is when the reaper is to look at the record; zero never.
 	Due time.Time `json:"due,omitzero"`
 	// Expires is when a tombstone is forgotten.
 	Expires time.Time `json:"expires,omitzero"`
-	// LateLook is when a tombstone is to be looked at again; zero for never,
-	// or never more.
+	// LateLook is when the cloud is to be asked once more about a tombstone; zero for
+	// never, or no longer.
 	LateLook time.Time `json:"late_look,omitzero"`
-	// LateAttempt is that of the execution that looks.
+	// LateAttempt is the attempt of the execution that asks.
 	LateAttempt int `json:"late_attempt,omitempty"`
 	// Unknown are members of the record that only a newer program knows.
 	Unknown Unknown `json:"-"`
-	// Rebuilt is when the record was derived again from what exists, or lost what
-	// is sealed in it; zero for one that never lost anything.
+	// Rebuilt is when the record was derived from what exists, or lost what was sealed in
+	// it; zero if it never lost anything.
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
-	// CreateReceived is when the request arrived that made this incarnation.
+	// CreateReceived is when the request arrived that created this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
-	// DeleteReceived is when the last request to delete what has this id
-	// arrived. On a record of what lives, that was an earlier life; zero if it
-	// lives for the first time, as far as is known.
+	// DeleteReceived is when the last request arrived to delete what has this id. On the
+	// record of something that exists, that request deleted an earlier incarnation; zero
+	// if none is known.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
-	// Incarnation is the id of the operation that created it: an id that is
-	// used again after a deletion is another instance, or another binding.
+	// Incarnation is the id of the operation that created it. An id that is used again
+	// after a deletion names another instance, or another binding.
 	Incarnation string `json:"incarnation,omitempty"`
-	// Provider names what makes it, so that it can be removed after its plan
-	// has left the catalog (CAT-28).
+	// Provider is the name of its provider, so that it can be removed after its plan has
+	// left the catalog (CAT-28).
 	Provider   string     `json:"provider,omitempty"`
 	Attributes Attributes `json:"attributes,omitzero"`
-	// Made is what its provider needs, beside the ids, to find what it has made.
+	// Made is what the provider needs, beside the ids, to find what it has made.
 	Made    Made      `json:"made,omitzero"`
 	Created time.Time `json:"created,omitzero"`
 	InstanceOnly
 	BindingOnly
 }
 
-// Made is what a provider is told of what it has made, in each operation. A
-// tombstone keeps all but the state.
+// Made is what a provider is told in each operation of what it has made. A tombstone
+// keeps all but the state.
 type Made struct {
 	// Broker is the identity of the broker that made it; empty on what was made
 	// before brokers had one.
@@ -72,8 +72,8 @@ type Made struct {
 	Target Target `json:"target,omitzero"`
 	// State is what the provider remembers of it, sealed.
 	State Sealed `json:"state,omitempty"`
-	// Found is what the inventory said in its place, of an orphan: what the cloud
-	// shows to everyone, and no secret.
+	// Found replaces State for an orphan: it is what the inventory said, which anyone who
+	// sees the cloud can read, and holds no secret.
 	Found []byte `json:"found,omitempty"`
 }
 
@@ -85,36 +85,36 @@ type Target struct {
 
 // InstanceOnly is what only the record of an instance has.
 type InstanceOnly struct {
-	// Unusable says that a failed update left it so (UPD-24).
+	// Unusable says that a failed update left the instance unusable (UPD-24).
 	Unusable bool `json:"unusable,omitempty"`
-	// Unfinished says of what is deleted that it never was ready: nobody has used
-	// it, and nothing of it is worth keeping.
+	// Unfinished says, of an instance that is being deleted, that it was never ready:
+	// nobody has used it, so nothing of it is worth keeping.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Undeletes is what was retained and becomes this instance, until that is ready:
-	// if it is deleted before, the thing is given back.
+	// Undeletes is the retained thing that this instance is made from, until the instance
+	// is ready. If it is deleted before, the thing is given back.
 	Undeletes *Source   `json:"undeletes,omitempty"`
 	Updated   time.Time `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.
 type BindingOnly struct {
-	// InstanceIncarnation is the instance's that it was made for: a binding
-	// never passes to another instance that uses the same id.
+	// InstanceIncarnation is the incarnation of the instance that it was made for: a
+	// binding never passes to a later instance with the same id.
 	InstanceIncarnation string `json:"instance_incarnation,omitempty"`
 	AppGUID             string `json:"app_guid,omitempty"` // empty for a service key
 	Route               string `json:"route,omitempty"`
 	// Predecessor is the binding that this one was rotated from (ROT-01).
 	Predecessor string `json:"predecessor,omitempty"`
-	// Secret is random, chosen with the intent: generated passwords derive
-	// from it, so that a repeated step gives the same credentials.
+	// Secret is random and recorded with the intent. Generated passwords derive from it,
+	// so that a repeated step gives the same credentials.
 	Secret Sealed `json:"secret,omitempty"`
-	// Grant is what the application gets, once it is bound.
+	// Grant is what the application gets, once the bind has succeeded.
 	Grant Sealed `json:"grant,omitempty"`
 }
 
-// Attributes are what a platform asked an instance or a binding to be, and what
-// decides whether a repeated request is the same (PROV-09). A binding's plan is
-// the one it was made with: its instance's may have changed since.
+// Attributes are what a platform asked an instance or a binding to be. They decide
+// whether a repeated request is the same (PROV-09). A binding's plan is the plan that
+// it was made with: its instance's may have changed since.
 type Attributes struct {
 	ServiceID        string `json:"service_id,omitempty"`
 	PlanID           string `json:"plan_id,omitempty"`
@@ -122,15 +122,16 @@ type Attributes struct {
 	SpaceGUID        string `json:"space_guid,omitempty"`
 	// Parameters is the user's JSON object, sealed; nil if there is none.
 	Parameters Sealed `json:"parameters,omitempty"`
-	// SealedContext is the platform's context object as it came, and Context what
-	// of it stays readable: the members that are compared (see Stable). What earlier
-	// programs recorded is whole, and not sealed.
+	// SealedContext is the platform's whole context object. Context holds those of its
+	// members that are compared, in clear (see Stable); earlier programs recorded the
+	// whole object there.
 	SealedContext Sealed          `json:"sealed_context,omitempty"`
 	Context       json.RawMessage `json:"context,omitempty"`
-	// MaintenanceVersion is the plan's when it was provisioned or maintained.
+	// MaintenanceVersion is the maintenance version of the plan when the instance was
+	// provisioned or last maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`
-	// Snapshot is what the instance's plan meant to its provider then, which
-	// gave it when the catalog was compiled.
+	// Snapshot is what the plan meant to its provider then: the provider gave it when the
+	// catalog was compiled.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 	// DashboardURL is where the user manages the instance; empty for nowhere.
 	DashboardURL string `json:"dashboard_url,omitempty"`
@@ -140,21 +141,22 @@ type Attributes struct {
 // means nothing without the vault; even the sealed form stays out of logs.
 type Sealed = secret.Bytes
 
-// Unknown are members of a record that this program does not know, and writes
-// back as they were: while the functions of a broker are being replaced, old
-// ones change what new ones have written.
+// Unknown are members of a record that this program does not know and writes back
+// unchanged. While the functions of a broker are being replaced, old programs change
+// records that new ones have written.
 type Unknown map[string]json.RawMessage
 
-// A Lease says that a step may be calling the cloud. A token alone cannot
-// fence a call that is already on its way; whoever overtakes waits for this.
+// A Lease says that a step may be calling the cloud. The token alone does not stop a
+// call that has already been sent, so whoever overtakes the operation waits for the
+// lease.
 type Lease struct {
 	Holder    string    `json:"holder"` // one step, never two
 	Operation string    `json:"operation"`
 	Taken     time.Time `json:"taken"`
-	// Until is past any moment at which the step can still be running.
+	// Until is later than any moment at which the step can still be running.
 	Until time.Time `json:"until"`
-	// TimedOut says that the step itself saw its call time out: the call may
-	// still land, and nobody waits for its answer.
+	// TimedOut says that the step saw its call time out: the call may still take effect,
+	// but nobody waits for its answer.
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
@@ -171,8 +173,8 @@ func (r Record) Token() Token {
 	return Token{Operation: r.Operation.ID, Key: r.Key}
 }
 
-// Current reports whether a step of this operation and attempt may act: the
-// fence against late workers (CONC-09).
+// Current reports whether a step of this operation and attempt may act. It fences off
+// late workers (CONC-09).
 func (r Record) Current(operation string, attempt int) bool {
 	return r.InProgress() && r.Operation.ID == operation && r.Operation.Attempt == attempt
 }
@@ -180,15 +182,15 @@ func (r Record) Current(operation string, attempt int) bool {
 // Runs reports whether the token's operation is in progress here.
 func (r Record) Runs(t Token) bool { return r.InProgress() && r.Operation.ID == t.Operation }
 
-// Forgotten reports whether a tombstone's time is over. Stores may drop it
-// then, but nobody relies on that (NFR-08).
+// Forgotten reports whether the time of a tombstone is over. Stores may drop it then,
+// but nobody relies on that (NFR-08).
 func (r Record) Forgotten(now time.Time) bool {
 	return r.State == Deleted && !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// FailedCreation is the creation that failed and that the platform was told of
-// by its token: repeating it is answered with that token until the platform has
-// deleted what failed (PROV-30). Nil if there is none.
+// FailedCreation is the failed creation whose token the platform was given; nil if
+// there is none. A repeated request is answered with that token until the platform
+// deletes what failed (PROV-30).
 func (r Record) FailedCreation() *Operation {
 	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
 		return op
@@ -196,8 +198,8 @@ func (r Record) FailedCreation() *Operation {
 	return r.remembered().operation()
 }
 
-// remembered is Failed where it counts. Otherwise a program that does not know
-// it has let it stand, and begun something else.
+// remembered is Failed if it still counts. A program that does not know the member may
+// have begun another operation and left it.
 func (r Record) remembered() *FailedOperation {
 	if op := r.Operation; op == nil || !op.Own || !op.Kind.Deletes() {
 		return nil
@@ -205,8 +207,8 @@ func (r Record) remembered() *FailedOperation {
 	return r.Failed
 }
 
-// Seen is the state as the platform sees it: what failed to be created stays so,
-// whatever the broker itself does about it.
+// Seen is the state as the platform sees it: a failed creation stays failed while the
+// broker cleans up after it.
 func (r Record) Seen() State {
 	if r.remembered() != nil {
 		return CreateFailed
@@ -214,9 +216,9 @@ func (r Record) Seen() State {
 	return r.State
 }
 
-// Promised records that a request was answered with the token of a creation that
-// another one waits for: what fails then fails asynchronously. It reports whether
-// that changes anything.
+// Promised records that another request was answered with the token of a creation that
+// was begun synchronously. From then on the creation fails asynchronously. It reports
+// whether that changes anything.
 func (r Record) Promised() (Record, bool) {
 	if !r.InProgress() || !r.Operation.Kind.Creates() || r.Operation.Asynchronous() {
 		return r, false
@@ -226,8 +228,8 @@ func (r Record) Promised() (Record, bool) {
 	return r, true
 }
 
-// clone copies what methods change, so that no method changes its receiver's
-// operation or leases.
+// clone copies what methods change, so that no method changes its receiver's operation
+// or leases.
 func (r Record) clone() Record {
 	if r.Operation != nil {
 		op := *r.Operation
@@ -237,7 +239,7 @@ func (r Record) clone() Record {
 	return r
 }
 
-// begin makes op the current operation and gives back the one it replaces.
+// begin makes a new operation the current one and returns the one that it replaces.
 func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	past, started := r.past(s.Now), after(s.Now, r.last())
 	r.Failed = r.failedBefore(s, kind)
@@ -258,8 +260,8 @@ func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	return past
 }
 
-// failedBefore is the failed creation that is to be remembered beside an
-// operation that begins: only one of the broker's own deletions leaves it so.
+// failedBefore is the failed creation that is remembered beside a new operation. There
+// is one only if the new operation is a deletion that the broker begins by itself.
 func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	if !s.Own || !kind.Deletes() {
 		return nil
@@ -273,8 +275,8 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	}
 }
 
-// past is the operation as it is remembered once another takes its place: one
-// that was still running has been cancelled (LOP-16).
+// past is the operation as it is remembered once another replaces it. If it was still
+// running, it has been cancelled (LOP-16).
 func (r *Record) past(now time.Time) *PastOperation {
 	if r.Operation == nil {
 		return nil
@@ -317,10 +319,10 @@ func (r *Record) entomb(now time.Time) {
 	r.Wary, r.AbsentSince = false, time.Time{}
 }
 
-// bury makes a tombstone of what existed: it is looked at once more, by an
-// execution of its last operation, if it has one: of a record that was rebuilt,
-// the inventory finds what came late. Leases stay: another step of the deletion may still be calling the cloud, and would take
-// what is made next with this id for what it is to remove.
+// bury makes a tombstone of what existed. An execution of its last operation asks the
+// cloud once more later; a rebuilt record has no operation, and there the inventory
+// finds what came late. Leases stay: another step of the deletion may still be calling
+// the cloud, and would take what is made next with this id for what it is to remove.
 func (r *Record) bury(now time.Time) {
 	if r.Operation != nil {
 		r.LateLook = now.Add(LateLook)
@@ -328,9 +330,9 @@ func (r *Record) bury(now time.Time) {
 	r.entomb(now)
 }
 
-// Looked records a good look at work that goes on. The due time is rewritten
-// only when it would pass before the next look, since that costs an index
-// write. What has settled stays as it is, here and below (LOP-19).
+// Looked records that a step found the work in progress. It moves the due time only if
+// that would pass before the next look, since each move costs an index write. A settled
+// operation is not changed, by Looked or by the methods below (LOP-19).
 func (r Record) Looked(now time.Time, l Look) Record {
 	if !r.InProgress() {
 		return r
@@ -345,15 +347,15 @@ func (r Record) Looked(now time.Time, l Look) Record {
 	return r
 }
 
-// A Fault is a look that saw nothing of the work.
+// A Fault is what a step met that could not learn how the work stands.
 type Fault struct {
 	After time.Duration // until the next look
-	// Trouble is for the operator, and Description for the platform's user; empty for
-	// a fault that needs nobody.
+	// Trouble is for the operator and Description for the platform's user; both are empty
+	// for a fault that needs no person.
 	Trouble, Description string
 }
 
-// Faulted records a look that met a passing fault.
+// Faulted records a step that met a passing fault.
 func (r Record) Faulted(now time.Time, f Fault) Record {
 	if !r.InProgress() {
 		return r
@@ -382,7 +384,8 @@ func (r *Record) plan(now time.Time, l Look) {
 	}
 }
 
-// Redriven is the next attempt of an operation whose execution is gone.
+// Redriven is the record for the next attempt, once the execution of its operation has
+// been lost.
 func (r Record) Redriven(now time.Time) Record {
 	if !r.InProgress() {
 		return r

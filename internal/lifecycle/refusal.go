@@ -29,10 +29,9 @@ const (
 	MaintenanceInfoConflict               // ERR-06: 422
 )
 
-// A Refusal is an answer to a request that is not done. Its message is shown
-// to the platform's user: it says what to do next and carries no internals
-// and no secret. Any error that is not a Refusal is answered as Internal, in
-// a fixed sentence.
+// A Refusal is the answer to a request that is not done. Its message is shown to the
+// platform's user: it says what to do next, and carries no internals and no secret. Any
+// other error is answered as Internal, in a fixed sentence.
 type Refusal struct {
 	Reason  Reason
 	Message string

@@ -8,17 +8,17 @@ import (
 	"github.com/longshore/longshore/internal/limits"
 )
 
-// A Retained is what is kept of an instance that its platform has deleted, by a
-// rule of its plan. It is renamed with its incarnation: for its former id, it is
-// absent, and another instance may have that. Only who may order in the same place
-// may have it back: platform, organization and space are kept for that.
+// A Retained is what is kept of an instance that its platform has deleted, by a rule of
+// its plan. The thing is renamed after its incarnation: under its former id it no
+// longer exists, and another instance may use that. It can be given back only to an
+// instance in the same place, so platform, organization and space are kept.
 type Retained struct {
-	// Version is the one that was read; 0 for what is not retained.
+	// Version is the version that was read; 0 if nothing is retained.
 	Version     int64  `json:"-"`
 	Key         Key    `json:"key"` // of the instance, when it lived
 	Incarnation string `json:"incarnation"`
 	Provider    string `json:"provider"`
-	// Name is the thing's, as its provider lists it since it was renamed.
+	// Name is the name that its provider lists it under since it was renamed.
 	Name             string `json:"name"`
 	ServiceID        string `json:"service_id"`
 	PlanID           string `json:"plan_id"`
@@ -28,19 +28,19 @@ type Retained struct {
 	Context json.RawMessage `json:"context,omitempty"`
 	Created time.Time       `json:"created"`
 	Deleted time.Time       `json:"deleted"`
-	// Until is when it is to be removed, and Due when the reaper is to look.
+	// Until is when it is to be removed, and Due when the reaper is to look at the record.
 	Until time.Time `json:"until"`
 	Due   time.Time `json:"due"`
-	// Made and Snapshot are what its provider needs to remove it, or to have
-	// another instance be it, as they were in the instance's record.
+	// Made and Snapshot are copied from the instance's record: its provider needs them to
+	// remove it, or to make another instance from it.
 	Made     Made            `json:"made,omitzero"`
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 
 	Phase RetainedPhase `json:"phase,omitempty"`
-	// Freed is when an operator allowed that it is given back; zero if none did.
+	// Freed is when an operator allowed to give it back; zero if none did.
 	Freed time.Time `json:"freed,omitzero"`
-	// Into is the instance that is being made of it, and By the operation that
-	// makes it: while these are set, nobody else takes or removes it.
+	// Into is the instance that is being made from it, and By the operation that makes it.
+	// While these are set, nobody else takes or removes it.
 	Into Key    `json:"into,omitzero"`
 	By   string `json:"by,omitempty"`
 	// ID and Attempt name the execution that removes it.
@@ -54,8 +54,8 @@ type Retained struct {
 	Fault  string `json:"fault,omitempty"`
 }
 
-// A RetainedPhase is what becomes of a retained thing. Whichever of the two others
-// is recorded first wins.
+// A RetainedPhase is what becomes of a retained thing. Restoring and Removing exclude
+// one another: the one that is recorded first wins.
 type RetainedPhase string
 
 // The phases.
@@ -65,8 +65,8 @@ const (
 	Removing  RetainedPhase = "removing"  // its time is over; there is no way back
 )
 
-// Retain is what is kept of an instance until a time: to be committed with the
-// tombstone that its deletion leaves, of which r is the record before it.
+// Retain is what is kept of the instance until a time. It is committed with the
+// tombstone of the instance; r is the record before that.
 func (r Record) Retain(name string, until, now time.Time) Retained {
 	return Retained{
 		Key: r.Key.InstanceKey(), Incarnation: r.Incarnation, Provider: r.Provider, Name: name,
@@ -79,8 +79,8 @@ func (r Record) Retain(name string, until, now time.Time) Retained {
 // handleMark stands between the parts of a handle.
 const handleMark = "@"
 
-// Handle is how it is named to whoever is to have it back: unlike the instance's id,
-// it names this one life.
+// Handle names it to whoever is to have it back. Unlike the instance's id, it names
+// this one incarnation.
 func (r Retained) Handle() string { return r.Key.Instance + handleMark + r.Incarnation }
 
 // ParseHandle reads what Handle gives; ok is false for what cannot be one.
@@ -92,11 +92,11 @@ func ParseHandle(text string) (instance, incarnation string, ok bool) {
 	return text[:at], text[at+len(handleMark):], true
 }
 
-// undeleteTime is the least that there is to have a thing back once it is allowed.
+// undeleteTime is how long a thing is kept at least once giving it back was allowed.
 const undeleteTime = 24 * time.Hour
 
-// Free allows that it is given back. It reports false for what is on its way back,
-// or is being removed.
+// Free allows to give it back. It reports false if it is being given back or removed
+// already.
 func (r Retained) Free(now time.Time) (Retained, bool) {
 	if r.Phase != Keeping {
 		return r, false
@@ -111,8 +111,9 @@ func (r Retained) atLeast(now time.Time) Retained {
 	return r
 }
 
-// AsSource is it for an instance that is ordered with the attributes, of a provider;
-// nil if that is not to have it. Nobody who asks may learn why.
+// AsSource is the source for an instance of the provider that is ordered with the
+// attributes; nil if that instance may not have it. The reason is kept from whoever
+// asks.
 func (r Retained) AsSource(provider string, a Attributes) *Source {
 	was := Attributes{OrganizationGUID: r.OrganizationGUID, SpaceGUID: r.SpaceGUID, Context: r.Context}
 	if r.Version == 0 || r.Phase != Keeping || r.Freed.IsZero() || r.Provider != provider || r.SpaceGUID == "" || !SamePlacement(was, a) {
@@ -121,42 +122,43 @@ func (r Retained) AsSource(provider string, a Attributes) *Source {
 	return &Source{Instance: r.Key.Instance, Incarnation: r.Incarnation, Retained: true}
 }
 
-// restoringLook is how often the reaper looks whether an instance is still being
-// made of it.
+// restoringLook is how often the reaper looks whether an instance is still being made
+// from it.
 const restoringLook = time.Hour
 
-// Taken has an instance be made of it by an operation, to be committed with the
-// beginning of that one.
+// Taken reserves it for an instance that the operation makes. It is committed with the
+// beginning of that operation.
 func (r Retained) Taken(into Key, operation string, now time.Time) Retained {
 	r.Phase, r.Into, r.By, r.Due = Restoring, into, operation, now.Add(restoringLook)
 	return r
 }
 
-// TakenBy reports whether it becomes the instance.
+// TakenBy reports whether it is reserved for the instance.
 func (r Retained) TakenBy(into Key) bool {
 	return r.Version > 0 && r.Phase == Restoring && r.Into == into
 }
 
-// Awaited has the reaper look again whether it is still being made an instance.
+// Awaited has the reaper look again later whether the instance is still being made.
 func (r Retained) Awaited(now time.Time) Retained {
 	r.Due = now.Add(restoringLook)
 	return r
 }
 
-// GivenBack is it once the instance that it was to become is deleted: it may become
-// another one.
+// GivenBack ends the reservation: the instance that was to be made from it is deleted,
+// and another one may be.
 func (r Retained) GivenBack(now time.Time) Retained {
 	r.Phase, r.Into, r.By = Keeping, Key{}, ""
 	return r.atLeast(now)
 }
 
-// StandsRetained reports whether the operation still has the thing for itself.
+// StandsRetained reports whether the thing is still reserved for the operation.
 func (s Source) StandsRetained(r Retained, operation string) bool {
 	return r.Version > 0 && r.Phase == Restoring && r.By == operation
 }
 
-// RetainedFound is the record of a retained thing that has lost it: what the thing
-// itself says. Where it was ordered is lost. Somebody is to have the time to miss it.
+// RetainedFound rebuilds the lost record of a retained thing from what the thing itself
+// says. Where it was ordered is lost. It is kept for at least QuarantineTime, so that
+// whoever misses it has time to say so.
 func RetainedFound(o Orphan, name, planID string, until, now time.Time) Retained {
 	r := Retained{
 		Key: o.Key.InstanceKey(), Incarnation: o.Incarnation, Provider: o.Provider, Name: name, PlanID: planID, Created: o.Created,
@@ -166,8 +168,8 @@ func RetainedFound(o Orphan, name, planID string, until, now time.Time) Retained
 	return r
 }
 
-// retained stands before the platform in the tokens of removals. No platform has
-// such an id.
+// retained stands before the platform in the tokens of removals. No platform has an id
+// with this prefix.
 const retained = "#retained#"
 
 // Token names the execution that removes it. There is no record under its key.
@@ -175,14 +177,14 @@ func (r Retained) Token() Token {
 	return Token{Operation: r.ID, Key: Key{Platform: retained + r.Key.Platform, Instance: r.Key.Instance, Binding: r.Incarnation}}
 }
 
-// OfRetained reports whether the key is of the removal of a retained thing, and of
-// which instance that was.
+// OfRetained reports whether the key belongs to the removal of a retained thing, and of
+// which instance.
 func (k Key) OfRetained() (key Key, incarnation string, is bool) {
 	platform, is := strings.CutPrefix(k.Platform, retained)
 	return Key{Platform: platform, Instance: k.Instance}, k.Binding, is
 }
 
-// BeginRemoval begins to remove what is past its time; id is that of a new
+// BeginRemoval begins the removal of a thing whose time is over; id is the id of a new
 // operation.
 func (r Retained) BeginRemoval(id string, now time.Time) Retained {
 	r.Phase, r.ID, r.Faults, r.Fault = Removing, id, 0, ""
@@ -190,7 +192,8 @@ func (r Retained) BeginRemoval(id string, now time.Time) Retained {
 	return r.Redriven(now)
 }
 
-// Redriven is the next attempt of a removal that has stopped on its way.
+// Redriven is the record for the next attempt, once the execution of the removal has
+// been lost.
 func (r Retained) Redriven(now time.Time) Retained {
 	r.Attempt++
 	r.Due = now.Add(Grace)
@@ -205,7 +208,8 @@ func (r Retained) Current(operation string, attempt int) bool {
 // Held is until when a step may be calling the cloud.
 func (r Retained) Held() time.Time { return r.Busy }
 
-// Leased lets a step call the cloud until the time. No other one may begin before.
+// Leased lets a step call the cloud until the time. No other step may begin before
+// then.
 func (r Retained) Leased(until time.Time) Retained {
 	r.Busy = until
 	if r.Due.Before(until) {
@@ -214,13 +218,13 @@ func (r Retained) Leased(until time.Time) Retained {
 	return r
 }
 
-// Given gives a step's lease up.
+// Given gives up a step's lease.
 func (r Retained) Given() Retained {
 	r.Busy = time.Time{}
 	return r
 }
 
-// Looked records a step that has seen work go on.
+// Looked records a step that found the removal in progress.
 func (r Retained) Looked(now time.Time, after time.Duration) Retained {
 	r.Faults, r.Fault = 0, ""
 	if again := now.Add(after + Grace); r.Due.Before(again) {
@@ -229,18 +233,18 @@ func (r Retained) Looked(now time.Time, after time.Duration) Retained {
 	return r
 }
 
-// How the pauses of a removal grow that meets faults. It is repeated by its own
-// execution at first, and then left to the reaper.
+// The pauses between the attempts of a removal that meets faults. Its own execution
+// waits out short ones, and the reaper starts it again after longer ones.
 const (
 	shortRemovalPause   = time.Second
 	longestRemovalPause = 6 * time.Hour
-	maxRemovalPauses    = 15 // beyond which they are as long as the longest
+	maxRemovalPauses    = 15 // doublings of the pause
 	// removalPatience is the longest pause that its execution waits out.
 	removalPatience = time.Minute
 )
 
-// Faulted records a step that failed, and tells how long its execution waits for
-// the next one: not at all where that is left to the reaper.
+// Faulted records a step that failed. If waits is true, the execution waits for that
+// long and tries again; otherwise it ends and the reaper starts the next one.
 func (r Retained) Faulted(now time.Time, why error) (_ Retained, wait time.Duration, waits bool) {
 	wait = min(shortRemovalPause<<min(r.Faults, maxRemovalPauses), longestRemovalPause)
 	r.Faults++

@@ -18,13 +18,13 @@ func SameParameters(a, b json.RawMessage) bool {
 	return sameValue(decode(a), decode(b))
 }
 
-// A ParameterChange is a member that two objects of parameters do not have alike.
+// A ParameterChange is a member in which two parameter objects differ.
 type ParameterChange struct {
 	Name    string
 	Removed bool // the second has none of this name
 }
 
-// ChangedParameters are the members whose values differ, by the order of their names.
+// ChangedParameters are the members whose values differ, in the order of their names.
 func ChangedParameters(a, b json.RawMessage) (changes []ParameterChange) {
 	x, _ := decode(a).(map[string]any)
 	y, _ := decode(b).(map[string]any)
@@ -115,8 +115,8 @@ func addToExponent(exp string, shift int) string {
 // in the comparison (PROV-09, INP-06).
 var stableContext = []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"}
 
-// Stable is a context without its volatile members: what of it is recorded
-// readable. Nil if there are none, or more than a record has room for.
+// Stable is a context without its volatile members: the part that is recorded in clear.
+// It is nil if there are none, or if they are larger than a record has room for.
 func Stable(context json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(context, &members) != nil {
@@ -148,10 +148,10 @@ func SamePlacement(a, b Attributes) bool {
 	return true
 }
 
-// MergeParameters is how an update changes parameters: members that are given
-// replace those of the same name, null removes one, the others stay (UPD-08): a
-// merge patch of the first level (RFC 7386). Below it, and in what is current,
-// null is a value like any other. It is nil when nothing is set.
+// MergeParameters is how an update changes parameters (UPD-08). It is a merge patch of
+// the first level (RFC 7386): given members replace those of the same name, null
+// removes one, and the others stay. Below the first level, and in current, null is a
+// value like any other. The result is nil if no member is left.
 func MergeParameters(current, given json.RawMessage) json.RawMessage {
 	var merged, changes map[string]json.RawMessage
 	if json.Unmarshal(current, &merged) != nil || merged == nil {

@@ -1,25 +1,25 @@
 package lifecycle
 
-// A Source is the instance that a provision restores, of the same platform, as it
-// was when it was chosen.
+// A Source is the instance of the same platform that a provision restores, as it was
+// when it was chosen.
 type Source struct {
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
-	// Operation is the last one that it had had: each update and each deletion
-	// is another.
+	// Operation is the last operation that it had had: an update or a deletion changes
+	// that.
 	Operation string `json:"operation,omitempty"`
-	// Retained says that it is deleted, and that what was retained of it becomes the
-	// instance that is made.
+	// Retained says that the source is deleted, and that the new instance is made from
+	// what was retained of it.
 	Retained bool `json:"retained,omitempty"`
 }
 
-// Key is the source's, of the instance that is restored from it.
+// Key is the key of the source, on the platform of the instance that is restored.
 func (s Source) Key(restored Key) Key { return Key{Platform: restored.Platform, Instance: s.Instance} }
 
-// AsSource is the instance for another one to be restored from, which the provider
-// makes and which is ordered with the attributes; nil if it is not to be: it is
-// another's or elsewhere, is not there, or is not ready. Nobody who asks may learn
-// which. A place that was lost is nobody's.
+// AsSource is the instance as a source for another instance of the provider that is
+// ordered with the attributes. It is nil if this instance is in another place, of
+// another provider, not ready or not there; which of these is kept from whoever asks.
+// An instance whose place was lost can be no source.
 func (r Record) AsSource(provider string, a Attributes) *Source {
 	if !r.whole() || r.Provider != provider || r.Attributes.SpaceGUID == "" || !SamePlacement(r.Attributes, a) {
 		return nil
@@ -27,8 +27,8 @@ func (r Record) AsSource(provider string, a Attributes) *Source {
 	return &Source{Instance: r.Key.Instance, Incarnation: r.Incarnation, Operation: r.Token().Operation}
 }
 
-// Stands reports whether the instance is as it was when it was chosen as the
-// source. What does not once never does again.
+// Stands reports whether the source is unchanged since it was chosen. Once it has
+// changed, it never stands again.
 func (s Source) Stands(r Record) bool {
 	return r.whole() && r.Incarnation == s.Incarnation && r.Token().Operation == s.Operation
 }
@@ -36,7 +36,7 @@ func (s Source) Stands(r Record) bool {
 // whole reports whether an instance can be restored from.
 func (r Record) whole() bool { return r.State == Ready && !r.Unusable && !r.IsBinding() }
 
-// SourceLost is the failure of a provision whose source does not stand.
+// SourceLost is the failure of a provision whose source has changed.
 func SourceLost() Failure {
 	return Failure{
 		Message: "The service instance to restore from was changed or deleted before this one was restored; " +

@@ -2,7 +2,7 @@ package lifecycle
 
 import "fmt"
 
-// A State is where an instance or a binding stands.
+// A State is how far an instance or a binding is in its life.
 type State string
 
 // The states. Absent is the zero value: what was never recorded.
@@ -19,7 +19,7 @@ const (
 	Deleted State = "deleted"
 )
 
-// An Event is what can happen to an instance or a binding.
+// An Event changes the state of an instance or a binding.
 type Event string
 
 // The events.
@@ -27,11 +27,10 @@ const (
 	BeginCreate Event = "begin create"
 	BeginUpdate Event = "begin update" // instances only
 	BeginDelete Event = "begin delete"
-	// Entomb records the deletion of what does not exist, so that a request
-	// that was sent before it and arrives after it begins nothing.
+	// Entomb records the deletion of something that does not exist, so that a request
+	// which was sent before it and arrives after it begins nothing.
 	Entomb Event = "entomb"
-	// BeginOrphanDeletion begins the deletion of what exists although no record
-	// knows of it.
+	// BeginOrphanDeletion begins the deletion of something that no record knows of.
 	BeginOrphanDeletion Event = "begin orphan deletion"
 	Succeed             Event = "succeed"
 	Fail                Event = "fail"
@@ -39,8 +38,8 @@ const (
 	Remove Event = "remove" // bindings only
 )
 
-// begins says of each event that begins something which request it answers, how,
-// and what the record is then. Only of an instance is there a PATCH.
+// begins has, for each event that begins something, the request and answer that it
+// comes from, and the state that it leads to. Only an instance has a PATCH.
 var begins = map[Event]struct {
 	by     Request
 	answer Answer
@@ -53,15 +52,15 @@ var begins = map[Event]struct {
 	BeginOrphanDeletion: {Delete, Missing, Deleting},
 }
 
-// settles is what becomes of what an operation works on.
+// settles is the state that the end of an operation leads to.
 var settles = map[State]map[Event]State{
 	Creating: {Succeed: Ready, Fail: CreateFailed},
 	Updating: {Succeed: Ready, Fail: Ready},
 	Deleting: {Succeed: Deleted, Fail: DeleteFailed},
 }
 
-// An IllegalTransition is a fault of the caller: it asked for an event that
-// the record's state does not allow. Nothing was changed.
+// An IllegalTransition is a fault of the caller: the record's state does not allow the
+// event. Nothing was changed.
 type IllegalTransition struct {
 	State State
 	Event Event
@@ -71,8 +70,8 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
-// next is the state after an event. What no rule lets begin is refused, wherever
-// it was asked for.
+// next is the state after an event. An event that begins something is legal only if a
+// rule of decisions lets a request begin it.
 func (r Record) next(e Event) (State, error) {
 	to, legal := settles[r.State][e]
 	if b, begin := begins[e]; begin {

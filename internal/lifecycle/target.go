@@ -3,32 +3,31 @@ package lifecycle
 import "time"
 
 // A TargetUse says that an instance is made in a target. It is committed with the
-// record that first names the target, and dropped by the reaper some time after the
-// instance is gone: what is in use is found without reading all records, and no
-// two instances ever write the same one.
+// record that first names the target, and the reaper drops it some time after the
+// instance is gone. So targets in use are found without reading all records, and no two
+// instances write the same TargetUse.
 type TargetUse struct {
-	// Version is the one that was read; 0 for none.
+	// Version is the version that was read; 0 for none.
 	Version     int64  `json:"-"`
 	Provider    string `json:"provider"`
 	Target      string `json:"target"` // its name
 	Key         Key    `json:"key"`    // of the instance
 	Incarnation string `json:"incarnation"`
-	// Due is when the reaper is to look whether it still holds.
+	// Due is when the reaper is to look whether the instance is still there.
 	Due time.Time `json:"due"`
 }
 
 // targetLook is how often the reaper looks whether an instance is still there.
 const targetLook = 30 * 24 * time.Hour
 
-// TargetUse is what is committed when the record of an instance comes to name its
-// target.
+// TargetUse is what is committed when the record of an instance first names its target.
 func (r Record) TargetUse(now time.Time) TargetUse {
 	return TargetUse{
 		Provider: r.Provider, Target: r.Made.Target.Name, Key: r.Key.InstanceKey(), Incarnation: r.Incarnation, Due: now.Add(targetLook),
 	}
 }
 
-// Uses reports whether it still holds of the instance.
+// Uses reports whether the instance still is in the target.
 func (r Record) Uses(u TargetUse) bool {
 	return r.Owns(u.Incarnation) && r.Made.Target.Name == u.Target
 }
