@@ -80,8 +80,7 @@ func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 	})
 }
 
-// unknownPlan refuses ids that the catalog does not know; a rotation may leave
-// them out.
+// unknownPlan refuses ids that are not in the catalog; a rotation may leave them out.
 func (b *Broker) unknownPlan(q BindRequest) error {
 	if q.Predecessor != "" && (q.ServiceID == "" || q.PlanID == "") {
 		return nil
@@ -101,8 +100,8 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequ
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
-// takenOver reports whether the request names what the binding has, or, of a
-// rotation, leaves it out.
+// takenOver reports whether the request names the same as the binding has, or leaves it
+// out, as a rotation may.
 func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID},
 		{q.Route, r.Route}} {
@@ -113,9 +112,8 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	return true
 }
 
-// beginBind checks in the order of checklist section 0, steps 8 to 12, then
-// commits the intent together with the condition that the instance is still as
-// it was read.
+// beginBind checks in the order of checklist section 0, steps 8 to 12. It commits the
+// intent on condition that the instance is unchanged since it was read.
 func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (lifecycle.Record, error) {
 	now := b.Now()
 	i, err := b.record(ctx, q.key().InstanceKey())
@@ -167,7 +165,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	return r, b.begin(ctx, r, past, ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer))
 }
 
-// wanted reads the predecessor, if the request names one, and finds the plan; it
+// wanted reads the predecessor, if the request names one, and finds the plan. It
 // refuses what the catalog does not allow.
 func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest,
 	now time.Time) (predecessor lifecycle.Record, plan catalog.Plan, err error) {
@@ -209,8 +207,8 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 	return plan, checked(b.Catalog.CheckBind(a.ServiceID, a.PlanID, q.Parameters))
 }
 
-// succeeded reads the predecessor that a rotation names, and completes the
-// request with what is taken over from it.
+// succeeded reads the predecessor that a rotation names, and fills in what the new
+// binding takes over from it.
 func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (lifecycle.Record, error) {
 	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.Predecessor}
 	p, err := b.Records.Record(ctx, key, now)
@@ -338,8 +336,8 @@ func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
 	return b.slowDelete(ctx, q, r, err)
 }
 
-// unbindMode is whether an unbind is answered at once. What failed to be made can
-// always be removed at once (ORB-06).
+// unbindMode is whether an unbind is answered at once. A binding that failed to be
+// created can always be removed at once (ORB-06).
 func unbindMode(r lifecycle.Record, plan catalog.Plan) catalog.Mode {
 	m := mode(plan.AsynchronousBinding, catalog.Never)
 	if r.State == lifecycle.CreateFailed && m == catalog.Required {

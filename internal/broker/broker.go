@@ -1,7 +1,7 @@
-// Package broker decides: may this begin, is this the same request as before,
-// what is the answer to a poll. It needs records, the catalog, a vault and a
-// workflow engine. HTTP is osb's, and the cloud is the providers': the broker
-// never calls them.
+// Package broker decides how requests are answered: may this begin, is it the same
+// request as before, how does an operation stand. It needs records, the catalog, a
+// vault and a workflow engine. It leaves HTTP to osb, and never calls the cloud, which
+// is left to the providers.
 package broker
 
 import (
@@ -54,7 +54,7 @@ const (
 
 // Options are what a Broker is made of.
 type Options struct {
-	// Identity is the broker's own, which all that it makes carries.
+	// Identity is the identity of the broker, which everything that it makes carries.
 	Identity  string
 	Records   Records
 	Catalog   Catalog
@@ -65,13 +65,13 @@ type Options struct {
 	NewSecret func() []byte // 32 random bytes
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// SynchronousWait is how long a request waits for work that is to be done
-	// within it, and Waits is the same for some providers, by their names. It ends
-	// well before the platform, or what stands between, gives up (NFR-01).
+	// SynchronousWait is how long a request waits for work that is to be done within it;
+	// Waits has other times, by provider. Both end well before the platform, or a proxy
+	// before it, gives up (NFR-01).
 	SynchronousWait time.Duration
 	Waits           map[string]time.Duration
-	// RecordsTimeout is how long a request may take to read, decide and write;
-	// what it then answers is known, or an error. Zero for the default.
+	// RecordsTimeout is how long a request may take to read, decide and write; then it is
+	// answered with an error. Zero for the default.
 	RecordsTimeout time.Duration
 	// StartTimeout is how long a request waits for an operation to be started.
 	// Zero for the default.
@@ -79,8 +79,8 @@ type Options struct {
 	// OperationTimeout is the deadline of operations on plans that have no
 	// maximum_polling_duration.
 	OperationTimeout time.Duration
-	// MinRetryAfter and MaxRetryAfter bound what clients are told about when
-	// to ask again; zero for the defaults.
+	// MinRetryAfter and MaxRetryAfter bound the Retry-After of answers; zero for the
+	// defaults.
 	MinRetryAfter, MaxRetryAfter time.Duration
 }
 
@@ -92,11 +92,11 @@ type Broker struct{ Options }
 const (
 	RecordsTimeout = 5 * time.Second
 	StartTimeout   = 3 * time.Second
-	// TimeToAnswer is what is left of a request's time when it stops waiting, to
-	// record and to say what becomes of work that goes on.
+	// TimeToAnswer is the part of a request's time that is left when it stops waiting: it
+	// records and answers what becomes of work that goes on.
 	TimeToAnswer = 3 * time.Second
-	// identityShare is how often the sealing of who asks fits into the time for
-	// records: the rest is theirs.
+	// identityShare is the part of RecordsTimeout, as a divisor, that sealing the identity
+	// of the asker may take; the rest is for the records.
 	identityShare = 5
 )
 
@@ -112,13 +112,12 @@ func New(o Options) *Broker {
 // A Caller is who asks, and how it understands answers.
 type Caller struct {
 	Platform string // the platform's immutable id
-	// View is what the platform may see of the catalog. What it has already
-	// goes on working all the same (CAT-28).
+	// View is what the platform may see of the catalog. What it has made from another part
+	// goes on working (CAT-28).
 	View     *catalog.View
 	Asker    lifecycle.Asker
 	Received time.Time // when the request arrived
-	// AcceptsIncomplete is the client's permission to answer 202, where it knows
-	// that answer at all.
+	// AcceptsIncomplete says that the client permits a 202, in a version that knows it.
 	AcceptsIncomplete bool
 }
 
@@ -138,16 +137,15 @@ type Result struct {
 	// Token and RetryAfter come with Accepted.
 	Token      lifecycle.Token
 	RetryAfter time.Duration
-	// DashboardURL is the instance's when it is provisioned (PROV-24), and its
-	// new one when it is updated (UPD-27); empty for none.
+	// DashboardURL is the instance's after a provision (PROV-24), and its new one after an
+	// update (UPD-27); empty for none.
 	DashboardURL string
 }
 
-// decide reads, decides and writes until no one else wrote in between, within the
-// time that a request has for its records. A conflict is never shown to a user;
-// only a record that is written all that time ends in a ConcurrencyError. What
-// comes after the decision has the request's own time: once is to take its ctx
-// for records alone.
+// decide calls once, which reads, decides and writes, until nobody else has written in
+// between, for as long as a request has for its records. A conflict is never shown to a
+// user, unless it lasts all that time: then it is a ConcurrencyError. Use limited for
+// records only; what follows the decision has the time of the request.
 func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -164,14 +162,14 @@ func decide[T any](ctx context.Context, b *Broker, once func(limited context.Con
 	return out, lifecycle.RefuseConcurrent()
 }
 
-// limited is for records: a store that is slow or hangs must not take the whole
-// time of a request.
+// limited bounds the time for records: a store that hangs must not take the whole time
+// of a request.
 func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, b.RecordsTimeout)
 }
 
-// waits decides whether the request itself waits for the work: so it does when
-// no plan that is concerned may answer later, or the client does not allow it.
+// waits decides whether the request itself waits for the work. It does if none of the
+// plans may answer 202, or if the client does not permit that.
 func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 	never := true
 	for _, m := range modes {
@@ -184,9 +182,9 @@ func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 }
 
 // start is what an operation on a plan begins with. Of a plan that has left the
-// catalog, only its id is known. Who asks is recorded sealed; an operation does not
-// fail for it, since a deletion must begin also while the vault is out of reach, or
-// hangs.
+// catalog, only the id is known. The asker's identity is recorded sealed. An operation
+// goes on without it, since a deletion must begin also while the vault cannot be
+// reached, or hangs.
 func (b *Broker) start(
 	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
 ) lifecycle.Start {
@@ -207,15 +205,15 @@ func (b *Broker) start(
 	}
 }
 
-// sealContext has the attributes hold a context as it is recorded.
+// sealContext sets the context of the attributes to the form that is recorded.
 func (b *Broker) sealContext(ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage) (err error) {
 	a.Context = lifecycle.Stable(context)
 	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)
 	return err
 }
 
-// begin commits the intent, under the condition of what else is written, and starts
-// the operation unless its request waits for it.
+// begin commits the intent together with the other changes, and starts the operation
+// unless its request waits for it.
 func (b *Broker) begin(ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, also ...ledger.Change) error {
 	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
 		return err
@@ -227,12 +225,12 @@ func (b *Broker) begin(ctx context.Context, r lifecycle.Record, past *lifecycle.
 	return nil
 }
 
-// facts are what is known of a request beside the record.
+// facts are what the decision needs to know of a request beside the record.
 func (b *Broker) facts(c Caller, same bool, invalid error) lifecycle.Facts {
 	return lifecycle.Facts{Same: same, Permitted: c.AcceptsIncomplete, Invalid: invalid, Received: c.Received, Now: b.Now()}
 }
 
-// refused tells a refusal from a fault.
+// refused separates a refusal from a fault.
 func refused(err error) (invalid, fault error) {
 	if refusal := (*lifecycle.Refusal)(nil); errors.As(err, &refusal) {
 		return err, nil
@@ -240,10 +238,10 @@ func refused(err error) (invalid, fault error) {
 	return nil, err
 }
 
-// launch starts the operation that was just committed. A start that fails is
-// no error: the intent is durable, and the reaper starts it. It has a time of its
-// own: neither an engine that hangs nor a client that has gone keeps it from being
-// answered, and started.
+// launch starts the operation that was just committed. If that fails, the request still
+// succeeds: the intent is durable, and the reaper starts the operation. The start has a
+// time of its own, so that neither an engine that hangs nor a client that has gone
+// stops it.
 func (b *Broker) launch(ctx context.Context, c lifecycle.Record) {
 	logs.AddOperation(ctx, c.Token())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
@@ -254,8 +252,8 @@ func (b *Broker) launch(ctx context.Context, c lifecycle.Record) {
 	}
 }
 
-// follow answers for an operation that runs: later, where the client allows
-// that; else once it has settled. Created is the effect of its success.
+// follow answers a request whose operation is running: at once, if later is true;
+// otherwise when the operation has settled. success is the effect if it succeeds.
 func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, success Effect) (Result, error) {
 	logs.AddOperation(ctx, c.Token())
 	if later {
@@ -266,7 +264,7 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, suc
 		if promised.Runs(c.Token()) {
 			return b.accepted(promised), nil
 		}
-		return b.ended(ctx, c.Token(), success) // in between
+		return b.ended(ctx, c.Token(), success) // it has settled in between
 	}
 	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
 	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[c.Provider], b.SynchronousWait))
@@ -281,8 +279,8 @@ func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, suc
 	return b.ended(ctx, ref.Token, success)
 }
 
-// promise makes sure that a creation is recorded as asynchronous before its
-// token is given away: if it fails, that token goes on saying so (PROV-30).
+// promise records a creation as asynchronous before its token is given to another
+// request: if it fails, that token is answered so from then on (PROV-30).
 func (b *Broker) promise(ctx context.Context, c lifecycle.Record) (lifecycle.Record, error) {
 	if _, changes := c.Promised(); !changes {
 		return c, nil
@@ -292,8 +290,8 @@ func (b *Broker) promise(ctx context.Context, c lifecycle.Record) (lifecycle.Rec
 	})
 }
 
-// change writes what becomes of a record while the token's operation runs there,
-// and gives the record as it is then.
+// change writes what to makes of a record while the token's operation is running, and
+// returns the record as it is then.
 func (b *Broker) change(
 	ctx context.Context, t lifecycle.Token, to func(lifecycle.Record) (lifecycle.Record, bool),
 ) (lifecycle.Record, error) {
@@ -305,7 +303,8 @@ func (b *Broker) change(
 	return next, b.Records.Commit(ctx, ledger.Put(next))
 }
 
-// ended answers for an operation that should have settled; errTooSlow if it has not.
+// ended answers a request whose operation should have settled; errTooSlow if it has
+// not.
 func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (Result, error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -337,9 +336,9 @@ func (b *Broker) accepted(c lifecycle.Record) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
 }
 
-// stays answers a request for what has failed: with the token that says so, until
-// the platform deletes it (PROV-30). Whoever begins anew at each repetition makes
-// and fails real things without end for a platform that repeats before it polls.
+// stays answers a request for what has failed with the token of the failure, until the
+// platform deletes it (PROV-30). Beginning anew at each repetition would make and fail
+// real things without end, for a platform that repeats before it polls.
 func (b *Broker) stays(c lifecycle.Record) Result {
 	return Result{
 		Effect: Accepted, RetryAfter: b.MinRetryAfter,
@@ -347,20 +346,18 @@ func (b *Broker) stays(c lifecycle.Record) Result {
 	}
 }
 
-// retryAfter is when to poll (FAC-16): when the provider is asked next, since
-// nothing changes before, or when the operation is likely to be over by what the
-// plan says, if that is later. Of an operation that nobody has looked at yet, the
-// first look tells: it is made at once. All that is within bounds.
+// retryAfter is when to poll next (FAC-16), within the bounds: when the provider is
+// asked next, since nothing changes before; or when the plan says that the operation is
+// likely over, if that is later.
 func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 	now := b.Now()
 	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
 	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
 }
 
-// joins decides how a repeated request meets the operation that runs already:
-// it gets the same token if it may (PROV-10), waits if the first one waits too
-// or there was no request, and is told to ask asynchronously otherwise (PROV-12,
-// DEPR-07).
+// joins decides how a repeated request meets the running operation. It gets the same
+// token if it permits a 202 (PROV-10). It waits if the first request waits too, or if
+// there was none. Otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
 func joins(op *lifecycle.Operation, permitted bool) (later bool, err error) {
 	switch {
 	case permitted:
@@ -447,8 +444,8 @@ func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering
 	return offering, plan, nil
 }
 
-// recordedPlan is the plan of what exists. One that has left the catalog goes
-// on working (CAT-28): its work may be answered either way.
+// recordedPlan is the plan of what exists. If it has left the catalog, what exists goes
+// on working (CAT-28), and may be answered at once or later.
 func (b *Broker) recordedPlan(serviceID, planID string) (catalog.Offering, catalog.Plan) {
 	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
 	if !ok {

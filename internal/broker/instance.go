@@ -133,10 +133,11 @@ func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i life
 	return r, err
 }
 
-// finishCreation answers now or later. Work that should have been done within the
-// request but was not is accepted where the client allows that; else it is undone,
-// since the platform takes the error for "nothing was made" and will delete it
-// anyway. What settles before it is undone is answered as it ended.
+// finishCreation answers a creation now or later. If a creation that should have been
+// done within the request is not, it is answered 202 where the client permits that.
+// Otherwise it is undone, since the platform takes an error to mean that nothing was
+// made, and will delete it anyway. A creation that settles before it is undone is
+// answered as it ended.
 func (b *Broker) finishCreation(ctx context.Context, c Caller, r lifecycle.Record, later bool, success Effect) (Result, error) {
 	result, err := b.follow(ctx, r, later, success)
 	if !errors.Is(err, errTooSlow) {
@@ -161,10 +162,10 @@ func (b *Broker) finishCreation(ctx context.Context, c Caller, r lifecycle.Recor
 	return outcome(op, success)
 }
 
-// undo turns a creation that took too long into a deletion, unless it has settled
-// or been overtaken meanwhile, and gives the creation as it is then. One that goes
-// on was given to somebody, and nothing that was accepted is lost because another
-// request cannot wait for it.
+// undo turns a creation that took too long into a deletion, unless it has settled or
+// been overtaken meanwhile, and returns the creation. It spares a creation whose token
+// was given to another request: what was accepted must not be lost because this request
+// cannot wait.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Operation, error) {
 	record, err := decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
 		c.Received = time.Time{} // no request asks for this deletion
@@ -178,9 +179,9 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecyc
 	return b.operationIn(ctx, record, t)
 }
 
-// overtake begins the deletion of what an operation is about to create, unless it
-// is spared. The record is as it stands then: if the operation is no
-// longer the current one, nothing has been begun.
+// overtake begins the deletion of what an operation is creating, unless the operation
+// is spared. It returns the record; if the operation is no longer the current one,
+// nothing was begun.
 func (b *Broker) overtake(
 	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
 ) (lifecycle.Record, error) {
@@ -197,8 +198,8 @@ func (b *Broker) overtake(
 	return begun, b.begin(ctx, begun, past)
 }
 
-// A DeleteRequest is a DELETE of an instance or a binding. The service and
-// plan ids are hints: the record decides (CAT-28, UNB-05).
+// A DeleteRequest is a DELETE of an instance or a binding. Its service and plan ids are
+// only hints: the record decides (CAT-28, UNB-05).
 type DeleteRequest struct {
 	Caller
 	InstanceID, BindingID string
@@ -209,7 +210,7 @@ func (q DeleteRequest) key() lifecycle.Key {
 	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
 }
 
-// logHints notes ids that do not match the record; they block nothing.
+// logHints logs ids that do not match the record; they are no reason to refuse.
 func (b *Broker) logHints(ctx context.Context, q DeleteRequest, serviceID, planID string) {
 	if q.ServiceID != serviceID || q.PlanID != planID {
 		b.Log.InfoContext(ctx, "deletion names another service or plan than the record; the record counts")
@@ -268,8 +269,7 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 	return b.slowDelete(ctx, q, r, err)
 }
 
-// slowDelete answers a deletion that goes on after the wait: it is never
-// given up.
+// slowDelete answers a deletion that outlasts the wait: the deletion goes on.
 func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err error) (Result, error) {
 	if !errors.Is(err, errTooSlow) {
 		return r, err
@@ -282,8 +282,8 @@ func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err 
 	return Result{}, lifecycle.RefuseDeletionLong.Because(errTooSlow)
 }
 
-// entomb remembers that a deletion of what does not exist was asked for, so that
-// a PUT that was sent before it begins nothing (ORB-03).
+// entomb records a deletion of what does not exist, so that a PUT that was sent before
+// it begins nothing (ORB-03).
 func (b *Broker) entomb(ctx context.Context, r lifecycle.Record, q DeleteRequest) error {
 	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
 		return errGone // it is remembered already

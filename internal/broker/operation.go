@@ -8,8 +8,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A Poll is the state of an operation, as both the last_operation endpoint and
-// the status façade show it: they read the same record (FAC-15).
+// A Poll is the state of an operation, as the last_operation endpoint and the status
+// façade show it: both read the same record (FAC-15).
 type Poll struct {
 	Token     lifecycle.Token
 	Operation lifecycle.Operation
@@ -17,10 +17,9 @@ type Poll struct {
 	RetryAfter time.Duration
 }
 
-// LastOperation answers a poll of an instance or a binding (checklist sections
-// 8 and 9). The token is a hint: one that is not recognised, or belongs to
-// something else, gives the latest operation and tells nothing of the other
-// (LOP-08).
+// LastOperation answers a poll of an instance or a binding (checklist sections 8 and
+// 9). The token is a hint: if it is not recognised or belongs to something else, the
+// answer is the latest operation, and says nothing of the other (LOP-08).
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
@@ -30,15 +29,15 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	}
 	switch {
 	case c.Operation == nil && c.Incarnation != "":
-		// A rebuild has made the record from what exists: the operation that made
-		// it is lost, and ended well. So did what ended it with its instance.
+		// The record was rebuilt from what exists: the operation that made it is lost,
+		// and has succeeded. So has a deletion that ended it with its instance.
 		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
 	case c.Operation == nil:
 		return Poll{}, lifecycle.RefuseMissing(key.Noun())
 	}
 	op, recognised := *c.Operation, false
 	if failed := c.FailedCreation(); failed != nil {
-		op = *failed // what the broker has done about it since is nobody's request
+		op = *failed // no request asked for what the broker has done about it since
 	}
 	if t, err := lifecycle.ParseToken(token); err == nil && t.Key == key {
 		switch found, err := b.operationIn(ctx, c, t); {
@@ -48,8 +47,8 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 			return Poll{}, err
 		}
 	}
-	// The end of a deletion is 410 to whoever holds its token, and success to
-	// whoever asks without: both mean gone (LOP-10).
+	// A finished deletion is answered 410 to a poll with its token, and as success
+	// to one without: both mean that nothing is left (LOP-10).
 	if recognised && op.Kind.Deletes() && op.Phase == lifecycle.Succeeded {
 		return Poll{}, errGone
 	}
@@ -71,11 +70,10 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	return b.poll(t.Key, op), nil
 }
 
-// Cancel turns a creation that is in progress into a deletion, as a DELETE of
-// the thing itself does (FAC-10), and gives the operation as it is then: it has
-// failed, cancelled. Deletion is the operation that removes what was made so
-// far, nil once that is done. What is finished, and what is no creation, is
-// left as it is.
+// Cancel turns a running creation into a deletion, as a DELETE of the thing does
+// (FAC-10), and returns the creation, which is now cancelled and failed. deletion is
+// the operation that removes what was made so far; nil once it is done. Other
+// operations are refused and left alone.
 func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled Poll, deletion *Poll, err error) {
 	t, err := lifecycle.ParseToken(token)
 	if err != nil || t.Key.Platform != c.Platform {

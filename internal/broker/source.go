@@ -11,15 +11,15 @@ import (
 	"github.com/longshore/longshore/internal/limits"
 )
 
-// An origin is what an instance is made of: another one, or what was retained of one
-// that is deleted. The zero origin is nothing.
+// An origin is what an instance is made from: a live instance, or what was retained of
+// a deleted one. The zero origin is nothing.
 type origin struct {
 	source *lifecycle.Source
 	live   lifecycle.Record
 	kept   lifecycle.Retained
 }
 
-// target is where an instance is made of it.
+// target is the place where the instance is made.
 func (o origin) target() lifecycle.Target {
 	if o.source.Retained {
 		return o.kept.Made.Target
@@ -27,8 +27,8 @@ func (o origin) target() lifecycle.Target {
 	return o.live.Made.Target
 }
 
-// commit is what is written with the beginning of the operation: the one that is
-// copied stays as it is, and what was retained is nobody else's from then on.
+// commit is written with the beginning of the operation. It requires that a live source
+// is unchanged, and reserves a retained one for the new instance.
 func (o origin) commit(r lifecycle.Record) ledger.Change {
 	if o.kept.Version > 0 {
 		return ledger.PutRetained(o.kept.Taken(r.Key, r.Operation.ID, r.Operation.Started))
@@ -36,11 +36,11 @@ func (o origin) commit(r lifecycle.Record) ledger.Change {
 	return ledger.Check(o.live)
 }
 
-// mostHandle is the longest that a source may be named by.
+// mostHandle is the longest text that may name a source, in bytes.
 const mostHandle = 2 * limits.Identifier
 
-// origin finds what the request restores. Every name that does not lead to something
-// is refused in the same words, whether or not there is such a thing.
+// origin finds what the request restores. It refuses every unusable name in the same
+// words, so that nobody learns whether such a thing exists.
 func (b *Broker) origin(ctx context.Context, q ProvisionRequest, provider string, plan catalog.Plan) (o origin, err error) {
 	named := member(q.Parameters, plan.RestoreParameter)
 	if named == nil {

@@ -27,7 +27,7 @@ type UpdateRequest struct {
 	MaintenanceVersion *string
 }
 
-// A target is what an update leads to, its parameters still open.
+// A target is what an update leads to; its parameters are not yet sealed.
 type target struct {
 	plan       catalog.Plan
 	modes      []catalog.Mode
@@ -96,8 +96,7 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	})
 }
 
-// target works out what the request leads to, and refuses what the catalog
-// does not hold.
+// target works out what the request leads to, and refuses what is not in the catalog.
 func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
 	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
 		return target{}, lifecycle.RefuseService()
@@ -144,9 +143,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	return t, nil
 }
 
-// checkParameters refuses parameters that the plan's schemas do not allow: those
-// that are given, without what they remove, and those that the instance would
-// have then (UPD-12). What an update does not touch is not judged anew.
+// checkParameters refuses parameters that the plan's schemas do not allow: the given
+// ones that are not removals, and those that the instance would then have (UPD-12).
+// Members that the update does not touch are not checked again.
 func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) error {
 	service, plan := t.attributes.ServiceID, t.attributes.PlanID
 	if q.Parameters != nil {
@@ -163,7 +162,7 @@ func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) 
 	return checked(b.Catalog.CheckResult(service, plan, t.parameters, q.Parameters))
 }
 
-// leadsTo reports whether an update that runs has the same target (UPD-21).
+// leadsTo reports whether the running update has the same target (UPD-21).
 func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Record, t target) (bool, error) {
 	if i.State != lifecycle.Updating || i.Operation.Target == nil {
 		return false, nil
@@ -198,9 +197,9 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	return inPlace(i, t)
 }
 
-// inPlace refuses by the snapshots what the provider could only do with another
-// thing in the place of the one that holds the instance's data, and parameters that
-// the instance's own version of the plan does not know (UPD-11).
+// inPlace refuses an update that the provider could only do by replacing the thing that
+// holds the instance's data, as the snapshots tell, and parameters that the instance's
+// own version of the plan does not know (UPD-11).
 func inPlace(i lifecycle.Record, t target) error {
 	was, is := provider.ChangeOf(i.Attributes.Snapshot), provider.ChangeOf(t.attributes.Snapshot)
 	if !was.To(is) {
@@ -224,16 +223,16 @@ func inPlace(i lifecycle.Record, t target) error {
 	return nil
 }
 
-// neverDone is the refusal of an update that left the instance as it was, and that
-// meets the same refusal when it is repeated (ERR-10).
+// neverDone marks the refusal of an update that left the instance as it was, and that
+// would be refused again (ERR-10).
 func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
 	no, yes := false, true
 	r.InstanceUsable, r.UpdateRepeatable = &yes, &no
 	return r
 }
 
-// contextOnly stores a new context where the offering honours it (UPD-15);
-// there is no work and so no operation.
+// contextOnly stores a new context where the offering honours it (UPD-15). There is no
+// work to do, so it begins no operation.
 func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRequest) error {
 	offering, ok := b.Catalog.Offering(i.Attributes.ServiceID)
 	if q.Context == nil || !ok || !offering.AllowContextUpdates {
@@ -246,7 +245,7 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRe
 	return b.Records.Commit(ctx, ledger.Put(i.SetContext(a.SealedContext, a.Context, b.Now())))
 }
 
-// finishUpdate answers now or later. An update cannot be undone: one that
+// finishUpdate answers an update now or later. An update cannot be undone: one that
 // takes too long goes on, and the answer says so.
 func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, later bool) (Result, error) {
 	r, err := b.follow(ctx, i, later, Done)

@@ -27,23 +27,23 @@ type Thing struct {
 	// State is what its deletion needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
-	// RetainedUntil is set on what is retained of a deleted instance, of which PlanID
-	// was the plan.
+	// RetainedUntil is set on what is retained of a deleted instance; PlanID is the plan
+	// that it had.
 	RetainedUntil time.Time
 	PlanID        string
 }
 
-// odd reports whether a thing is none that this broker could have made: it lacks its
-// tags, or no record could hold what it says.
+// odd reports whether this broker cannot have made the thing: it lacks its tags, or no
+// record could hold what they say.
 func (t Thing) odd() bool {
 	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation}
 	return t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
 }
 
-// A Lister lists everything that a provider holds, page by page, and changes
-// nothing. Cursor is empty for the first page; next is empty at the end. What
-// cannot be reached is an error, beside the page and the next one if there are any.
+// A Lister lists everything that a provider holds, page by page, and changes nothing.
+// The cursor is empty for the first page, and next is empty at the end. What cannot be
+// reached is an error, which may come beside a page and a next one.
 type Lister interface {
 	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
 }
@@ -57,45 +57,47 @@ type InventoryRecords interface {
 	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
 }
 
-// InventoryOptions say how what exists is compared to what is recorded.
+// InventoryOptions say how what exists is compared with what is recorded.
 type InventoryOptions struct {
 	Records InventoryRecords
+	// Listers are keyed by the name of the provider.
 	Listers map[string]Lister // by the providers' names
-	// Targets tell the names of the targets that a provider's lister covers by
-	// today's settings; none for a provider that makes all things in one place.
+	// Targets give the names of the targets that a provider's lister covers by today's
+	// settings; a provider that makes everything in one place has none.
 	Targets map[string]func(ctx context.Context) ([]string, error)
-	// Whose says whose table this must be: its deployment and its broker.
+	// Whose is the deployment and the broker that the table must belong to.
 	Whose ledger.Identity
 	// Every is the time between two passes.
 	Every time.Duration
-	// DryRun has it only report what it would do about orphans.
+	// DryRun makes it only report what it would do about orphans.
 	DryRun bool
 }
 
-// An orphan has been seen twice without an owner, is not young, and is one of few:
-// a reaper that finds that much of the world has no owner is more likely to be
-// wrong than right.
+// An orphan is dealt with only if it was seen twice without an owner, is not young, and
+// is one of few: a reaper that finds many things without an owner is more likely wrong
+// than right.
 const (
 	youngFor = time.Hour
 	apart    = 10 * time.Minute
-	// A day's orphans, deleted or put out of use, end at maxADay, or at one in
-	// hundred of what exists if that is less, but never below minADay.
+	// At most maxADay orphans a day are deleted or put out of use, or one in a hundred of
+	// what exists if that is less, but never fewer than minADay.
 	maxADay, minADay = 20, 3
-	// tardy is how late an inventory may be before the table counts as one that
-	// nobody kept meanwhile.
+	// tardy is how late an inventory may be. After that the table counts as unattended
+	// since the last one.
 	tardy = 30 * time.Minute
-	// aPage is the time that a page of things may take; less is not begun.
+	// aPage is the time that a page of things may take; with less time left, none is
+	// begun.
 	aPage = 10 * time.Second
-	// maxState is how large a state that comes with its format may be.
+	// maxState is the largest size of a state with its format, in bytes.
 	maxState = limits.State + binary.MaxVarintLen64
-	// listed bounds how many names a report holds.
+	// listed is how many names a report holds.
 	listed = 100
 	// planAgain is how often a process makes sure that an inventory is planned.
 	planAgain = time.Hour
 )
 
-// plan makes sure that an inventory will be due: in a new table, or in one that
-// was emptied, nothing is.
+// plan makes sure that an inventory is due some time. In a new or emptied table, none
+// is.
 func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
 		return nil
@@ -111,7 +113,7 @@ func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A part is as much of a pass as one run does.
+// A part is what one run does of a pass.
 type part struct {
 	*Reaper
 	*InventoryOptions
@@ -121,9 +123,9 @@ type part struct {
 	faults []error
 }
 
-// takeInventory goes on with the pass, or begins one, for as long as there is
-// time. Whatever it did is in the table before it returns; a part that dies is
-// done again from where the last one ended.
+// takeInventory goes on with the pass, or begins one, for as long as there is time. It
+// saves what it did before it returns; a part that dies is repeated from where the last
+// one ended.
 func (r *Reaper) takeInventory(ctx context.Context, at ledger.Inventory, report *Report) error {
 	err := r.goOn(ctx, at, report)
 	if errors.Is(err, ledger.ErrConflict) {
@@ -189,9 +191,8 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 	return errors.Join(append(p.faults, err)...)
 }
 
-// missed notes that no inventory was taken for a while: nothing swept then, or
-// the table is what it was at an earlier time, and what was made since has lost
-// its record.
+// missed notes that no inventory was taken for a while. Either nothing swept, or the
+// table was restored to an earlier time and what was made since has lost its record.
 func (p *part) missed(now time.Time) {
 	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
 		return
@@ -203,8 +204,8 @@ func (p *part) missed(now time.Time) {
 	p.state.Unseen = &ledger.Span{From: from, To: now}
 }
 
-// provider looks at what a provider holds, and reports whether it came to the end.
-// What cannot be listed leaves the pass incomplete, and the rest is looked at.
+// provider looks at what a provider holds, and reports whether it came to the end. What
+// cannot be listed makes the pass incomplete; the rest is looked at.
 func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
 	for p.timeLeft(ctx) {
 		cursor := p.state.Pass.Cursor
@@ -242,7 +243,7 @@ func (p *part) timeLeft(ctx context.Context) bool {
 	return ctx.Err() == nil && (!ok || deadline.Sub(p.Now()) > aPage)
 }
 
-// thing judges one thing.
+// thing decides what to do about one thing.
 func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if t.Broker != "" && t.Broker != p.Whose.Broker {
 		return nil // another broker's: its records are elsewhere
@@ -269,7 +270,7 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Retained++
 		return nil
 	case c.State == lifecycle.Ready && t.RetainedUntil.IsZero() || kept.Version > 0:
-		// Of another life; or its server was restored, and it stands as before its deletion.
+		// It is of another incarnation, or its server was restored to before its deletion.
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	case now.Sub(t.Created) < youngFor:
@@ -284,9 +285,9 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	return p.orphan(ctx, orphan, c, t.Name)
 }
 
-// orphan judges a thing that no record knows of. One that a tombstone explains is
-// deleted; of any other one, the record was most likely lost, and it is put out of
-// use until somebody misses it.
+// orphan decides about a thing that no record knows of. If a tombstone explains it, it
+// is deleted. Otherwise its record was most likely lost, and it is put out of use until
+// somebody misses it.
 func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, name string) error {
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
@@ -332,10 +333,10 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 	}
 }
 
-// aDay is how many orphans may be dealt with in a day, of so many things that exist.
+// aDay is how many orphans may be dealt with in a day, if that many things exist.
 func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
 
-// some adds a name to a list that stays short.
+// some adds a name to a list of bounded length.
 func some(names []string, name string) []string {
 	if len(names) >= listed {
 		return names
@@ -343,8 +344,8 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// remove gives the orphan a record whose operation deletes it. How many orphans
-// were dealt with is in the same commit: no run can deal with more than it may.
+// remove gives the orphan a record whose operation deletes it. The count of the day is
+// in the same commit, so that no run exceeds it.
 func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine,
 	seen ledger.Sighting) error {
 	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
@@ -364,7 +365,8 @@ func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 	return p.drive(ctx, c)
 }
 
-// enclose puts the orphan into quarantine, in the place of what had its name.
+// enclose puts the orphan into quarantine; was is the quarantine of an earlier thing of
+// its name, which it replaces.
 func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine,
 	seen ledger.Sighting) error {
 	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
@@ -382,7 +384,7 @@ func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle
 	return p.driveQuarantine(ctx, q)
 }
 
-// save keeps how far the pass is.
+// save records how far the pass has come.
 func (p *part) save(ctx context.Context) error {
 	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state)); err != nil {
 		return fmt.Errorf("keeping how far the inventory is: %w", err)
@@ -390,7 +392,7 @@ func (p *part) save(ctx context.Context) error {
 	return nil
 }
 
-// halt ends the pass, and leaves orphans alone until an operator says otherwise.
+// halt ends the pass, and has orphans left alone until an operator resumes the reaper.
 func (p *part) halt(ctx context.Context, reason string) error {
 	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
 	p.state.Pass.Report.Counted.Halted = reason
@@ -407,9 +409,9 @@ func (p *part) finish(ctx context.Context) error {
 		return p.end(ctx)
 	}
 	p.state.Things = counted.Things
-	// A table is known by its identity. A new one gets it as soon as all that
-	// exists is in it; one that lacks it beside things that it knows nothing of
-	// has been emptied, or is the wrong one.
+	// A new table gets its identity as soon as it knows all that exists. If a table
+	// has no identity, and things exist that it does not know, then it has been
+	// emptied, or is the wrong one.
 	switch {
 	case p.known, counted.Young > 0:
 	case counted.Sighted == 0:
@@ -427,7 +429,7 @@ func (p *part) finish(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// identify has the table say whose it is.
+// identify records in the table whose it is.
 func (p *part) identify(ctx context.Context, was ledger.Identity) error {
 	if was.Since.IsZero() {
 		was.Since = p.Now()
@@ -439,7 +441,7 @@ func (p *part) identify(ctx context.Context, was ledger.Identity) error {
 	return nil
 }
 
-// end keeps the pass's report.
+// end records the pass's report.
 func (p *part) end(ctx context.Context) error {
 	report := p.state.Pass.Report
 	report.Ended = p.Now()
@@ -455,16 +457,16 @@ func (p *part) end(ctx context.Context) error {
 	return nil
 }
 
-// Resume has the reaper go on after it halted: an operator has looked at what
-// it found. The day's count begins anew, and a table that did not say whose it
-// is now says so. What a run writes meanwhile is read again.
+// Resume ends a halt: an operator has looked at what was found. It starts the count of
+// the day anew, and records whose table this is if the table does not say so. It
+// retries while runs write at the same time.
 func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
 	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, whose, now) })
 }
 
-// resumeTimeout bounds how long Resume meets what runs write.
+// resumeTimeout bounds the retries of Resume.
 const resumeTimeout = 10 * time.Second
 
 func resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {

@@ -11,9 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// quarantine deals with a quarantine that is due: a step that stopped is driven
-// again, what has got its record back is released, and what nobody has missed is
-// deleted.
+// quarantine deals with a quarantine that is due. It starts a lost step again, releases
+// a thing that has its record back, and deletes a thing that nobody has missed.
 func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, now time.Time, report *Report) error {
 	q, err := r.Records.Quarantine(ctx, listed.Provider, listed.Name)
 	if err != nil || q.Version == 0 || q.Due.IsZero() || q.Due.After(now) {
@@ -34,8 +33,8 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 		}
 		return r.driveQuarantine(ctx, q)
 	case c.Exists() && !itself && !now.Before(q.Ends):
-		// Another incarnation has the id: what is left of this one is odd, and for
-		// a person to judge.
+		// Another incarnation has the id: a person has to decide about what is left
+		// of this one.
 		return r.Records.Commit(ctx, ledger.DeleteQuarantine(q), ledger.Check(c))
 	case c.Exists(), now.Before(q.Ends) && !c.Explains(q.Orphan):
 		return r.Records.Commit(ctx, ledger.PutQuarantine(q.Kept(now)))
@@ -50,8 +49,8 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 	return r.endQuarantine(ctx, q, c, now, report)
 }
 
-// mayDelete reports whether the table is the right one and the reaper is told to
-// do more than report.
+// mayDelete reports whether the table is the right one, and the reaper is to do more
+// than report.
 func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	if r.Inventory == nil || r.Inventory.DryRun {
 		return false, nil
@@ -64,7 +63,7 @@ func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	return err == nil && whose.Deployment == r.Inventory.Whose.Deployment && whose.Broker == r.Inventory.Whose.Broker, err
 }
 
-// release has what is in use again be so.
+// release puts the thing into use again.
 func (r *Reaper) release(ctx context.Context, q lifecycle.Quarantine, c lifecycle.Record, now time.Time, report *Report) error {
 	q, _ = q.Release(now)
 	if err := r.commit(ctx, &report.Released, ledger.PutQuarantine(q), ledger.Check(c)); err != nil {

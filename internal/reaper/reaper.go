@@ -1,11 +1,12 @@
-// Package reaper puts right what stopped on its way: it drives again what is
-// past due, past its deadline for a last look, begins the deletion of failed
-// leftovers that nobody deleted, and drops what has expired. It finds them by
-// the index of what is due alone. On a slower schedule it compares what exists
-// to what is recorded: orphans that a tombstone explains are deleted, and others
-// put out of use. What is retained of deleted instances, it has removed when its
-// time is over. It changes nothing in the cloud itself: that is always a step of
-// the worker.
+// Package reaper puts right what has stopped on its way. By the index of due records it
+// starts overdue operations again, for a last look if they are past their deadline; it
+// begins the deletion of failed leftovers that nobody has deleted, removes what is
+// retained of deleted instances when its time is over, and drops expired records.
+//
+// On a slower schedule it compares what exists with what is recorded. An orphan that a
+// tombstone explains is deleted; any other is put out of use.
+//
+// It changes nothing in the cloud itself: that is always a step of the worker.
 package reaper
 
 import (
@@ -36,30 +37,29 @@ type Records interface {
 // Options are what a Reaper is made of.
 type Options struct {
 	Records Records
-	// Start drives an operation; see workflow.Engine.
+	// Start starts an execution of an operation; see workflow.Engine.
 	Start func(ctx context.Context, ref workflow.Ref) error
 	Now   func() time.Time
 	NewID func() string // a new operation id
 	// OperationTimeout is the deadline of deletions that the reaper begins.
 	OperationTimeout time.Duration
-	// Lease keeps runs from overlapping, where there can be several: for so
-	// long, no other run changes anything. It is longer than a run can last.
-	// Zero is for a reaper that is alone.
+	// Lease keeps runs from overlapping: for so long, no other run changes anything. It is
+	// longer than a run can last. Zero for a reaper that is alone.
 	Lease time.Duration
 	Log   *slog.Logger
-	// Inventory is how it compares what exists to what is recorded; nil if it
-	// does not.
+	// Inventory says how what exists is compared with what is recorded; nil for not at
+	// all.
 	Inventory *InventoryOptions
 }
 
-// A Reaper sweeps. It has no state of its own but what it can do without.
+// A Reaper sweeps. It has no state of its own that it needs.
 type Reaper struct {
 	Options
 	// asked is when this process last made sure that an inventory is planned.
 	asked time.Time
 }
 
-// New makes a reaper. Its sweeps are for one goroutine at a time.
+// New makes a reaper. Only one goroutine at a time may call Sweep.
 func New(o Options) *Reaper { return &Reaper{Options: o} }
 
 // A Report counts what one sweep did.
@@ -67,17 +67,16 @@ type Report struct {
 	ledger.Swept
 	Orphans     int // orphans whose deletion was begun
 	Quarantined int // orphans that were put out of use
-	// Halted: things without a record are left alone until an operator says
-	// otherwise.
+	// Halted says that orphans are left alone until an operator resumes the reaper.
 	Halted bool
-	// Unreached: some of what a provider holds could not be listed.
+	// Unreached says that some of what a provider holds could not be listed.
 	Unreached bool
-	// Busy: another run was at work, and this one did nothing.
+	// Busy says that another run was at work, so this one did nothing.
 	Busy bool
 }
 
-// redriven is where an operation that is driven again is counted. One that is past
-// its deadline fails only when a look has seen then that it is unfinished.
+// redriven is the count for an operation that is started again. One past its deadline
+// is counted apart: it fails if the next look finds it unfinished.
 func (r *Report) redriven(c lifecycle.Record, now time.Time) *int {
 	if c.Operation.Overdue(now) {
 		return &r.Overdue
@@ -88,9 +87,9 @@ func (r *Report) redriven(c lifecycle.Record, now time.Time) *int {
 // Empty reports whether the sweep found nothing to do.
 func (r Report) Empty() bool { return r == Report{} }
 
-// Sweep deals with everything that is due. One record that cannot be dealt
-// with never stops the rest; the error joins what went wrong. A sweep that
-// finds nothing writes nothing.
+// Sweep deals with everything that is due. A record that cannot be dealt with does not
+// stop the rest; the error joins all that went wrong. A sweep that finds nothing to do
+// writes nothing.
 func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	var errs []error
 	now := r.Now()
@@ -161,7 +160,7 @@ func (r *Reaper) takeTurn(ctx context.Context, now time.Time) (*ledger.SweepLeas
 	return &lease, nil
 }
 
-// endTurn gives the lease back. If that fails, it ends by itself.
+// endTurn gives the lease back. If that fails, the lease runs out by itself.
 func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
 	if r.Lease == 0 {
 		return nil
@@ -173,8 +172,8 @@ func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
 	return nil
 }
 
-// Unsettled lists the executions of every operation that is in progress,
-// whenever it is due: what a restarted process goes on with.
+// Unsettled lists the executions of all operations in progress, due or not: a restarted
+// process goes on with these.
 func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var refs []workflow.Ref
 	var errs []error

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// retained deals with what is retained of a deleted instance, and is due: its
-// removal is begun when its time is over, and driven again where it has stopped.
+// retained deals with a retained thing that is due: it begins the removal when its time
+// is over, and starts a lost removal again.
 func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now time.Time, report *Report) error {
 	kept, err := r.Records.Retained(ctx, listed.Key, listed.Incarnation)
 	if err != nil || kept.Version == 0 || kept.Due.After(now) {
@@ -46,8 +46,8 @@ func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now ti
 	return nil
 }
 
-// restoring looks whether what is retained is still being made an instance. It ends
-// with that one's operation, unless the instance has lost its record.
+// restoring looks whether an instance is still being made from the retained thing. That
+// ends with the operation on the instance, unless its record is lost.
 func (r *Reaper) restoring(ctx context.Context, kept lifecycle.Retained, now time.Time) error {
 	i, err := r.Records.Record(ctx, kept.Into, now)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Reaper) restoring(ctx context.Context, kept lifecycle.Retained, now tim
 }
 
 // unrecorded gives a retained thing its record again, once it was seen twice without
-// one: it is no orphan, and is removed when its time is over.
+// one. It is no orphan, and is removed when its time is over.
 func (p *part) unrecorded(ctx context.Context, o lifecycle.Orphan, t Thing) error {
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	seen, err := p.InventoryOptions.Records.Sighting(ctx, o.Provider, t.Name, now)

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// targets notes each target that a record names and that no provider lists by
-// today's settings: what is there was not seen, which is not the same as nothing.
+// targets notes each target that a record names and that no provider lists by today's
+// settings: what is there was not seen, which does not mean that nothing is there.
 func (p *part) targets(ctx context.Context) error {
 	listed := map[string][]string{}
 	for provider, today := range p.Targets {
@@ -46,7 +46,8 @@ func (p *part) targets(ctx context.Context) error {
 	}
 }
 
-// holds reports whether an instance still is in a target, and forgets it if not.
+// holds reports whether an instance still is in a target; if not, it deletes the record
+// of that.
 func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time) (bool, error) {
 	c, err := r.Records.Record(ctx, u.Key, now)
 	if err != nil || c.Uses(u) {
@@ -58,7 +59,7 @@ func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time
 	return false, nil
 }
 
-// use looks whether an instance still is in a target, and looks again later if so.
+// use looks whether an instance still is in a target; if so, it looks again later.
 func (r *Reaper) use(ctx context.Context, u lifecycle.TargetUse, now time.Time) error {
 	holds, err := r.holds(ctx, u, now)
 	if !holds || err != nil {
