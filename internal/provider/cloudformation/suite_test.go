@@ -189,6 +189,9 @@ func TestSound(t *testing.T) {
 	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false))
 }
 
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory("", false)) }
+
 // Where events carry no tokens, their ids tell as much.
 func TestEmulated(t *testing.T) {
 	providertest.RunOnce(t, factory("", true))

@@ -53,11 +53,17 @@ func open(t testing.TB, dir string) *files.Folder {
 	return f
 }
 
-func TestConformanceOverFiles(t *testing.T) {
-	demotest.Run(t, files.PageSize, func(t *testing.T) func(testing.TB) demo.Things {
-		dir := folder(t)
-		return func(t testing.TB) demo.Things { return open(t, dir) }
-	})
+// overFiles is a world in a folder of its own.
+func overFiles(t *testing.T) func(testing.TB) demo.Things {
+	dir := folder(t)
+	return func(t testing.TB) demo.Things { return open(t, dir) }
+}
+
+func TestConformanceOverFiles(t *testing.T) { demotest.Run(t, files.PageSize, overFiles) }
+
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) {
+	providertest.RunTwoCallers(t, demotest.Factory(files.PageSize, "broker", overFiles))
 }
 
 // The things that other tests use are as good.

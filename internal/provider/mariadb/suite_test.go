@@ -28,6 +28,9 @@ func TestSound(t *testing.T) {
 	providertest.RunOnce(t, factory, "Faults", "LateCalls")
 }
 
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory) }
+
 // Every call to the server goes wrong once, as when the process is killed: it is the
 // real one that it leaves half done.
 func TestKilled(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/scram"
 )
 
 // A wantedBinding is what a binding is to be.
@@ -22,7 +21,6 @@ type wantedBinding struct {
 	now      time.Time
 	readOnly bool
 	password string
-	verifier string // what the server is told: no log of one ever has the password
 	until    string
 	expires  time.Time
 	renew    time.Time
@@ -46,9 +44,6 @@ func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 	}
 	name := namesOf(w.tags).login
 	if w.password, err = hosted.Password(b.Secret, name); err != nil {
-		return nil, err
-	}
-	if w.verifier, err = scram.Verifier(w.password); err != nil {
 		return nil, err
 	}
 	if m.ValidDays > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/scram"
 )
 
 // What a label says in Locked.
@@ -170,7 +171,8 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 		return decision{}, provider.Failf("The binding is being removed. Bind again, with another binding id.")
 	case !factsOf(label).Ready:
 		f.Ready = true
-		return decision{act: openLogin{label: f.text(label), verifier: w.verifier, readOnly: w.readOnly, until: w.until}}, nil
+		verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
+		return decision{act: openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}}, err
 	}
 	return decision{}, nil
 }

@@ -25,13 +25,18 @@ const suitePage = 3
 // The suite over a real server, once: no step reads whether somebody waits. Its many
 // faults are made over the fake.
 func TestSoundOnAServer(t *testing.T) {
+	providertest.RunOnce(t, onAServer, "Faults", "LateCalls", "InstanceStates", "BindingStates")
+}
+
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, onAServer) }
+
+func onAServer(t *testing.T) *providertest.Harness {
 	version := os.Getenv("LONGSHORE_TEST_POSTGRES")
 	if version == "" {
 		version = "17"
 	}
-	providertest.RunOnce(t, func(t *testing.T) *providertest.Harness {
-		return harness(t, pgtest.Start(t, version), pgtest.Start(t, "18"))
-	}, "Faults", "LateCalls", "InstanceStates", "BindingStates")
+	return harness(t, pgtest.Start(t, version), pgtest.Start(t, "18"))
 }
 
 // A world is a real server as the suite sees it.

@@ -132,6 +132,14 @@ func RunOnce(t *testing.T, factory Factory, except ...string) {
 	}
 }
 
+// RunTwoCallers runs the one case that has several callers, for asynchronous work:
+// the others are walked by one goroutine, and have nothing for the race detector,
+// under which they take ten times as long.
+func RunTwoCallers(t *testing.T, factory Factory) {
+	t.Helper()
+	testTwoCallers(t, func(t *testing.T) *scene { return newScene(t, factory, false) })
+}
+
 // RunFaults has every call go wrong in one way, for asynchronous work: over a real
 // server, which keeps what a call has left half done.
 func RunFaults(t *testing.T, factory Factory, fault Fault) {

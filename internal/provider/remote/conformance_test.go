@@ -108,3 +108,8 @@ func TestConformance(t *testing.T) {
 	t.Run("FaultsOnTheWay", func(t *testing.T) { providertest.Run(t, behind(over("broker"), true)) })
 	t.Run("Targets", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory(""), false)) })
 }
+
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) {
+	providertest.RunTwoCallers(t, behind(cloudtest.Factory(""), false))
+}

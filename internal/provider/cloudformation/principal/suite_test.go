@@ -341,6 +341,9 @@ func TestSound(t *testing.T) {
 	providertest.RunExcept(t, factory(plan.User, os.Getenv(providertest.MutantVariable)), "Synchronous/Faults", "Synchronous/LateCalls")
 }
 
+// What the race detector is for.
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(plan.User, "")) }
+
 func TestRolesAreSound(t *testing.T) { providertest.RunOnce(t, factory(plan.Role, "")) }
 
 // mutated is a client with a fault, which stands for a Keeper that does without what

@@ -88,14 +88,18 @@ func guessed(kept string) json.RawMessage {
 		}
 	}
 	hashes := []hash.Hash{md5.New(), sha1.New(), sha256.New(), sha512.New()}
-	for salt := range salts {
-		for n := range 10_000 {
+	var text, sum []byte
+	for n := range 10_000 {
+		guess := pin(n)
+		for salt := range salts {
 			for _, between := range []string{"", "\n"} {
+				text = append(append(append(text[:0], salt...), between...), guess...)
 				for _, h := range hashes {
 					h.Reset()
-					h.Write([]byte(salt + between + string(pin(n))))
-					if digests[[10]byte(h.Sum(nil))] {
-						return pin(n)
+					h.Write(text)
+					sum = h.Sum(sum[:0])
+					if digests[[10]byte(sum)] {
+						return guess
 					}
 				}
 			}

@@ -10,9 +10,9 @@ import (
 )
 
 // The demo over parameters is a provider like others. That every call may go
-// wrong is proved over the fake.
+// wrong, and that it works synchronously, is proved over the fake.
 func TestConformance(t *testing.T) {
-	providertest.RunExcept(t, demotest.Factory(parameters.PageSize, "cloud", func(t *testing.T) func(testing.TB) demo.Things {
+	providertest.RunOnce(t, demotest.Factory(parameters.PageSize, "cloud", func(t *testing.T) func(testing.TB) demo.Things {
 		path := newPath(t)
 		return func(t testing.TB) demo.Things { return open(t, path) }
 	}), "Faults", "LateCalls")
