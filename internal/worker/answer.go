@@ -99,7 +99,7 @@ func (w *Worker) answered(ctx context.Context, ref workflow.Ref, s subject, a an
 	})
 }
 
-// judged is the record after a provider's answer, and what is written with it.
+// judged is the record after an answer, and what is written in the same commit.
 func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
 	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
 	if v.fault != nil {

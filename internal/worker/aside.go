@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// An aside is a record of the reaper's that has steps of its own, beside the
-// operations on instances and bindings, and a lease of its own for them.
+// An aside is a record of the reaper that has steps and a lease of its own, beside the
+// operations on instances and bindings.
 type aside[T any] interface {
 	Current(operation string, attempt int) bool
 	Held() time.Time
@@ -20,17 +20,17 @@ type aside[T any] interface {
 	Given() T
 }
 
-// asideSteps are how the steps of an aside go.
+// asideSteps are what the steps of one kind of aside do.
 type asideSteps[T aside[T]] struct {
 	read func(ctx context.Context) (_ T, recorded bool, _ error)
 	put  func(T) ledger.Change
 	call func(ctx context.Context, t T) (provider.Status, error)
-	// came is what is written once the call was answered.
+	// came gives what is written once the call was answered.
 	came func(ctx context.Context, t T, s provider.Status, err error) (ledger.Change, workflow.Outcome)
 }
 
-// stepAside does one step. It takes the lease as the steps of operations do: a call
-// that is on its way must not undo what another one has done since.
+// stepAside does one step. Like a step of an operation it takes a lease first: a late
+// call must not undo what another step has done since.
 func stepAside[T aside[T]](ctx context.Context, w *Worker, ref workflow.Ref, s asideSteps[T]) (workflow.Outcome, error) {
 	now := w.Now()
 	t, recorded, err := s.read(ctx)
@@ -43,7 +43,7 @@ func stepAside[T aside[T]](ctx context.Context, w *Worker, ref workflow.Ref, s a
 		return workflow.Outcome{Wait: min(t.Held().Sub(now), maxLeasePause)}, nil
 	}
 	t = t.Leased(w.until(now))
-	mine := t.Held() // of another step, if that one has outlived it
+	mine := t.Held() // another step holds another time
 	switch err := w.Records.Commit(ctx, s.put(t)); {
 	case errors.Is(err, ledger.ErrConflict):
 		return workflow.Outcome{Wait: raceWait}, nil
@@ -61,7 +61,7 @@ func stepAside[T aside[T]](ctx context.Context, w *Worker, ref workflow.Ref, s a
 			t = t.Given()
 		}
 		change := s.put(t)
-		if t.Current(ref.Token.Operation, ref.Attempt) { // else the other way round by now
+		if t.Current(ref.Token.Operation, ref.Attempt) { // else an operator has turned it round meanwhile
 			change, outcome = s.came(ctx, t, status, callErr)
 		}
 		return w.Records.Commit(ctx, change)
@@ -69,7 +69,7 @@ func stepAside[T aside[T]](ctx context.Context, w *Worker, ref workflow.Ref, s a
 	return outcome, err
 }
 
-// holdingOf is what a provider is told of a thing that is in the inventory.
+// holdingOf is what a provider is told of a thing that it has listed.
 func holdingOf(name string, key lifecycle.Key, incarnation string, made lifecycle.Made, state provider.State,
 	created time.Time) provider.Holding {
 	return provider.Holding{

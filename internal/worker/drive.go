@@ -7,14 +7,14 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// Patience is the longest pause that Drive waits out by itself; a longer one
-// is left to whoever drives the execution, where waiting costs nothing.
+// Patience is the longest pause that Drive waits out by itself. A longer one is left to
+// whoever drives the execution, where waiting costs nothing.
 const Patience = 10 * time.Second
 
-// Drive does step after step while the next look is near and there is time for
-// one: from the context's deadline on, nothing can be recorded any more. It
-// returns the last outcome; the caller waits and calls again unless that is
-// settled. Sleep waits for the duration or until the context is done.
+// Drive does step after step while the next one is near and there is time for it: after
+// the deadline of ctx, nothing can be recorded. It returns the last outcome; unless
+// that is settled, the caller waits and calls again. Sleep waits for the duration or
+// until its context is done.
 func (w *Worker) Drive(ctx context.Context, ref workflow.Ref, sleep func(context.Context, time.Duration) error) (workflow.Outcome, error) {
 	for {
 		outcome, err := w.Step(ctx, ref)

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 )
 
-// epochOf reads what a target is known to have said; nothing of one that has not
-// said who it is, or of a provider without epochs.
+// epochOf reads the latest epoch that a target is known to have said. It reads nothing
+// if the target has not said who it is, or if the provider has no epochs.
 func (w *Worker) epochOf(ctx context.Context, name string, t provider.Target) (lifecycle.TargetEpoch, provider.Epoch, error) {
 	if !w.Providers[name].Epochs {
 		return lifecycle.TargetEpoch{}, provider.Epoch{}, nil
@@ -30,16 +30,16 @@ func (w *Worker) epochOf(ctx context.Context, name string, t provider.Target) (l
 	return known, provider.Epoch{Line: known.Line, Count: known.Count}, nil
 }
 
-// tellsEpoch has the provider told of it.
+// tellsEpoch sets the target's known epoch in what the provider is told.
 func (w *Worker) tellsEpoch(ctx context.Context, name string, in *provider.Instance) (known lifecycle.TargetEpoch, err error) {
 	known, in.Epoch, err = w.epochOf(ctx, name, in.Target)
 	return known, err
 }
 
-// keepsEpoch records a later epoch than the one that is known. All steps that see a
-// new one meet here, and the first one writes it: what stands already is not written
-// again. One of another line never takes the place of what is known: only an operator
-// can tell which of the two is right.
+// keepsEpoch records an epoch that is later than the known one. All steps that see a
+// new epoch write the same record: the first one wins, and the others find it written.
+// An epoch of another line is never recorded, since only an operator can tell which
+// line is right.
 func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch, status provider.Status) error {
 	said := status.Epoch
 	if known.Identity == "" && status.Target != nil {
@@ -63,17 +63,17 @@ func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch, st
 	})
 }
 
-// troubleAgain is how often the same trouble is said: each operation that waits for
-// its end meets it at each step.
+// troubleAgain is how often the same trouble is logged: every step of every operation
+// that waits for its end meets it.
 const troubleAgain = 10 * time.Minute
 
-// troubles are those that were said lately, by what they are.
+// troubles are when each trouble was last logged.
 type troubles struct {
 	mu   sync.Mutex
 	said map[string]time.Time
 }
 
-// due reports whether it is time to say one.
+// due reports whether a trouble is to be logged now.
 func (t *troubles) due(what string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +87,7 @@ func (t *troubles) due(what string, now time.Time) bool {
 	return true
 }
 
-// logTrouble says what a person has to end, and reports whether the fault is such.
+// logTrouble logs a fault that only a person can end, and reports whether it is one.
 func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool {
 	var trouble *provider.Trouble
 	if !errors.As(fault, &trouble) {

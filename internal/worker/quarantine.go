@@ -33,8 +33,8 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 	})
 }
 
-// callQuarantiner has the provider put the thing out of use, or into use again. Of
-// a provider that cannot do that, the thing stays in use.
+// callQuarantiner asks the provider to put the thing out of use, or into use again. If
+// the provider cannot do that, the thing stays in use.
 func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) (provider.Status, error) {
 	state, err := provider.ParseState(q.State)
 	if err != nil {

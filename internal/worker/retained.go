@@ -12,8 +12,8 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// removeRetained does one step of removing what was retained of an instance, whose
-// time is over. It has a record of its own: the id may be another instance's by now.
+// removeRetained does one step of removing a retained thing whose time is over. The
+// thing has a record of its own, since its id may be that of another instance by now.
 func (w *Worker) removeRetained(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 	key, incarnation, _ := ref.Token.Key.OfRetained()
 	return stepAside(ctx, w, ref, asideSteps[lifecycle.Retained]{
@@ -25,7 +25,7 @@ func (w *Worker) removeRetained(ctx context.Context, ref workflow.Ref) (workflow
 	})
 }
 
-// removedRetained is what is written of a removal once its provider has answered.
+// removedRetained is what is written once the provider has answered a removal.
 func (w *Worker) removedRetained(ctx context.Context, r lifecycle.Retained, s provider.Status,
 	err error) (ledger.Change, workflow.Outcome) {
 	now := w.Now()
@@ -48,7 +48,8 @@ func (w *Worker) removedRetained(ctx context.Context, r lifecycle.Retained, s pr
 	return ledger.DeleteRetained(r), settled
 }
 
-// errNoRetainer: the provider is of another version than the one that retained.
+// errNoRetainer says that the provider cannot remove what it has retained. Its program
+// is of another version than the one that did.
 var errNoRetainer = errors.New("its provider does not remove what it has retained: the program may be of another version")
 
 func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provider.Status, error) {
@@ -72,8 +73,8 @@ func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provid
 	})
 }
 
-// retainedFor is what the provider is told of what was retained and becomes an
-// instance, or is given back since that never was ready.
+// retainedFor is what the provider is told of a retained thing while an instance is
+// made from it, or while that instance is deleted before it was ready.
 func (w *Worker) retainedFor(ctx context.Context, r lifecycle.Retained, op *lifecycle.Operation) (*provider.Source, error) {
 	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
@@ -82,8 +83,8 @@ func (w *Worker) retainedFor(ctx context.Context, r lifecycle.Retained, op *life
 	}, err
 }
 
-// givesBack is what is written with the tombstone of an instance that something
-// retained was to become.
+// givesBack is what is written with the tombstone of an instance that was to be made
+// from a retained thing.
 func (w *Worker) givesBack(ctx context.Context, r lifecycle.Record, _ *provider.Retained, now time.Time) (ledger.Change, error) {
 	kept, err := w.Records.Retained(ctx, r.Undeletes.Key(r.Key), r.Undeletes.Incarnation)
 	if err != nil || !kept.TakenBy(r.Key) {
@@ -95,11 +96,11 @@ func (w *Worker) givesBack(ctx context.Context, r lifecycle.Record, _ *provider.
 	return ledger.PutRetained(kept), nil
 }
 
-// errRetained ends a deprovision: the same would be answered the next time.
+// errRetained ends a deprovision: asked again, the provider would answer the same.
 var errRetained = errors.New("a provider has retained something, and does not say what, or until when")
 
-// retains is what is written with the tombstone of an instance of which something
-// was retained.
+// retains is what is written with the tombstone of an instance whose provider has
+// retained something.
 func (w *Worker) retains(ctx context.Context, r lifecycle.Record, kept *provider.Retained, now time.Time) (ledger.Change, error) {
 	if kept == nil || r.IsBinding() {
 		return ledger.Change{}, nil

@@ -7,21 +7,21 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A lease's time says when its step is certainly over, by a clock that goes on.
-// A laptop's does not: while it sleeps, a step stands still in front of its call,
-// and goes on when its lease has long run out. A process that is alone therefore
-// knows its steps from memory: those that live, those that have ended without
-// giving their lease up, whose call may still land, and all others, which were
-// of a process that is dead.
+// A lease ends at a time when its step is certainly over, if the step does not stop
+// meanwhile. On a laptop it does: a step that sleeps before its call makes that call
+// long after its lease has run out. A process that is alone therefore remembers its
+// steps. Those that live still hold their lease; those that ended without giving it up
+// may have sent a call that still takes effect; all others belong to dead processes.
 
-// steps are those of this process that hold a lease.
+// steps are the steps of this process that hold a lease.
 type steps struct {
 	mark   string // at the head of each holder's name
 	mu     sync.Mutex
 	living map[string]bool
 }
 
-// begins names a step that is about to take a lease. It lives until it is over.
+// begins names a step that is about to take a lease. The step lives until over is
+// called.
 func (w *Worker) begins() (holder string) {
 	holder = w.steps.mark + w.NewID()
 	w.steps.mu.Lock()
@@ -30,14 +30,14 @@ func (w *Worker) begins() (holder string) {
 	return holder
 }
 
-// over is when a step has ended, however that was.
+// over ends a step, however it went.
 func (w *Worker) over(holder string) {
 	w.steps.mu.Lock()
 	defer w.steps.mu.Unlock()
 	delete(w.steps.living, holder)
 }
 
-// witness tells which steps live; nil where only their leases' times tell.
+// witness tells which steps live; nil if only the times of their leases tell.
 func (w *Worker) witness() lifecycle.Witness {
 	if !w.Alone {
 		return nil

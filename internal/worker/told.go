@@ -19,14 +19,14 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
 }
 
-// instanceFor is what the provider is told of an instance: for an update, what
-// it is to become. For a deletion no parameters are opened, here and below: it
-// must work when the key is lost, or the record damaged.
+// instanceFor is what the provider is told of an instance; for an update, of what it is
+// to become. For a deletion no parameters are opened, here or below: it must work when
+// the key is lost or the record is damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
 	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
-		// A record that was derived again does not know what the plan meant; without a
-		// meaning, a provider would make a principal that may do nothing.
+		// A rebuilt record has no snapshot of its plan. Without one, a provider would
+		// make a principal that may do nothing.
 		_, known, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
 		a.Snapshot = known.Snapshot
 	}
@@ -47,14 +47,14 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	switch {
 	case err == nil && whole != nil:
 		in.Place = placeOf(a, whole)
-	case err != nil && !errors.Is(err, vault.ErrSealed): // nothing is made otherwise without it
+	case err != nil && !errors.Is(err, vault.ErrSealed): // only a sealed context that does not open is done without
 		return in, err
 	}
 	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
 	return in, err
 }
 
-// sourceFor is what the provider is told of the instance that it is to restore.
+// sourceFor is what the provider is told of the instance that is restored.
 func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
 	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
@@ -88,7 +88,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	return out, err
 }
 
-// placeOf is where an instance was ordered: what platforms of any kind say.
+// placeOf is where an instance was ordered, in terms that fit platforms of any kind.
 func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	var said struct {
 		Name         string `json:"instance_name"`
@@ -96,7 +96,7 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 		Space        string `json:"space_guid"`
 		Namespace    string `json:"namespace"`
 	}
-	_ = json.Unmarshal(context, &said) // what cannot be read is not said
+	_ = json.Unmarshal(context, &said) // what cannot be read counts as not given
 	return provider.Place{
 		Organization: cmp.Or(a.OrganizationGUID, said.Organization),
 		Space:        cmp.Or(said.Namespace, a.SpaceGUID, said.Space),
@@ -104,8 +104,8 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	}
 }
 
-// stateOf opens what a provider remembers. A deletion works without it, since the
-// key that sealed it may be lost: a provider finds what it has made by its tags.
+// stateOf opens the state that a provider keeps. A deletion works without it, since the
+// key that sealed it may be lost: the provider then finds what it has made by its tags.
 func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.Made, deletes bool) (provider.State, error) {
 	if made.State == nil {
 		return provider.ParseState(made.Found)
@@ -121,8 +121,8 @@ func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.
 	return provider.ParseState(plain)
 }
 
-// usesTarget is what is written with the record that first names its target: the
-// inventory then knows that it has to look there.
+// usesTarget is written with the record that first names its target: from then on the
+// inventory looks there.
 func usesTarget(was, is lifecycle.Record, now time.Time) ledger.Change {
 	if was.Made.Target.Name != "" || is.Made.Target.Name == "" || is.IsBinding() {
 		return ledger.Change{}
@@ -130,11 +130,10 @@ func usesTarget(was, is lifecycle.Record, now time.Time) ledger.Change {
 	return ledger.PutTargetUse(is.TargetUse(now))
 }
 
-// errStateSize ends an operation: the state would be as large the next time.
+// errStateSize ends an operation: asked again, the provider would give as much.
 var errStateSize = errors.New("a provider's state, or its target, is larger than a record can hold")
 
-// remembers is the record with what a provider answered of itself, whatever else
-// it answered.
+// remembers is the record with the state and the target that a provider answered.
 func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
 	if t := v.target; t != nil && !r.IsBinding() {
 		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {

@@ -1,8 +1,7 @@
-// Package worker does one step of one operation: it reads the record, makes
-// sure that the step may still act, says in the record that it is about to
-// call the cloud, asks the provider, and records what came of it. It needs
-// records, a vault, the plans' settings and the providers; it does not know
-// what drives it, nor HTTP.
+// Package worker does one step of one operation: it reads the record, makes sure that
+// the step may still act, records that it is about to call the cloud, asks the
+// provider, and records the answer. It needs records, a vault, the settings of plans
+// and the providers. It knows neither what drives it nor HTTP.
 package worker
 
 import (
@@ -49,37 +48,37 @@ type Options struct {
 	NewID     func() string // different at each call
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// HardTimeout is when whatever runs a step is certainly dead. A provider's
-	// calls end so long before it that there is time to record what happened.
+	// HardTimeout is when whatever runs a step is certainly dead. Calls of a provider end
+	// before that, with time left to record the answer.
 	HardTimeout time.Duration
-	// Alone says that no other process takes leases while this one lives: it
-	// then knows which steps live, and needs no clock for that.
+	// Alone says that no other process takes leases while this one lives. It then knows
+	// which steps live, and needs no clock for that.
 	Alone bool
 }
 
 const (
 	// leaseMargin covers the difference of two clocks.
 	leaseMargin = time.Minute
-	// recordTimeout is for recording a result, which also happens when the
-	// step's own context has ended.
+	// recordTimeout is for recording an answer, which also happens after the step's own
+	// context has ended.
 	recordTimeout = 10 * time.Second
 	// raceWait is the pause after losing a race for the lease.
 	raceWait = 100 * time.Millisecond
 	// maxLeasePause is the longest pause between two looks at a lease.
 	maxLeasePause = 10 * time.Second
-	// ownLeaseWait is the pause of a step that finds its own operation leased: too
-	// long to wait for it where waiting is billed.
+	// ownLeaseWait is the pause of a step that finds its own operation leased. It is too
+	// long for Drive to wait it out, where waiting is billed.
 	ownLeaseWait = Patience + time.Second
 	// instanceWait is the pause of a bind while its instance changes.
 	instanceWait = 2 * time.Second
 )
 
-// A Worker does steps. It has no state of its own but which of them live, and what
-// of troubles it has said.
+// A Worker does steps. Its only state is which of them live, and when it has logged
+// which troubles.
 type Worker struct {
 	Options
 	steps    steps
-	longest  time.Duration // that a call may take
+	longest  time.Duration // the longest that a call may take
 	troubles troubles
 }
 
@@ -116,8 +115,8 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 	})
 }
 
-// callKnowing asks the provider by what is known of the target. Which epoch that is at
-// is recorded before anything else that it answers.
+// callKnowing asks the provider, with what is known of the target. It records the epoch
+// that the target answers before anything else of the answer.
 func (w *Worker) callKnowing(ctx context.Context, name string, known lifecycle.TargetEpoch,
 	ask func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
 	status, err := w.within(ctx, name, ask)
@@ -127,8 +126,8 @@ func (w *Worker) callKnowing(ctx context.Context, name string, known lifecycle.T
 	return status, err
 }
 
-// within gives a call of a provider a deadline of its own, which ends before the
-// step's: there is always time left to record the result.
+// within gives a call of a provider a deadline that is earlier than the step's, so that
+// there is always time left to record the answer.
 func (w *Worker) within(ctx context.Context, name string,
 	call func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
 	p, ok := w.Providers[name]
@@ -139,7 +138,7 @@ func (w *Worker) within(ctx context.Context, name string,
 	defer cancel()
 	status, err := call(ctx, p)
 	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
-		err = errors.Join(err, ctx.Err()) // it may still land, whatever the provider makes of that
+		err = errors.Join(err, ctx.Err()) // it may still take effect, whatever error the provider made of that
 	}
 	return status, err
 }
@@ -159,16 +158,16 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
 }
 
-// A held lease is the one that a step holds; the zero held is none.
+// A held is the lease that a step holds; the zero held is none.
 type held struct {
 	holder string
-	// timedOut says that its call ended without an answer because its time was up:
-	// it may still land, so the lease is kept, and whoever overtakes waits until it
-	// runs out. The operation itself goes on.
+	// timedOut says that the call got no answer in time. It may still take effect, so the
+	// lease stays, and whoever overtakes the operation waits until it runs out. The
+	// operation itself goes on.
 	timedOut bool
 }
 
-// answeredBy is what becomes of a lease once its call has ended.
+// answeredBy is the lease of holder once its call has ended.
 func answeredBy(holder string, callErr error) held {
 	return held{holder, errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled)}
 }
@@ -186,9 +185,9 @@ func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.h
 
 const maxPause = 5 * time.Minute
 
-// pause is how long to wait between looks when the provider does not say: it
-// grows from 10 s to 60 s in the first hour and is 300 s after it, so that a
-// week of waiting stays within what one execution may record.
+// pause is how long to wait for the next look when the provider does not say. It grows
+// from 10 s to 60 s in the first hour and is 300 s after it, so that a week of waiting
+// fits into what one execution may record.
 func pause(age time.Duration) time.Duration {
 	if age >= time.Hour {
 		return maxPause
@@ -214,10 +213,9 @@ func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 // until is when a lease taken now ends.
 func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
 
-// leasePause is how long an operation waits before it looks again at another's
-// lease. A step that is alive gives its lease up as soon as it has recorded
-// its result, which is long before the lease runs out: the pauses begin short,
-// since somebody may be waiting for the answer, and grow.
+// leasePause is how long an operation waits before it looks again at another's lease. A
+// live step gives its lease up long before that runs out, and somebody may be waiting
+// for the answer: so the pauses begin short, and grow.
 func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	age := now.Sub(op.Started)
 	if age < 0 { // the clock stepped back, and how long it waits is not known
@@ -227,8 +225,8 @@ func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	return min(pause, until.Sub(now))
 }
 
-// repeat runs write until it does not meet a conflict. It outlives the step's
-// context: what the cloud has done must be recorded.
+// repeat runs write until it meets no conflict. It outlives the step's context, since
+// what the cloud has done must be recorded.
 func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package inprocess drives operations by goroutines of this process. It needs
-// a step to call, and leaves to others what is durable: what was running when
-// the process died is resumed from the records.
+// Package inprocess drives operations by goroutines of this process. It needs a step to
+// call. It keeps nothing: what was running when the process died is resumed from the
+// records.
 package inprocess
 
 import (
@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// Sleep waits for d or until ctx is done. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Log gets a line for each execution that ends by an error.
+	// Log gets a line for each execution that ends with an error.
 	Log *slog.Logger
 }
 
@@ -39,7 +39,7 @@ type Engine struct {
 	running map[string]chan struct{} // by execution name; closed when it ends
 }
 
-// ErrClosed: the engine is stopping; the operation goes on at the next start.
+// ErrClosed says that the engine is stopping; the operation goes on at the next start.
 var ErrClosed = errors.New("workflow engine is closed")
 
 // New makes an engine that calls step.
@@ -73,8 +73,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	return nil
 }
 
-// Resume starts every execution that refs lists: those that were running when
-// the last process ended.
+// Resume starts the executions that were running when the last process ended.
 func (e *Engine) Resume(refs []workflow.Ref) error {
 	for _, ref := range refs {
 		if _, err := e.start(ref); err != nil {
@@ -132,8 +131,8 @@ func (e *Engine) drive(ref workflow.Ref) {
 	}
 }
 
-// safely turns a panic of a step into an error: it ends one execution, never
-// the process.
+// safely turns a panic of a step into an error, which ends the execution and not the
+// process.
 func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {

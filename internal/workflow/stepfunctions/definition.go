@@ -15,26 +15,25 @@ const (
 	StateAbandoned = "Abandoned" // the execution has failed, the operation has not
 )
 
-// EventsOfStep is how many events one round of Step, Pending and Wait leaves in
-// an execution's history, which AWS ends at 25 000: five of the function, two of
-// each of the others.
+// EventsOfStep is how many events one round of Step, Pending and Wait adds to the
+// history of an execution: five for the function, two for each of the others. AWS ends
+// an execution at 25 000.
 const EventsOfStep = 9
 
-// AWS bills each state that is entered: those of a round, and that of the step
-// which settles.
+// AWS bills each state that is entered: these are the states of a round, and of the step
+// that settles.
 const (
 	TransitionsOfRound = 3
 	TransitionsOfLast  = 1
 )
 
-// Definition is the state machine in Amazon States Language. The provisioner
-// is a function's ARN. StepTimeout is longer than that function's own timeout;
-// limit ends an execution that outlives every operation.
+// Definition is the state machine in Amazon States Language. The provisioner is a
+// function's ARN. StepTimeout is longer than that function's own timeout; limit ends an
+// execution that outlives every operation.
 //
-// All judgement is the provisioner's. What is transient in calling it is
-// repeated; whatever else is thrown, but Pending, ends the execution, and only
-// that: the operation is still due, and the reaper drives it again, by another
-// attempt.
+// The provisioner takes all decisions. The state machine repeats calls that fail
+// transiently. Any other error but Pending ends the execution, but not the operation:
+// that is still due, and the reaper starts it again, as another attempt.
 func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 	type object = map[string]any
 	definition := object{

@@ -16,16 +16,16 @@ type Input struct {
 	// Until is when whoever waits for the answer gives up; zero if nobody waits,
 	// as in the state machine.
 	Until time.Time `json:"until,omitzero"`
-	// Throws: what is not settled is thrown, as Pending. The state machine asks
-	// for that: to enter a state costs, and so an execution that is settled at
-	// its first step is one state and no more. State machines of earlier versions,
-	// and those who wait for the answer, do not.
+	// Throws says that an unsettled outcome is thrown, as Pending. The state machine asks
+	// for that, since each state that it enters is billed: an execution that settles in
+	// its first step enters one state. State machines of earlier versions do not ask for
+	// it, nor does a request that waits for the answer.
 	Throws bool `json:"throws,omitempty"`
 }
 
-// Pending is what the provisioner throws where the execution is to go on at a
-// time. Lambda tells the name of the type and the text of the error, which is a
-// time since the state machine can read one out of a text, and no number.
+// Pending is the error that the provisioner throws if the execution is to go on later.
+// Lambda reports the name of the type and the text of the error. The text is a time,
+// since the state machine can read a time out of text, but no number.
 type Pending struct{ Until time.Time }
 
 // Error is the time, and nothing else.
@@ -36,7 +36,7 @@ const errorPending = "Pending"
 
 // Output is what the provisioner answers.
 type Output struct {
-	// Settled: there is nothing more to do for this execution.
+	// Settled says that there is nothing more to do for this execution.
 	Settled bool `json:"settled"`
 	// WaitSeconds is how long to wait before the next step.
 	WaitSeconds int `json:"wait_seconds"`
@@ -59,9 +59,8 @@ func (i Input) Ref() (workflow.Ref, error) {
 	return workflow.Ref{Token: token, Attempt: i.Attempt}, nil
 }
 
-// OutputOf is the output for what a step tells its engine. A state machine
-// waits whole seconds, and here one at least, so that no fault can make it
-// spin.
+// OutputOf is the output for the outcome of a step. A state machine waits whole
+// seconds, and here at least one, so that no fault makes it spin.
 func OutputOf(o workflow.Outcome) Output {
 	if o.Settled {
 		return Output{Settled: true}
@@ -69,7 +68,7 @@ func OutputOf(o workflow.Outcome) Output {
 	return Output{WaitSeconds: max(1, seconds(o.Wait))}
 }
 
-// Answer is what the provisioner answers to its input at this time, or throws.
+// Answer is what the provisioner answers or throws at this time.
 func Answer(in Input, o workflow.Outcome, now time.Time) (Output, error) {
 	out := OutputOf(o)
 	if in.Throws && !out.Settled {
@@ -79,7 +78,7 @@ func Answer(in Input, o workflow.Outcome, now time.Time) (Output, error) {
 	return out, nil
 }
 
-// Outcome is what the step told.
+// Outcome is the outcome of the step.
 func (o Output) Outcome() workflow.Outcome {
 	if o.Settled {
 		return workflow.Outcome{Settled: true}

@@ -1,11 +1,10 @@
-// Package stepfunctions drives operations by AWS: in the background by a state
-// machine of Step Functions, and while somebody waits by calling the
-// provisioner function directly. It owns the state machine's definition and
-// what goes into and comes out of the provisioner, for whoever deploys the one
-// and writes the other. What a step does is the provisioner's.
+// Package stepfunctions drives operations on AWS: in the background by a state machine
+// of Step Functions, and while a request waits by calling the provisioner function
+// directly. It owns the definition of the state machine and the payloads of the
+// provisioner. What a step does is the provisioner's.
 //
-// It needs the right to start executions of that one state machine and to
-// invoke that one function. Only ids are in what it sends.
+// It needs the right to start executions of that state machine and to invoke that
+// function. It sends ids only.
 package stepfunctions
 
 import (
@@ -27,14 +26,14 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// Starter is what an Engine calls of *sfn.Client. Starting an execution of the
-// name of one that runs, with the same input, changes nothing.
+// A Starter is what an Engine calls of *sfn.Client. Starting an execution by the name
+// of a running one, with the same input, changes nothing.
 type Starter interface {
 	StartExecution(ctx context.Context, in *sfn.StartExecutionInput, opts ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
 }
 
-// Invoker is what an Engine calls of *lambda.Client. It blocks until the
-// function has answered; steps may be made twice, so it may be repeated.
+// An Invoker is what an Engine calls of *lambda.Client. It blocks until the function
+// has answered. It may be repeated, since a step may be done twice.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
@@ -48,8 +47,8 @@ type Options struct {
 	// Sleep waits for d or until ctx is done, and then returns its error.
 	// Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Log gets a line for each execution that ends by an error while somebody
-	// waits for it. Default: none.
+	// Log gets a line for each execution that ends with an error while a request waits for
+	// it. Default: none.
 	Log *slog.Logger
 }
 
@@ -73,13 +72,13 @@ func New(starter Starter, invoker Invoker, o Options) *Engine {
 	return &Engine{starter: starter, invoker: invoker, Options: o}
 }
 
-// handOverTimeout is for starting an execution when the time of whoever
-// waited is up.
+// handOverTimeout bounds starting an execution after the waiting request has run out of
+// time.
 const handOverTimeout = 3 * time.Second
 
-// Start implements workflow.Engine. It is one StartExecution. A name that was
-// used before is success, whatever became of that execution: the attempt is
-// in the name, and recorded before it is started.
+// Start implements workflow.Engine. It is one StartExecution. If the name was used
+// before, Start succeeds whatever became of that execution: the name holds the attempt,
+// which is recorded before it is started.
 func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	name := ref.Name()
 	if err := checkName(name); err != nil {
@@ -99,10 +98,10 @@ func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	return nil
 }
 
-// Finish implements workflow.Engine. It is one Invoke, and more if the
-// provisioner answers before the operation is settled. If ctx is done first,
-// or the provisioner cannot be invoked, it is also one StartExecution, so
-// that the operation goes on in the background.
+// Finish implements workflow.Engine. It is one Invoke, and more if the provisioner
+// answers before the operation is settled. If ctx is done first, or the provisioner
+// cannot be invoked, it also is one StartExecution, so that the operation goes on in
+// the background.
 func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	in := InputOf(ref)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -130,7 +129,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	return e.handOver(ctx, ref)
 }
 
-// handOver starts what goes on in the background.
+// handOver starts the execution that goes on in the background.
 func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTimeout)
 	defer cancel()
@@ -163,15 +162,15 @@ func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
 	return out, nil
 }
 
-// A functionError is thrown by the provisioner. It names the type alone; the
-// rest is in that function's own log.
+// A functionError is an error that the provisioner has thrown. It has the type alone;
+// the rest is in that function's own log.
 type functionError struct{ kind, thrown string }
 
 func (e *functionError) Error() string {
 	return fmt.Sprintf("provisioner failed: %s %s", strings.ToLower(e.kind), e.thrown)
 }
 
-// checkName refuses what Step Functions would, or would keep out of its logs.
+// checkName refuses names that Step Functions would refuse, or leave out of its logs.
 func checkName(name string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 	if name == "" || len(name) > 80 || strings.Trim(name, letters) != "" {
