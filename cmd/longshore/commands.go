@@ -209,7 +209,9 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 }
 
 // welcome says where the broker is and how to try it. The password is printed
-// only if it was generated here: one that was set is known already.
+// only if it was generated here: one that was set is known already. The commands
+// allow no later answer, so that each may be given as soon as the one before it
+// has answered.
 func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settings) {
 	url, p := "http://"+address, embedded.Default
 	trial := embedded.Trial()
@@ -233,22 +235,21 @@ Try it:
 
   curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[1]s/v2/catalog
 
-  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' -X PUT '%[1]s/v2/service_instances/my-first?accepts_incomplete=true' \
+  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' -X PUT %[1]s/v2/service_instances/trial \
     -d '{"service_id":"%[6]s","plan_id":"%[7]s","organization_guid":"o","space_guid":"s"}'
 
-  curl -s -u %[5]s -H 'X-Broker-API-Version: 2.17' %[1]s/v2/service_instances/my-first/last_operation
-%[8]s
+  %[8]s
 Stop it with Ctrl-C; what is running goes on at the next start.
-`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, session(url, login, trial))
+`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial))
 }
 
-// session says how to connect to the database that was made, where it is one.
-func session(url, login string, t app.Trial) string {
+// binding says how to get credentials of what was made, and how to connect with
+// them to a database.
+func binding(url, login string, t app.Trial) string {
+	bind := fmt.Sprintf(`curl -s -u %s -H 'X-Broker-API-Version: 2.17' -X PUT %s/v2/service_instances/trial/service_bindings/trial \
+    -d '{"service_id":"%s","plan_id":"%s"}'`, login, url, t.ServiceID, t.PlanID)
 	if t.Psql == "" {
-		return ""
+		return bind
 	}
-	return fmt.Sprintf(`
-  %[5]s "$(curl -s -u %[1]s -H 'X-Broker-API-Version: 2.17' -X PUT %[2]s/v2/service_instances/my-first/service_bindings/my-app \
-    -d '{"service_id":"%[3]s","plan_id":"%[4]s"}' | sed 's/.*"uri":"\([^"]*\)".*/\1/')"
-`, login, url, t.ServiceID, t.PlanID, t.Psql)
+	return fmt.Sprintf(`%s "$(%s | sed 's/.*"uri":"\([^"]*\)".*/\1/')"`, t.Psql, bind)
 }

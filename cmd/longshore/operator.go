@@ -200,6 +200,8 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 	}
 	end = func() error {
 		switch {
+		case n == 0 && q.ID != "":
+			return fmt.Errorf("nothing in the list of %[1]s is called %[2]q, or begins like it: `longshore %[1]s` lists them", q.What, q.ID)
 		case n == 0:
 			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
 			return err

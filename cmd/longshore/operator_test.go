@@ -148,6 +148,7 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "operations", "--state", "running"), token)
 		has(t, b.operate(0, "operations", token), "provision, in progress")
 		has(t, b.operate(0, "instances", "--platform", "nobody"), "No instances.")
+		has(t, b.operate(1, "instances", "nothing"), `called "nothing"`, "`longshore instances`")
 		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") ||
 			strings.Contains(few, "slow-1") {
 			t.Errorf("one of two:\n%s", few)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
@@ -88,10 +89,14 @@ func without(
 			continue
 		}
 		hidden = append(hidden, name)
+		var names []string
 		for _, o := range offered.Offerings() {
 			if o.Provider == name {
-				log.Info("an offering is not offered", "offering", o.Name, "provider", name, "reason", why[name].Error())
+				names = append(names, o.Name)
 			}
+		}
+		if names != nil {
+			log.Info("not offered", "offerings", strings.Join(names, ","), "reason", why[name].Error())
 		}
 	}
 	return offered.Without(hidden)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -147,8 +148,13 @@ func (o *own) offers(t *testing.T) bool {
 func TestOwnPostgres(t *testing.T) {
 	t.Parallel()
 	o := startOwn(t, pgtest.Programs(t, "17"))
-	if said := o.out.String(); !o.offers(t) || !strings.Contains(said, "psql") || !strings.Contains(said, planSmall) {
-		t.Errorf("it does not say how to try a database:\n%s", said)
+	// What is printed is given to a shell at once, as somebody does who pastes it.
+	_, printed, _ := strings.Cut(o.out.String(), "Try it:")
+	printed, _, _ = strings.Cut(printed, "Stop it")
+	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+" -Atc \"SELECT 'tried'\"")
+	shell.Env = append(os.Environ(), o.env...)
+	if said, err := shell.CombinedOutput(); !o.offers(t) || err != nil || !strings.HasSuffix(string(said), "tried\n") {
+		t.Errorf("how to try a database does not work: %v\n%s\n%s", err, printed, said)
 	}
 	o.provision(t, "first")
 	uri := o.bind(t, "first", "one")
