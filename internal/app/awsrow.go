@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/remedy"
@@ -98,10 +99,14 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 		}
 		file = offered.File
 	}
-	return awsWired(cloudformation.Options{
+	o := cloudformation.Options{
 		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: s.targets.given(offered, d.Log), Config: d.Config,
 		Emulated: s.emulated, File: file, Now: now, Log: d.Log,
-	}), nil
+	}
+	if d.lists {
+		o.Session = account.Listing(o.Scope)
+	}
+	return awsWired(o), nil
 }
 
 // awsLook is how long the embedded broker looks at AWS before it starts without it.

@@ -2,10 +2,14 @@ package app
 
 import (
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/infra/outputs"
@@ -106,5 +110,38 @@ func TestAFunctionHasTheProvider(t *testing.T) {
 	names, err := wired[ProviderCloudFormation].Targets(t.Context())
 	if diff := cmp.Diff([]string{"default", "other"}, names); diff != "" || err != nil {
 		t.Errorf("%v, targets -want +got:\n%s", err, diff)
+	}
+}
+
+// A heard is a way to AWS that ends here: what was asked is kept, and nothing answers.
+type heard struct{ bodies []string }
+
+func (h *heard) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	h.bodies = append(h.bodies, string(body))
+	return nil, errors.Join(errors.New("nothing answers"), err)
+}
+
+// The function that lists what exists takes another account's role for listing alone.
+func TestListingTakesARoleForListing(t *testing.T) {
+	set := map[string]string{EnvProviders: ProviderCloudFormation, EnvStack: "Longshore", EnvBroker: "b", EnvAWSTargets: `{"targets":
+		{"another": {"role": "arn:aws:iam::222233334444:role/x", "external_id": "ours", "account": "222233334444"}}}`}
+	for _, lists := range []bool{true, false} {
+		h := &heard{}
+		d := Deployed{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler), lists: lists,
+			Config: aws.Config{Region: "eu-central-1", HTTPClient: h, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+				RetryMaxAttempts: 1}}
+		wired, err := d.wired()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := wired[ProviderCloudFormation].Inventory.List(t.Context(), `{"target":"another"}`); err == nil {
+			t.Error("nobody was asked, and something was listed")
+		}
+		asked := strings.Join(h.bodies, " ")
+		if !strings.Contains(asked, "Action=AssumeRole&") || strings.Contains(asked, "&Policy=") != lists ||
+			strings.Contains(asked, "CreateStack") {
+			t.Errorf("lists %v: it asked %q", lists, asked)
+		}
 	}
 }

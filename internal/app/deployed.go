@@ -61,6 +61,8 @@ type Deployed struct {
 	Metrics *metrics.Metrics
 	// Offered gives what is offered; nil in a function that looks no plan up.
 	Offered func() (*catalog.Catalog, error)
+	// lists is set in a function that lists what providers hold, and changes nothing.
+	lists bool
 	// Starter and Invoker reach Step Functions and the provisioner.
 	Starter stepfunctions.Starter
 	Invoker stepfunctions.Invoker
@@ -226,7 +228,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	if err != nil {
 		return nil, err
 	}
-	d.Offered = nil // it looks no plan up
+	d.Offered, d.lists = nil, true // it looks no plan up
 	wired, err := d.wired()
 	if err != nil {
 		return nil, err

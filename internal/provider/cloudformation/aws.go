@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -39,6 +40,28 @@ type account struct {
 	tagging *tagging.Client
 	kinesis *kinesis.Client
 	events  *events.Client
+	seen    seen
+}
+
+// seen are stacks that an inventory has described, by their ids and last changes.
+type seen struct {
+	mu     sync.Mutex
+	stacks map[string]*stack
+}
+
+func (s *seen) get(key string) *stack {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stacks[key]
+}
+
+func (s *seen) put(key string, found *stack) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stacks == nil || len(s.stacks) >= mostSeen {
+		s.stacks = map[string]*stack{}
+	}
+	s.stacks[key] = found
 }
 
 // openAWS is the way to a target, and to the principals in it.
@@ -54,6 +77,7 @@ func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 				if t.ExternalID != "" {
 					a.ExternalID = &t.ExternalID
 				}
+				a.Policy = text(o.Session)
 			}))
 	}
 	emulated := config.BaseEndpoint != nil
@@ -217,15 +241,20 @@ func (o order) allowed() []types.Capability {
 	return nil
 }
 
-// listPage is how many stacks a page of the inventory describes: each is a call.
-const listPage = 25
+const (
+	// listPage is how many stacks a page of the inventory describes: each is a call.
+	listPage = 25
+	// mostSeen is how many described stacks a process remembers.
+	mostSeen = 20_000
+)
 
-// list goes through the summaries of all stacks, and describes those of the prefix: to
-// describe all at once, the broker would need the right to read what others' stacks
-// give out. A cursor is how many of a page of summaries are done, and where it begins.
+// list goes through the summaries of all stacks, and describes those of the prefix, each
+// once in a process while it stays as it is: to describe all at once, the broker would
+// need the right to read what others' stacks give out. A cursor is how many of a page of summaries are done, and where it begins.
 func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	skip, _ := strconv.Atoi(from)
+	described := 0
 	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing stacks: %w", err)
@@ -234,12 +263,17 @@ func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stac
 		if n < skip || !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
 			continue
 		}
-		if len(page) == listPage {
-			return page, fmt.Sprintf("%d %s", n, token), nil
-		}
-		found, err := a.describe(ctx, aws.ToString(s.StackId))
-		if err != nil {
-			return nil, "", err
+		key := aws.ToString(s.StackId) + " " + aws.ToTime(s.LastUpdatedTime).String()
+		found := a.seen.get(key)
+		if found == nil {
+			if described == listPage {
+				return page, fmt.Sprintf("%d %s", n, token), nil
+			}
+			if found, err = a.describe(ctx, aws.ToString(s.StackId)); err != nil {
+				return nil, "", err
+			}
+			described++
+			a.seen.put(key, found)
 		}
 		if found != nil {
 			page = append(page, found)

@@ -31,6 +31,9 @@ type Options struct {
 	Targets Targets
 	// Config is the broker's own way to AWS: credentials, region, endpoint.
 	Config aws.Config
+	// Session is a policy that bounds the sessions of roles in other accounts; empty for
+	// none.
+	Session string
 	// Emulated says that events carry no tokens of calls: their ids are compared
 	// instead. LocalStack is so.
 	Emulated bool

@@ -348,7 +348,8 @@ func TestSecondAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
-	r := newReal(t, Options{Config: config, Targets: Targets{Named: map[string]Target{"other": target},
+	counted := &faulttest.Plan{}
+	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]Target{"other": target},
 		Rules: []Rule{{Platform: "platform-1", Target: "other"}}}})
 	r.bucket(second, account)
 	in := r.made(bucketPlan(r), `{}`)
@@ -362,16 +363,12 @@ func TestSecondAccount(t *testing.T) {
 		StackName: aws.String(r.scope.Stack(provider.TagsOf(in)))}); err != nil {
 		t.Errorf("it does not stand in the second: %v", err)
 	}
-	var all []provider.Holding
-	for cursor, again := "", true; again; again = cursor != "" {
-		page, next, err := r.List(t.Context(), cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, cursor = append(all, page...), next
-	}
-	if len(all) != 1 || all[0].Target != in.Target {
+	if all := r.sweep(); len(all) != 1 || all[0].Target != in.Target {
 		t.Errorf("the inventory has %+v", all)
+	}
+	before := described(counted)
+	if all := r.sweep(); len(all) != 1 || described(counted) != before {
+		t.Errorf("what has not changed was described again: %+v", all)
 	}
 	r.targets.Named = nil
 	r.targets.Rules = nil
@@ -385,6 +382,29 @@ func TestSecondAccount(t *testing.T) {
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}
+}
+
+// sweep lists all that there is.
+func (r *real) sweep() (all []provider.Holding) {
+	r.t.Helper()
+	for cursor, again := "", true; again; again = cursor != "" {
+		page, next, err := r.List(r.t.Context(), cursor)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		all, cursor = append(all, page...), next
+	}
+	return all
+}
+
+// described is how often a stack was.
+func described(p *faulttest.Plan) (n int) {
+	for _, c := range p.Calls() {
+		if c.Operation == "DescribeStacks" {
+			n++
+		}
+	}
+	return n
 }
 
 const joinedTemplate = `{"Parameters":{"A":{"Type":"String"},"B":{"Type":"String"}},

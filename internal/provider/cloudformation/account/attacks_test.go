@@ -172,6 +172,32 @@ func TestTheBrokerMayDoNoMore(t *testing.T) {
 	}
 }
 
+// Whoever lists another account by its access role changes nothing there.
+func TestListingChangesNothing(t *testing.T) {
+	listing, err := iampolicy.Parse([]byte(account.Listing(scope)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(account.Listing(scope)); n > 2048 {
+		t.Errorf("the policy has %d characters, and a session takes 2 048", n)
+	}
+	rights := document(account.Rights(scope, account.Options{}))
+	for name, c := range attacks {
+		if iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}) {
+			t.Errorf("%s: %s on %s is allowed", name, c.action, c.resource)
+		}
+	}
+	for _, c := range []call{
+		{"its own stacks", "cloudformation:DescribeStacks", stack, nil, true}, {"the tags of a user", "iam:GetUser", principal(user), nil, true},
+		{"what others' stacks give out", "cloudformation:DescribeStacks", "*", nil, false},
+		{"somebody's user", "iam:GetUser", principal("user/eve"), nil, false},
+	} {
+		if got := iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
+			t.Errorf("%s: allowed %v", c.reason, got)
+		}
+	}
+}
+
 // Another broker's service roles are another's, although the scopes differ in letters
 // alone.
 func TestScopesAreApart(t *testing.T) {

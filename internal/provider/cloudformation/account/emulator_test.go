@@ -114,6 +114,23 @@ func TestAnotherAccount(t *testing.T) {
 		"User": {"not under our names", false, called(iam.NewFromConfig(there).CreateUser,
 			&iam.CreateUserInput{UserName: aws.String("eve")})},
 	})
+	listing, err := sts.NewFromConfig(broker).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+		RoleArn: aws.String(p.scope.AccessARN(far.place)), RoleSessionName: aws.String("x"), ExternalId: aws.String("ours"),
+		Policy: aws.String(account.Listing(p.scope)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session = listing
+	stacks = cloudformation.NewFromConfig(there)
+	attempt(t, map[string]try{
+		"Listed":  {"it may be seen", true, called(stacks.ListStacks, &cloudformation.ListStacksInput{})},
+		"NotMade": {"whoever lists makes nothing", false, create(string(p.scope) + "-i-more")},
+		"NotEnded": {"nor removes it", false, called(stacks.DeleteStack,
+			&cloudformation.DeleteStackInput{StackName: aws.String(string(p.scope) + "-i-far")})},
+		"NotKnown": {"nor creates principals", false, called(iam.NewFromConfig(there).CreateUser,
+			&iam.CreateUserInput{UserName: aws.String(string(p.scope) + "-b-x")})},
+	})
 	name := string(p.scope) + "-i-far"
 	if _, err := cloudformation.NewFromConfig(p.root).DescribeStacks(t.Context(),
 		&cloudformation.DescribeStacksInput{StackName: &name}); !awserr.Is(err, awserr.Absent) {

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -132,10 +133,11 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 // Inventory are the rights among Rights that listing needs: they change nothing.
 func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	all := []iampolicy.Statement{
-		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:ListStackResources"),
+		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStacks",
+			"cloudformation:ListStackResources"),
 		// These know no resource.
-		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:DescribeStacks", "cloudformation:ListExports",
-			"cloudformation:ListStacks", "iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
+		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports", "cloudformation:ListStacks",
+			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
 		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListUserTags"),
 		allow("RolesSeen", principals(scope, "role"), "iam:GetRole", "iam:ListRoleTags"),
 	}
@@ -143,6 +145,19 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 		all = append(all, allow("Accounts", o.Access, "sts:AssumeRole"))
 	}
 	return o.everywhere(all)
+}
+
+// Listing is the policy of a session that lists an account by a role which may do more.
+// A session is bounded by both: where, the role says.
+func Listing(scope plan.Scope) string {
+	var actions iampolicy.Texts
+	for _, s := range Inventory(scope, Options{}) {
+		actions = append(actions, s.Action...)
+	}
+	raw, _ := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: []iampolicy.Statement{
+		allow("Listing", everything, actions...),
+	}}) // texts
+	return string(raw)
 }
 
 // everywhere gives what is allowed in the place's region in the others, too.
