@@ -15,12 +15,12 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 )
 
-// An absent provider is one that the embedded broker goes on without. What is to
-// be done waits, and why is in the log.
+// An absent provider is one that the embedded broker has to do without. Its operations
+// wait, and the log says why.
 type absent struct{ why error }
 
-// It has what any provider may have: what it lacked would be taken for done, as is
-// the quarantine of a provider that knows none.
+// An absent provider implements all that a provider may: what it lacked would count as
+// done, as a quarantine does with a provider that cannot do it.
 var (
 	_ provider.Provider    = absent{}
 	_ provider.Retainer    = absent{}
@@ -65,14 +65,13 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 	return nil, "", a.why
 }
 
-// without decides about the providers that are absent, and why. Of one that no
-// record knows, nothing is offered; one that has instances is wired all the same,
-// and its offerings stay: whoever has instances can see them, and what is asked of
-// them waits.
+// without decides about the absent providers. If no record names a provider, its
+// offerings are hidden. Otherwise they stay: whoever has instances can see them, and
+// operations on them wait.
 func without(
 	ctx context.Context, f *folder, wired map[string]provider.Wired, why map[string]error, offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
-	// The folder's mark spares all others the reading of every record.
+	// The folder's marker saves reading every record for all other providers.
 	var once, hidden []string
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if slices.Contains(f.mark.Providers, name) {
@@ -102,8 +101,8 @@ func without(
 	return offered.Without(hidden)
 }
 
-// recorded are those of the providers that any record names, and those of which
-// an instance exists: all of them, if a record cannot be read.
+// recorded are the providers that any record names, and those of which an instance
+// exists. If a record cannot be read, all of them are.
 func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
 	known, live = map[string]bool{}, map[string]bool{}
 	if names == nil {
@@ -126,7 +125,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 	return known, live
 }
 
-// used has the folder remember that a provider was used in it.
+// used records in the folder that a provider was used in it.
 func (f *folder) used(name string) error {
 	if _, is := hostedRows()[name]; !is && name != ProviderCloudFormation || slices.Contains(f.mark.Providers, name) {
 		return nil
@@ -135,7 +134,7 @@ func (f *folder) used(name string) error {
 	return writeJSON(f.path(fileMarker), f.mark)
 }
 
-// asUnavailable tells why a provider is left out, if err says that.
+// asUnavailable reports whether err says that a provider is left out, and why.
 func asUnavailable(err error) (why error, left bool) {
 	var u unavailable
 	if errors.As(err, &u) {

@@ -34,12 +34,12 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// ScopeOfStack is what the names begin with of all that the broker makes which a
-// stack is, and ScopeOfFolder the same for the broker over a data folder, which is
-// set up if there is none.
+// ScopeOfStack is the beginning of the names of everything that a deployed broker
+// makes.
 func ScopeOfStack(stack string) plan.Scope { return plan.ScopeOf(stack) }
 
-// ScopeOfFolder reads the folder's identity; a broker may run on it.
+// ScopeOfFolder is the same for the broker over a data folder. It reads the identity of
+// the folder, and sets the folder up if there is none; a broker may run on it.
 func ScopeOfFolder(dir string) (plan.Scope, error) {
 	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
 	if err != nil {
@@ -63,10 +63,10 @@ type awsPlace struct {
 	caller string // the ARN of whose credentials they are
 }
 
-// awsPatience is how long AWS may take to say whose account it is.
+// awsPatience is how long AWS may take to answer whose credentials these are.
 const awsPatience = 15 * time.Second
 
-// loadAWS reads the SDK's usual settings, and proves that they lead somewhere.
+// loadAWS reads the SDK's usual settings, and proves that their credentials are valid.
 func loadAWS(ctx context.Context) (awsPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsPatience)
 	defer cancel()
@@ -98,7 +98,7 @@ func provenAWS(ctx context.Context, cfg aws.Config) (awsPlace, error) {
 	return p, nil
 }
 
-// in is the way from there to a target.
+// in is the place that a target is, reached from this one.
 func (p awsPlace) in(ctx context.Context, scope plan.Scope, t AWSTarget) (awsPlace, error) {
 	cfg := p.config.Copy()
 	if t.Region != "" {
@@ -111,16 +111,18 @@ func (p awsPlace) in(ctx context.Context, scope plan.Scope, t AWSTarget) (awsPla
 	return provenAWS(ctx, cfg)
 }
 
-// buckets are calls of S3. An emulator's address has no name of a bucket before it.
+// buckets is a client of S3. With an emulator, names of buckets stand in the path and
+// not in the host's name.
 func (p awsPlace) buckets() *s3.Client {
 	return s3.NewFromConfig(p.config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
 
-// preparedKey is what says in the bucket of templates what the account was prepared
-// for: the broker may read that bucket, and nothing else that tells.
+// preparedKey is the object, in the bucket of templates, that says what the account was
+// prepared for. Of all that prepares an account, the broker may read that bucket alone.
 const preparedKey = "account/prepared.json"
 
-// A preparedMark is what is in it: digests of what each offering needs, by its name.
+// A preparedMark is the content of that object: digests of what each offering needs, by
+// its name.
 type preparedMark struct {
 	Offerings map[string]string `json:"offerings"`
 }
@@ -159,7 +161,7 @@ func (p awsPlace) prepared(ctx context.Context, scope plan.Scope) (m preparedMar
 	return m, true, nil
 }
 
-// lacks are the offerings that the account is not prepared for as they are now.
+// lacks are the offerings whose present needs the account was not prepared for.
 func (m preparedMark) lacks(scope plan.Scope, offered *catalog.Catalog) (names []string, err error) {
 	offerings, err := account.OfferingsOf(offered)
 	if err != nil {
@@ -183,25 +185,25 @@ type Preparing struct {
 	// account, or ARNs of its users and roles.
 	Target string
 	Trust  []string
-	// Emulated leaves out what emulators do not know, and what they lack.
+	// Emulated leaves out what emulators do not have.
 	Emulated bool
 	// Every is the time between two looks at what is made; zero for two seconds.
 	Every time.Duration
 	Say   func(format string, args ...any)
 }
 
-// A PreparedAccount is what came of it.
+// A PreparedAccount is the result of PrepareAWS.
 type PreparedAccount struct {
 	Account string `json:"account"`
 	Region  string `json:"region"`
 	Prepared
 	Offerings []string `json:"offerings"`
-	// Targets are what LONGSHORE_AWS_TARGETS has to say of another account.
+	// Targets is what LONGSHORE_AWS_TARGETS has to say to use another account.
 	Targets *AWSTargets `json:"targets,omitempty"`
 }
 
-// PrepareAWS makes the account, to which the SDK's settings lead, hold what the
-// offerings need, in one region. It may be repeated at any time.
+// PrepareAWS makes what the offerings need in one region of the account that the SDK's
+// settings lead to. It may be repeated at any time.
 func PrepareAWS(ctx context.Context, o Preparing) (out PreparedAccount, err error) {
 	at, err := loadAWS(ctx)
 	if err != nil {
@@ -244,8 +246,8 @@ func (p awsPlace) prepare(ctx context.Context, o Preparing) (out PreparedAccount
 	return out, p.keepMark(ctx, o.Scope, mark)
 }
 
-// keepMark says in the bucket what the account is prepared for. It comes last of all:
-// whoever finds it finds the rest.
+// keepMark records in the bucket what the account is prepared for. It is called last:
+// whoever finds the mark finds everything else.
 func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark) error {
 	has, found, err := p.prepared(ctx, scope)
 	if err != nil {
@@ -270,7 +272,7 @@ func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark
 	return nil
 }
 
-// preparation is that of a stack there.
+// preparation is the preparation of one stack in this place.
 func (p awsPlace) preparation(name, bucket string, o Preparing) preparation {
 	return preparation{
 		stacks: cloudformation.NewFromConfig(p.config), objects: p.buckets(), iam: iam.NewFromConfig(p.config), place: p.Place,
@@ -279,9 +281,9 @@ func (p awsPlace) preparation(name, bucket string, o Preparing) preparation {
 	}
 }
 
-// access is whom the role of another account trusts, and how the broker is to name
-// that account. The external id is the same each time: it is no secret, but nobody
-// else's broker has it.
+// access is whom the role of another account trusts, and how the broker names that
+// account. The external id is the same each time. It is not secret, but no other broker
+// uses it.
 func (p awsPlace) access(o Preparing) (*account.Trust, *AWSTargets, error) {
 	if !targetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
 		return nil, nil, remedy.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
@@ -312,7 +314,7 @@ func externalID(scope plan.Scope, account string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-// Options are what the broker's rights have to have for these targets.
+// Options are what the policies of the broker must allow for these targets.
 func (t AWSTargets) Options() (o account.Options) {
 	for _, one := range t.Targets {
 		if one.Role != "" {
@@ -327,8 +329,9 @@ func (t AWSTargets) Options() (o account.Options) {
 	return o
 }
 
-// AWSRights is the IAM policy that whoever runs the embedded broker needs in the
-// account that the SDK's settings lead to. Roles are those of its other targets.
+// AWSRights is the IAM policy that the embedded broker's own credentials need in the
+// account that the SDK's settings lead to. Roles are those that it takes in other
+// accounts.
 func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulated bool) ([]byte, error) {
 	p, err := loadAWS(ctx)
 	if err != nil {

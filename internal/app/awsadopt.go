@@ -19,11 +19,12 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// A stray is a resource of the account's stack that stands without the stack: all of
-// them outlive it, and their names are fixed, so that no other stack could make them.
+// A stray is a resource that exists but is not in the stack that prepares the account.
+// All resources of that stack outlive it, and their names are fixed, so no other stack
+// could make them.
 type stray struct {
 	id, kind string
-	// key and name are how CloudFormation is told which it is.
+	// key and name tell CloudFormation which resource it is.
 	key, name string
 }
 
@@ -52,7 +53,7 @@ var adoptions = map[string]struct {
 	}},
 }
 
-// strays are what of the wanted resources, beside those that the stack has, is there.
+// strays are the wanted resources that exist and are not in the stack.
 func (p preparation) strays(ctx context.Context, want, has awsTemplate) (found []stray, err error) {
 	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
 		var r struct {
@@ -90,9 +91,9 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 		"${AWS::Region}", p.place.Region).Replace(name)
 }
 
-// adopt takes strays into the stack, which is made if there is none, and into has. An
-// import changes nothing of a resource: what it is to be like comes with the update
-// that follows, for which it has to differ from what is imported.
+// adopt imports strays into the stack, and into has; if there is no stack, it makes
+// one. An import changes nothing of a resource. The update that follows does, and for
+// that the wanted resource has to differ from the imported one.
 func (p preparation) adopt(ctx context.Context, want awsTemplate, has *awsTemplate) (ids []string, err error) {
 	found, err := p.strays(ctx, want, *has)
 	if err != nil || len(found) == 0 {
@@ -141,8 +142,8 @@ func (p preparation) adopt(ctx context.Context, want awsTemplate, has *awsTempla
 }
 
 // bare is a resource as it is imported: its names, and nothing that an update could not
-// change. The documents of policies are required, and say that nothing is allowed: they
-// are not laid on what is imported.
+// change. The documents of policies are required; these allow nothing, and are not
+// applied by an import.
 func bare(resource json.RawMessage) (json.RawMessage, error) {
 	var r map[string]any
 	if err := json.Unmarshal(resource, &r); err != nil {
@@ -165,7 +166,7 @@ func bare(resource json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(r)
 }
 
-// imports makes the change set and carries it out.
+// imports makes the change set and executes it.
 func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChangeSetInput) error {
 	before, err := p.look(ctx)
 	if err != nil {

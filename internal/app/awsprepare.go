@@ -24,12 +24,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// What CloudFormation takes in a call; a longer template is read from a bucket.
+// mostInline is the longest template that CloudFormation takes in a call, in bytes; it
+// reads longer ones from a bucket.
 const mostInline = 51_200
 
-// A preparation brings one stack to what a template says, and no further: a second
-// one changes nothing. What the stack has beside it stays, since the stacks of
-// instances may need it until they are deleted.
+// A preparation brings a stack to what a template says; repeated, it changes nothing.
+// It keeps resources that the template does not have, since the stacks of instances may
+// need them until they are deleted.
 type preparation struct {
 	stacks  *cloudformation.Client
 	objects *s3.Client
@@ -37,7 +38,8 @@ type preparation struct {
 	place   plan.Place
 	fixed   string // the path of roles and policies
 	name    string
-	// bucket is one of the stack's own, in which long templates are read.
+	// bucket is a bucket of the stack's own, from which CloudFormation reads long
+	// templates.
 	bucket  string
 	without string // a resource that is left out of the template
 	// unadopted are types that an emulator cannot import.
@@ -46,7 +48,7 @@ type preparation struct {
 	say       func(format string, args ...any)
 }
 
-// A template as far as it is merged.
+// An awsTemplate has the members of a template that are merged.
 type awsTemplate struct {
 	members   map[string]json.RawMessage
 	resources map[string]json.RawMessage
@@ -64,7 +66,7 @@ func parseTemplate(body []byte) (t awsTemplate, err error) {
 	return t, nil
 }
 
-// body is the template, the same for the same resources.
+// body is the text of the template; the same resources give the same text.
 func (t awsTemplate) body() ([]byte, error) {
 	resources, err := json.Marshal(t.resources)
 	if err != nil {
@@ -78,16 +80,16 @@ func (t awsTemplate) body() ([]byte, error) {
 // Prepared is what a preparation has done.
 type Prepared struct {
 	Stack string `json:"stack"`
-	// Made, Changed and Kept are logical ids: what is new, what has another content,
-	// and what the template does not have any more.
+	// Made, Changed and Kept are logical ids: new resources, those with other content, and
+	// those that the template no longer has.
 	Made    []string `json:"made"`
 	Changed []string `json:"changed"`
 	Kept    []string `json:"kept"`
-	// Adopted are those of Changed that stood there without the stack.
+	// Adopted are those of Changed that existed outside the stack.
 	Adopted []string `json:"adopted"`
 }
 
-// run makes the stack be as the template says.
+// run brings the stack to what the template says.
 func (p preparation) run(ctx context.Context, template []byte) (out Prepared, err error) {
 	out.Stack = p.name
 	want, err := parseTemplate(template)
@@ -134,8 +136,8 @@ func (p preparation) run(ctx context.Context, template []byte) (out Prepared, er
 	return out, p.bringLong(ctx, exists, want, body)
 }
 
-// bringLong has a long template read from the stack's own bucket, which a new stack
-// is made with first.
+// bringLong is for a long template. It is read from the stack's own bucket, so a new
+// stack is first made with that bucket alone.
 func (p preparation) bringLong(ctx context.Context, exists bool, want awsTemplate, body []byte) error {
 	if !exists {
 		first := awsTemplate{members: want.members, resources: map[string]json.RawMessage{}}
@@ -159,7 +161,7 @@ func (p preparation) bringLong(ctx context.Context, exists bool, want awsTemplat
 	return p.bring(ctx, true, nil, &url)
 }
 
-// lay puts a long template where CloudFormation reads it.
+// lay writes a long template to where CloudFormation reads it.
 func (p preparation) lay(ctx context.Context, body []byte) (url string, err error) {
 	key := "account/" + plan.Digest(body) + ".json"
 	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
@@ -173,8 +175,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// current is the template that the stack has. A stack whose creation has failed has
-// nothing, and is removed; a rollback that has failed is gone on with.
+// current is the template of the stack. It removes a stack whose creation has failed,
+// which has nothing, and continues a rollback that has failed.
 func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool, err error) {
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
@@ -205,8 +207,8 @@ func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool,
 	return has, true, err
 }
 
-// goOn undoes the rest of an update that could not be undone: nothing else can be done
-// with the stack.
+// goOn continues the rollback of an update: until that is done, nothing else can be
+// done with the stack.
 func (p preparation) goOn(ctx context.Context) error {
 	p.say("an update of the stack %s could not be undone: trying once more", p.name)
 	began := p.since()
@@ -223,7 +225,7 @@ func (p preparation) goOn(ctx context.Context) error {
 // since is when an operation begins now, by CloudFormation's clock.
 func (p preparation) since() time.Time { return time.Now().Add(-time.Minute) }
 
-// look is the stack; nil for none.
+// look describes the stack; nil if there is none.
 func (p preparation) look(ctx context.Context) (*types.Stack, error) {
 	out, err := p.stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &p.name})
 	if awserr.Is(err, awserr.Absent) {
@@ -240,7 +242,7 @@ func (p preparation) look(ctx context.Context) (*types.Stack, error) {
 	return nil, nil
 }
 
-// settled waits until nothing changes the stack, and tells on the way how far it is.
+// settled waits until nothing changes the stack, and reports progress meanwhile.
 func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 	said := ""
 	for {
@@ -259,8 +261,8 @@ func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 	}
 }
 
-// progress counts the resources that are made. It is for people: what goes wrong is
-// left out.
+// progress says how many resources are made. It is for people only, so its errors are
+// ignored.
 func (p preparation) progress(ctx context.Context) string {
 	out, err := p.stacks.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &p.name})
 	if err != nil {
@@ -315,8 +317,8 @@ func (p preparation) bring(ctx context.Context, exists bool, body *[]byte, url *
 	return fmt.Errorf("%s the stack %s has failed (%s): %w", verb, p.name, s.StackStatus, p.why(ctx, began))
 }
 
-// protect has nobody delete the stack by mistake: what it holds is kept, and then
-// could not be made by another one.
+// protect guards the stack against deletion by mistake: its resources would stay, and
+// no other stack could make them.
 func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 	if aws.ToBool(s.EnableTerminationProtection) {
 		return nil
@@ -330,7 +332,7 @@ func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 	return nil
 }
 
-// why are the reasons that its resources gave.
+// why are the reasons that the resources of the stack gave for a failure.
 func (p preparation) why(ctx context.Context, since time.Time) error {
 	out, err := p.stacks.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &p.name})
 	if err != nil {

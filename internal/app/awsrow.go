@@ -20,8 +20,8 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// cloudformationRow is the provider of AWS services. What checks its plans reads YAML,
-// and is added where offerings are compiled.
+// cloudformationRow is the provider of AWS services. The check of its plans reads YAML,
+// so it is added where offerings are compiled.
 func cloudformationRow() row {
 	return row{
 		onRequest: true,
@@ -48,8 +48,8 @@ func cloudformationRow() row {
 	}
 }
 
-// given are the targets as the provider takes them. Rules name plans as people do;
-// without what is offered, as for whoever only lists, there are none.
+// given are the targets in the terms of the provider. Rules name plans by name; without
+// a catalog, as for a command that only lists, there are no rules.
 func (t AWSTargets) given(offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
 	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
 	for name, at := range t.Targets {
@@ -109,13 +109,13 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 	return awsWired(o), nil
 }
 
-// awsLook is how long the embedded broker looks at AWS before it starts without it.
+// awsLook is how long the embedded broker tries to reach AWS before it starts without
+// it.
 const awsLook = 20 * time.Second
 
 // cloudformationEmbedded is the provider in the embedded broker, if it is asked for and
-// its account is prepared. Where it was used before, an AWS that does not answer now is
-// no reason to go on without it: what is asked of it waits, and each step proves anew
-// where it is.
+// its account is prepared. If the provider was used before and AWS does not answer now,
+// it is wired all the same: its operations wait, and each step checks the account anew.
 func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	s, err := awsSettings(e.getenv)
 	if err != nil {
@@ -144,8 +144,8 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	}), nil
 }
 
-// ready looks whether the broker's account is prepared, which it must be, and whether
-// others are, of which it warns.
+// ready checks that the broker's own account is prepared, and warns of other targets
+// that are not.
 func (p awsPlace) ready(ctx context.Context, scope plan.Scope, targets AWSTargets, e embedding) error {
 	e.log.Info("AWS services are made here", "account", p.Account, "region", p.Region, "as", p.caller, "names", string(scope)+"-*")
 	if err := p.readyAt(ctx, scope, hosted.DefaultTarget, e); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/longshore/longshore/internal/spelling"
 )
 
-// ProviderCloudFormation is the name, in offering files, of the provider that makes
-// AWS services of templates.
+// ProviderCloudFormation is the name, in offering files, of the provider that makes AWS
+// services from templates.
 const ProviderCloudFormation = "cloudformation"
 
 // Its settings in the environment. Which account it works in, and as whom, is for the
@@ -30,17 +30,18 @@ const (
 	EnvAWSEmulated = "LONGSHORE_AWS_EMULATED" // true: AWS is emulated by what puts no token on a stack's events
 )
 
-// AWSTargets are where instances are made, as the operator says it.
+// AWSTargets are where instances are made, as the operator wrote it.
 type AWSTargets struct {
-	// Targets by their names. The one named default is there always: the account and
-	// the region that the broker itself works in.
+	// Targets are keyed by name. The one named default always exists: the account and the
+	// region that the broker itself works in.
 	Targets map[string]AWSTarget `json:"targets,omitempty"`
-	// Rules choose where an instance is made when it is ordered: the first that fits.
-	// Where none does, the plan's setting target does, and then it is the default.
+	// Rules choose where an instance is made when it is ordered; the first one that fits
+	// decides. If none fits, the setting target of the plan decides, and otherwise it is
+	// default.
 	Rules []AWSRule `json:"rules,omitempty"`
 }
 
-// An AWSRule sends what a platform orders, or what is ordered of a plan, to a target.
+// An AWSRule sends the orders of a platform, or of a plan, to a target.
 type AWSRule struct {
 	Platform string `json:"platform,omitempty"` // its id; empty for any
 	Plan     string `json:"plan,omitempty"`     // OFFERING/PLAN, by their names; empty for any
@@ -51,12 +52,12 @@ type AWSRule struct {
 type AWSTarget struct {
 	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
 	Region  string `json:"region,omitempty"`  // the broker's own unless given
-	// Role is the ARN of the role that the broker takes there, with the external id
-	// that its trust asks for; empty for the broker's own rights.
+	// Role is the ARN of the role that the broker takes there, with the external id that
+	// its trust policy asks for; empty for its own rights.
 	Role       string `json:"role,omitempty"`
 	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are for templates that ask for them: where what they
-	// make stands, and from which addresses it may be reached.
+	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
+	// are placed, and from which addresses they may be reached.
 	VPC     string   `json:"vpc,omitempty"`
 	Subnets []string `json:"subnets,omitempty"`
 	CIDRs   []string `json:"cidrs,omitempty"`
@@ -68,7 +69,7 @@ type awsSetting struct {
 	targets      AWSTargets
 }
 
-// awsSettings reads and checks it.
+// awsSettings reads and checks the settings.
 func awsSettings(getenv func(string) string) (s awsSetting, err error) {
 	on, err1 := flagIn(getenv, EnvAWS)
 	emulated, err2 := flagIn(getenv, EnvAWSEmulated)
@@ -100,8 +101,8 @@ const (
 	awsSubnet     = `^subnet-[0-9a-f]{8,17}$`
 )
 
-// ParseAWSTargets reads targets from JSON, or from the file that is named in its
-// place. All that is wrong is said at once. An empty text is the default target alone.
+// ParseAWSTargets reads targets from JSON, or from a file if the text is a path. The
+// error names everything that is wrong. An empty text is the default target alone.
 func ParseAWSTargets(setting, text string) (t AWSTargets, err error) {
 	text = strings.TrimSpace(text)
 	if text != "" && !strings.HasPrefix(text, "{") {
@@ -126,7 +127,7 @@ func ParseAWSTargets(setting, text string) (t AWSTargets, err error) {
 	return t, t.check(setting)
 }
 
-// decodeStrictly takes no member that is not known.
+// decodeStrictly refuses unknown members.
 func decodeStrictly(setting string, text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -23,22 +23,22 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// A Wish says what is to be saved: one instance, or all of a data folder.
+// A Wish says what is to be saved: one instance, or a whole data folder.
 type Wish struct {
 	All bool `json:"all,omitempty"`
-	// Instance is an id; Platform is needed where several platforms have it.
+	// Instance is an id; Platform is needed if several platforms use that id.
 	Instance string `json:"instance,omitempty"`
 	Platform string `json:"platform,omitempty"`
 }
 
-// A Dumper is a provider that can write what is in an instance, in a form that the
-// engine's own programs read. What it returns says what to do.
+// A Dumper is a provider that can write the content of an instance, in a form that the
+// engine's own programs read. It returns what to do to restore that.
 type Dumper interface {
 	Dump(ctx context.Context, in provider.Instance, to io.Writer) error
 }
 
-// Backup writes what is wished for from the embedded broker over a data folder. The
-// broker that runs is asked; all of a folder can be saved while none runs.
+// Backup saves what is wished for from the embedded broker over a data folder. If the
+// broker runs, it is asked to; if not, only a whole folder can be saved.
 func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return notAFolder(dir, err)
@@ -59,11 +59,11 @@ func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
 	return f.backup(ctx, new(quiet), nil, to)
 }
 
-// quiet lets steps through, and holds them back while all is to stand still.
+// A quiet lets steps through, and can hold them back so that nothing changes.
 type quiet struct{ mu sync.RWMutex }
 
-// step is a step that waits until nothing holds it back. What it has recorded when
-// it begins, and what it has done when it ends, is in a backup as a whole.
+// step is a step that waits while steps are held back. So a backup has both what the
+// step recorded when it began and what it did when it ended, or neither.
 func (q *quiet) step(do workflow.Step) workflow.Step {
 	return func(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 		q.mu.RLock()
@@ -72,7 +72,7 @@ func (q *quiet) step(do workflow.Step) workflow.Step {
 	}
 }
 
-// hold waits for the steps under way, and holds back others meanwhile.
+// hold waits for the running steps, and holds back others until f returns.
 func (q *quiet) hold(f func() error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,8 +141,8 @@ func findInstance(
 	return found, &operator.Refusal{Message: fmt.Sprintf("Several platforms have an instance %q: say which with --platform.", wish.Instance)}
 }
 
-// trailerTold is the trailer of a stream: a tell, as JSON, quoted. A stream without
-// it was cut off.
+// trailerTold is the trailer of a stream: a tell as quoted JSON. A stream that lacks it
+// was cut off.
 const trailerTold = "Longshore-Told"
 
 // A stream is a verb of the socket that answers with a file.

@@ -37,8 +37,8 @@ import (
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
 
-// A Console is what an operator's commands do, wherever the broker is; package
-// operator documents it.
+// A Console does what the commands of an operator ask for, wherever the broker runs;
+// package operator documents it.
 type Console interface {
 	List(ctx context.Context, q operator.Query, cursor string) (rows []operator.Row, next string, err error)
 	Retry(ctx context.Context, token string) (operator.Row, error)
@@ -68,9 +68,9 @@ func newConsole(
 	})
 }
 
-// StackConsole is for the broker that a stack is, by the caller's own rights:
-// to describe the stack, to read, scan and write its table and use its key, to
-// start executions, and to see what providers hold.
+// StackConsole is for a deployed broker. It uses the caller's own rights: to describe
+// the stack, to read, scan and write its table, to use its key, to start executions,
+// and to list what providers hold.
 func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (Console, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -109,11 +109,11 @@ const fileControl = "control.sock"
 // maxSocketPath is what all systems allow for the path of a socket.
 const maxSocketPath = 100
 
-// FolderConsole is for the embedded broker over a data folder: the one that runs
-// is asked; if none does, the folder is opened. Close it in the end. With anew,
-// records and a key that were lost are no error: what is left of them is set
-// aside, and new ones are begun. What is offered is loaded, and providers are set up
-// by the environment, if no broker runs.
+// FolderConsole is for the embedded broker over a data folder: a running broker is
+// asked, otherwise the folder is opened. Close it in the end. With anew, lost records
+// and a lost key are no error: what is left of them is set aside, and new ones are
+// begun. The catalog is loaded, and providers are set up by the environment, only if no
+// broker runs.
 func FolderConsole(
 	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, anew bool,
 ) (_ Console, closing func(), _ error) {
@@ -141,7 +141,7 @@ func FolderConsole(
 	console := newConsole(records, offered, f.vault, f.whose(), wired, f.clock.Now, nil)
 	for name, why := range left {
 		if slices.Contains(f.mark.Providers, name) {
-			console.Inventories[name] = absent{why} // nobody is to take what it holds for gone
+			console.Inventories[name] = absent{why} // otherwise what it holds would seem to be gone
 		}
 	}
 	return folderConsole{console, f}, func() {
@@ -165,10 +165,11 @@ func (c folderConsole) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
 	return out, err
 }
 
-// verbBackup is the verb that answers with a file.
+// verbBackup is the verb whose answer is a file.
 const verbBackup = "backup"
 
-// The other verbs of the socket. Each takes an ask and gives a tell, as JSON.
+// An ask is what each other verb of the socket takes, and a tell is what it gives, as
+// JSON.
 type ask struct {
 	Query   operator.Query `json:"query,omitzero"`
 	Token   string         `json:"token,omitempty"`
@@ -177,7 +178,7 @@ type ask struct {
 	After   string         `json:"after,omitempty"`
 	Target  string         `json:"target,omitempty"`
 	Meant   bool           `json:"meant,omitempty"`
-	// Undeletion is for undelete.
+	// Undeletion is for the verb undelete.
 	Undeletion operator.Undeletion `json:"undeletion,omitzero"`
 }
 
@@ -197,13 +198,13 @@ type tell struct {
 	Failed  string `json:"failed,omitempty"`
 }
 
-// control answers operators on a socket that only the folder's owner reaches.
+// A control answers operators on a socket that only the folder's owner can reach.
 type control struct {
 	server *http.Server
 	path   string
 }
 
-// openControl listens. Where a socket cannot be, the broker runs without.
+// openControl listens. If a socket cannot be made, the broker runs without.
 func openControl(dir string, c Console, save stream, log *slog.Logger) *control {
 	path := filepath.Join(dir, fileControl)
 	if len(path) > maxSocketPath {
@@ -229,7 +230,7 @@ func openControl(dir string, c Console, save stream, log *slog.Logger) *control 
 	return s
 }
 
-// A verb is one thing that an operator asks of a broker that runs.
+// A verb is one thing that an operator asks of a running broker.
 type verb func(ctx context.Context, a ask) (tell, error)
 
 func (do verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -241,7 +242,7 @@ func (do verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(told(do(r.Context(), a))) // the operator may have gone
 }
 
-// told is a tell with the error that there was.
+// told adds an error to a tell.
 func told(t tell, err error) tell {
 	if refusal, ok := errors.AsType[*operator.Refusal](err); ok {
 		t.Refused = refusal.Message
@@ -251,7 +252,7 @@ func told(t tell, err error) tell {
 	return t
 }
 
-// err is the error that there was.
+// err is the error in a tell.
 func (t tell) err() error {
 	switch {
 	case t.Refused != "":
@@ -314,7 +315,7 @@ func verbs(c Console) map[string]verb {
 	return all
 }
 
-// pagedVerbs are those that list what is of one sort, page by page.
+// pagedVerbs are the verbs that list things of one kind, page by page.
 func pagedVerbs(c Console) map[string]verb {
 	return map[string]verb{
 		"quarantined": func(ctx context.Context, a ask) (t tell, err error) {
@@ -356,7 +357,7 @@ func (r remote) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// longVerbs are those that may take long, and how long.
+// longVerbs are the verbs that may take long, and how long.
 var longVerbs = map[string]time.Duration{"reconcile": time.Hour}
 
 func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {

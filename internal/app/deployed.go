@@ -46,8 +46,8 @@ const (
 	// ProvisionerTimeout is when a step is certainly dead.
 	ProvisionerTimeout = time.Minute
 	ReaperTimeout      = time.Minute
-	// sweepLimit ends a sweep while there is time to say what it did, and
-	// sweepLease is over only when whoever holds it is certainly dead.
+	// sweepLimit ends a sweep with time left to record what it did. sweepLease runs out
+	// only when its holder is certainly dead.
 	sweepLimit = ReaperTimeout - 10*time.Second
 	sweepLease = ReaperTimeout + 30*time.Second
 )
@@ -59,7 +59,7 @@ type Deployed struct {
 	Log    *slog.Logger
 	// Metrics are written to the function's log; nil for none.
 	Metrics *metrics.Metrics
-	// Offered gives what is offered; nil in a function that looks no plan up.
+	// Offered gives the catalog; nil in a function that looks up no plan.
 	Offered func() (*catalog.Catalog, error)
 	// lists is set in a function that lists what providers hold, and changes nothing.
 	lists bool
@@ -81,8 +81,8 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 	}, nil
 }
 
-// ColdStart makes a function's handler, or ends the process, saying why: a
-// function that lacks a setting must not answer anything.
+// ColdStart makes a function's handler. If that fails, it logs why and ends the
+// process: a function without a setting must not answer anything.
 func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
 	d, err := LoadDeployed(ctx, os.Getenv, log)
@@ -97,8 +97,7 @@ func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
 	panic("unreachable")
 }
 
-// required reads settings that must be there; the error names each that is
-// missing.
+// required reads settings that must be set; the error names all that are missing.
 func (d Deployed) required(names ...string) (map[string]string, error) {
 	values := map[string]string{}
 	var missing []error
@@ -115,8 +114,8 @@ func (d Deployed) ledger(table string) *ledger.Ledger {
 	return ledger.New(store, newID)
 }
 
-// API is the handler of functions/api. It may touch neither the things of
-// providers nor IAM: all it does in the cloud is to start the provisioner.
+// API is the handler of functions/api. It has no access to what providers make, nor to
+// IAM: all it does in the cloud is to start the provisioner.
 func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	set, err := d.required(EnvTable, EnvKey, EnvSecret, EnvStateMachine, EnvProvisioner, EnvBroker)
 	if err != nil {
@@ -153,7 +152,7 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	}), d.Log), nil
 }
 
-// inventories are what the providers hold, but for targets that were restored.
+// inventories list what the providers hold, without targets that were restored.
 func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
 	for name, w := range wired {
@@ -208,7 +207,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	}, nil
 }
 
-// sleepUntil waits, but not past the time at which whoever asked gives up.
+// sleepUntil waits, but not past the time at which the caller gives up.
 func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		if !until.IsZero() && now().Add(d).After(until) {
@@ -251,16 +250,16 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	}, nil
 }
 
-// recovered makes an error of a panic: Lambda would log its value, and Step
-// Functions keep it.
+// recovered turns a panic into an error: Lambda would log its value, and Step Functions
+// would keep it.
 func (d Deployed) recovered(ctx context.Context, err *error) {
 	if p := recover(); p != nil {
 		*err = logs.Panicked(ctx, d.Log, p)
 	}
 }
 
-// countSweep counts what a sweep found and did. One that found nothing writes
-// nothing: CloudWatch bills a metric for each hour in which it is written.
+// countSweep writes the metrics of a sweep. A sweep that found nothing writes none:
+// CloudWatch bills a metric for each hour in which it is written.
 func countSweep(m *metrics.Metrics, r reaper.Report) {
 	if r.Busy {
 		return

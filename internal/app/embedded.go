@@ -31,7 +31,7 @@ const (
 	operationTimeout = 24 * time.Hour
 	callTimeout      = 30 * time.Second
 	hardTimeout      = time.Minute
-	// sweepEvery is how often the reaper looks.
+	// sweepEvery is how often the reaper sweeps.
 	sweepEvery = 5 * time.Second
 	// What its records say whose they are.
 	embeddedDeployment = "embedded"
@@ -58,8 +58,8 @@ type Embedded struct {
 	swept   chan struct{}
 }
 
-// OpenEmbedded opens the data folder, resumes every operation that was running
-// when it was last closed, however that happened, and starts the reaper.
+// OpenEmbedded opens the data folder, resumes every operation that was running when the
+// last process ended, and starts the reaper.
 func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Embedded, err error) {
 	e := &Embedded{log: log, swept: make(chan struct{})}
 	if e.folder, err = openFolder(s.Data, false); err != nil {
@@ -121,7 +121,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	return e, nil
 }
 
-// wire builds the providers, and leaves out of what is offered what there are none for.
+// wire builds the providers, and hides the offerings of those that are left out.
 func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
 	wired, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, e.log)
@@ -132,8 +132,8 @@ func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	return nil
 }
 
-// platforms gives those that may log in, by the machine's clock: by that, rotate
-// says until when an old password is valid.
+// platforms are the platforms that may log in. They are read by the machine's clock,
+// since rotate says by that until when an old password is valid.
 func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
 	registry, err := e.folder.registry(s, e.log)
 	if err != nil {
@@ -185,7 +185,7 @@ func (e *Embedded) sweep(ctx context.Context) {
 	}
 }
 
-// logSweep says what a sweep did, if it did anything.
+// logSweep logs what a sweep did, if it did anything.
 func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	if err != nil {
 		log.Error("sweep met faults", "error", err)
@@ -198,8 +198,8 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	}
 }
 
-// Close stops the reaper and the operations after their current call, and
-// gives the data folder free. What was running goes on at the next start.
+// Close stops the reaper and the operations after their current call, and releases the
+// data folder. Running operations go on at the next start.
 func (e *Embedded) Close() {
 	e.stop()
 	<-e.swept
@@ -211,8 +211,8 @@ func (e *Embedded) Close() {
 
 func now() time.Time { return time.Now().UTC() }
 
-// newID is 127 random bits in lifecycle.OperationIDLength characters, of which
-// the first is a letter: what begins with a hyphen is a flag to commands.
+// newID is 127 random bits in lifecycle.OperationIDLength characters. The first one is
+// a letter, since commands take an argument that begins with a hyphen for a flag.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand

@@ -9,9 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/vault"
 )
 
-// lose takes from the records what is sealed in them and does not open with the
-// vault's key. A vault that is out of reach ends it, with nothing taken that it
-// could open.
+// lose drops what is sealed in the records and does not open with the vault's key. If
+// the vault cannot be reached it ends, and has dropped nothing that would open.
 func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 	for _, was := range all.Records {
 		if lost, err := r.lost(ctx, vault.Of(was)); err != nil {
@@ -25,7 +24,7 @@ func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 	return nil
 }
 
-// lost are those of the values that do not open.
+// lost are the values that do not open.
 func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range values {
@@ -68,7 +67,7 @@ func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) error {
 	return nil
 }
 
-// nameOf is how what was rebuilt is listed.
+// nameOf is the name by which a rebuilt record is listed.
 func nameOf(key lifecycle.Key) string {
 	if key.IsBinding() {
 		return key.Instance + "/" + key.Binding

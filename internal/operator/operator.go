@@ -1,8 +1,7 @@
-// Package operator is what an operator may see of the records, and do about
-// them: list and show, drive an operation again, end one by his word, read the
-// reaper's reports and lift its halt. It needs records and a way to start
-// executions, and to rebuild them the vault. No parameter, credential or
-// identity of a user is in what it shows.
+// Package operator is what an operator may see and change of the records: list and show
+// them, start an operation again, end one, read the reports of the reaper and lift its
+// halt. It needs records, a way to start executions, and the vault to rebuild records.
+// It shows no parameter, credential or identity of a user.
 package operator
 
 import (
@@ -44,23 +43,23 @@ type Records interface {
 // Options are what a Console is made of.
 type Options struct {
 	Records Records
-	// Start drives an operation; see workflow.Engine. Nil where nothing runs:
-	// what is to be driven waits until the broker is started.
+	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
+	// runs: operations then wait until it is started.
 	Start   func(ctx context.Context, ref workflow.Ref) error
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
-	// ServiceOf finds the offering that a plan is of.
+	// ServiceOf finds the offering of a plan.
 	ServiceOf func(planID string) (serviceID string, found bool)
-	// Vault opens what is sealed in the records, to see whether it does.
+	// Vault shows whether what is sealed in the records opens.
 	Vault vault.Vault
-	// Inventories are what exists, by the providers' names.
+	// Inventories list what exists, by the providers' names.
 	Inventories map[string]provider.Inventory
 	// Servers are the providers whose targets have epochs, by their names.
 	Servers map[string]provider.Wired
 	Now     func() time.Time
 	NewID   func() string
-	// Whose says whose table it is; see reaper.Resume.
+	// Whose is the deployment and the broker of the table; see reaper.Resume.
 	Whose ledger.Identity
-	// OperationTimeout is the deadline of deletions that are begun again.
+	// OperationTimeout is the deadline of deletions that Retry begins.
 	OperationTimeout time.Duration
 }
 
@@ -79,7 +78,7 @@ func States() []string {
 		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted)}
 }
 
-// What is listed.
+// A What is a kind of list.
 type What string
 
 // The lists.
@@ -89,15 +88,15 @@ const (
 	Operations What = "operations"
 )
 
-// A Query chooses what is listed; what is empty chooses everything.
+// A Query chooses what is listed; an empty member chooses everything.
 type Query struct {
 	What     What   `json:"what"`
 	Platform string `json:"platform,omitempty"`
-	// ID is of an instance, a binding or an operation, or the beginning of one.
+	// ID is the id of an instance, a binding or an operation, or its beginning.
 	ID string `json:"id,omitempty"`
-	// State is of a row; "running" and "failed" are of its operation.
+	// State is the state of a row; "running" and "failed" are those of its operation.
 	State string `json:"state,omitempty"`
-	// Plan is a plan's name or id, or an offering's.
+	// Plan is the name or id of a plan or an offering.
 	Plan string `json:"plan,omitempty"`
 }
 
@@ -113,7 +112,7 @@ type Row struct {
 	Updated   time.Time  `json:"updated,omitzero"`
 	Unusable  bool       `json:"unusable,omitempty"`
 	Operation *Operation `json:"operation,omitempty"`
-	// Note says what becomes of it by itself.
+	// Note says what happens to it without an operator.
 	Note string `json:"note,omitempty"`
 }
 
@@ -126,12 +125,12 @@ type Operation struct {
 	Percent     int    `json:"percent"`
 	Attempt     int    `json:"attempt"`
 	Faults      int    `json:"faults,omitempty"`
-	// Trouble is what a person has to end before it goes on.
+	// Trouble is what a person has to mend before the operation goes on.
 	Trouble  string    `json:"trouble,omitempty"`
 	Started  time.Time `json:"started"`
 	Settled  time.Time `json:"settled,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Expected is when it is likely to be done.
+	// Expected is when it is expected to be done.
 	Expected time.Time `json:"expected,omitzero"`
 	Request  string    `json:"request_identity,omitempty"`
 }
@@ -152,7 +151,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// names are those of a plan, or its ids where it has left the catalog.
+// names are the names of a plan and its offering, or their ids if the plan has left the
+// catalog.
 func (c *Console) names(serviceID, planID string) (service, plan string) {
 	o, p, ok := c.Catalog(serviceID, planID)
 	if !ok {
@@ -181,11 +181,11 @@ func (c *Console) row(r lifecycle.Record) Row {
 	return row
 }
 
-// List gives a page of what the query chooses, which may be empty: what is deleted
-// only if its state is asked for, or as an operation. Cursor is empty for the first
-// page, then the next of the last; next is empty at the end. Only the query of a
-// token, and of what runs, need not read all that there is. What cannot be read is
-// in the error beside the rest.
+// List gives a page of what the query chooses; a page may be empty. What is deleted is
+// listed only as an operation, or if its state is asked for. The cursor is empty for
+// the first page, and then the next of the last page; next is empty at the end. All
+// records are read, unless the query names a token or asks for what is running. The
+// error tells what could not be read; the rest is listed.
 func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row, next string, err error) {
 	var found []Row
 	switch t, noToken := lifecycle.ParseToken(q.ID); {
@@ -208,8 +208,8 @@ func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row,
 	return rows, next, err
 }
 
-// tokens are the rows of a token: that of its record, and its own, if it is of
-// an operation that another one has replaced.
+// tokens are the rows for a token: that of its record, and one for its operation if a
+// later one has replaced that.
 func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
 	r, err := c.Records.Record(ctx, t.Key, c.Now())
 	if err != nil {
@@ -225,7 +225,7 @@ func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ 
 	return []Row{pastRow(p)}, nil
 }
 
-// running reads a page of what runs by the index of what is due.
+// running reads a page of what is running, by the index of due records.
 func (c *Console) running(ctx context.Context, q Query, cursor string) (rows []Row, next string, _ error) {
 	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), cursor)
 	for _, d := range page {
@@ -251,7 +251,7 @@ func (c *Console) scanned(ctx context.Context, q Query, cursor string) (rows []R
 	return rows, next, err
 }
 
-// lists reports whether records of this kind are asked for.
+// lists reports whether the query asks for records of this kind.
 func (q Query) lists(r lifecycle.Record) bool {
 	return r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings
 }
@@ -302,7 +302,7 @@ func (r *Refusal) Error() string { return r.Message }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// find reads the record that a token is of.
+// find reads the record that a token belongs to.
 func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
 	t, err = lifecycle.ParseToken(token)
 	if err != nil {
@@ -312,7 +312,7 @@ func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, r 
 	return t, r, err
 }
 
-// latest refuses a token that is not of the record's latest operation.
+// latest refuses a token that does not belong to the record's latest operation.
 func latest(t lifecycle.Token, c lifecycle.Record) error {
 	if c.Operation == nil || c.Operation.ID != t.Operation {
 		return refuse("the operation is not the latest one of what it is of: nothing was done")
@@ -325,9 +325,9 @@ func (c *Console) start(timeout time.Duration) lifecycle.Start {
 	return lifecycle.Start{ID: c.NewID(), Now: c.Now(), Timeout: timeout, Own: true}
 }
 
-// Retry drives an operation that runs again, under a new attempt; of one that
-// has failed to create or to delete, it begins the deletion. The platform goes on
-// being told that the creation has failed, until it deletes it (PROV-30).
+// Retry starts a running operation again, as a new attempt. If a creation or a deletion
+// has failed, it begins the deletion. Until the platform deletes a failed creation, it
+// is told that the creation has failed (PROV-30).
 func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
 	return decide(ctx, func() (Row, error) { return c.retry(ctx, token) })
 }
@@ -355,7 +355,7 @@ func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	return c.drive(ctx, r, ledger.PutPast(past))
 }
 
-// drive commits what an operator asked for, and starts it.
+// drive commits what an operator asked for, and starts its execution.
 func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.Change) (Row, error) {
 	row := c.row(r)
 	if err := c.Records.Commit(ctx, append(with, ledger.Put(r))...); err != nil {
@@ -371,8 +371,8 @@ func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.
 	return row, nil
 }
 
-// Settle ends an operation that runs, badly, with a message for the platform's
-// user. What it had made so far stays as after any failure.
+// Settle ends a running operation as failed, with a message for the platform's user.
+// What it has made so far is dealt with as after any failure.
 func (c *Console) Settle(ctx context.Context, token, message string) (Row, error) {
 	return decide(ctx, func() (Row, error) { return c.settle(ctx, token, message) })
 }
@@ -394,8 +394,8 @@ func (c *Console) settle(ctx context.Context, token, message string) (Row, error
 	return c.row(r), err
 }
 
-// decideTimeout bounds how long a decision is made anew when others write the
-// same record.
+// decideTimeout bounds how long a decision is retried while others write the same
+// record.
 const decideTimeout = 10 * time.Second
 
 func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
@@ -411,12 +411,12 @@ func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error)
 	return out, err
 }
 
-// Reports are what the reaper saw and did, the oldest first.
+// Reports are what the reaper found and did, the oldest first.
 func (c *Console) Reports(ctx context.Context) ([]ledger.Report, error) {
 	return c.Records.Reports(ctx)
 }
 
-// Inventory is how far the reaper is, and whether it has halted.
+// Inventory is how far the inventory has come, and whether the reaper has halted.
 func (c *Console) Inventory(ctx context.Context) (ledger.Inventory, error) {
 	return c.Records.Inventory(ctx)
 }

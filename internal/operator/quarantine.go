@@ -10,13 +10,14 @@ import (
 	"github.com/longshore/longshore/internal/workflow"
 )
 
-// Quarantined reads one page of what is in quarantine, or was released from it.
+// Quarantined reads one page of the things that are in quarantine, or were released
+// from it.
 func (c *Console) Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
 	return c.Records.Quarantines(ctx, after)
 }
 
-// Release has a thing that is in quarantine be in use again and left alone, whether
-// it has a record or not.
+// Release puts a thing in quarantine into use again. From then on it is left alone,
+// whether it has a record or not.
 func (c *Console) Release(ctx context.Context, name string) (lifecycle.Quarantine, error) {
 	return decide(ctx, func() (lifecycle.Quarantine, error) {
 		q, err := c.quarantined(ctx, name)
@@ -31,8 +32,8 @@ func (c *Console) Release(ctx context.Context, name string) (lifecycle.Quarantin
 	})
 }
 
-// Discard begins the deletion of a thing that is in quarantine, or was released
-// from it, at once.
+// Discard begins at once the deletion of a thing that is in quarantine, or was released
+// from it.
 func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 	return decide(ctx, func() (Row, error) {
 		q, err := c.quarantined(ctx, name)
@@ -54,8 +55,8 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 	})
 }
 
-// quarantined finds a thing by its name, which may be that of things of several
-// providers.
+// quarantined finds a thing by its name. Things of several providers may have the same
+// name.
 func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle.Quarantine, err error) {
 	for q, err := range pages.All(ctx, c.Records.Quarantines) {
 		switch {
@@ -76,8 +77,8 @@ func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle
 	return found, nil
 }
 
-// driveQuarantine commits what an operator asked for, and starts it. A start that
-// fails is the reaper's to repeat.
+// driveQuarantine commits what an operator asked for, and starts its execution. If the
+// start fails, the reaper repeats it.
 func (c *Console) driveQuarantine(ctx context.Context, q lifecycle.Quarantine, more ...ledger.Change) error {
 	if err := c.Records.Commit(ctx, append(more, ledger.PutQuarantine(q))...); err != nil {
 		return fmt.Errorf("releasing %q: %w", q.Name, err)

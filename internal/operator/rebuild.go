@@ -14,39 +14,37 @@ import (
 	"github.com/longshore/longshore/internal/reaper"
 )
 
-// A Rebuilt is what was derived again, and what could not be.
+// A Rebuilt says which records were rebuilt, and which could not be.
 type Rebuilt struct {
 	Instances []string `json:"instances,omitempty"`
 	Bindings  []string `json:"bindings,omitempty"`
-	// Rotate are bindings whose credentials are lost: applications go on with
-	// what they have, and nobody can fetch it any more.
+	// Rotate are bindings whose credentials are lost. Applications that have them go on;
+	// nobody can fetch them any more.
 	Rotate []string `json:"rotate,omitempty"`
-	// Parameters are instances whose parameters do not open any more.
+	// Parameters are instances whose parameters no longer open.
 	Parameters []string `json:"parameters,omitempty"`
-	// Failed are instances and bindings of which an operation ran that could not
-	// go on without what does not open any more.
+	// Failed are instances and bindings whose running operation needed something that no
+	// longer opens.
 	Failed []string `json:"failed,omitempty"`
-	// Kept counts what has a record already.
+	// Kept counts what had a record.
 	Kept int `json:"kept"`
-	// Gone are instances that have a record, and do not exist: they were deleted
-	// after the time to which the table was restored.
+	// Gone are instances that have a record and do not exist: they were deleted after the
+	// time that the table was restored to.
 	Gone []string `json:"gone,omitempty"`
-	// Released are things in quarantine that have a record again, and are put into
-	// use again.
+	// Released are things that have a record again, and were taken out of quarantine.
 	Released []string `json:"released,omitempty"`
-	// Retained are things that are retained of deleted instances, and have a record of
-	// that again.
+	// Retained are retained things that have a record again.
 	Retained []string `json:"retained,omitempty"`
-	// Unknown are things of which too little is said, and why.
+	// Unknown are things whose tags say too little, and why.
 	Unknown []string `json:"unknown,omitempty"`
-	// Restless is in how many listings what exists changed, so that each may have
-	// missed something; zero if two in turn have seen the same.
+	// Restless is in how many listings what exists changed, so that each may have missed
+	// something; zero if two in a row were equal.
 	Restless int `json:"restless,omitempty"`
 }
 
-// passes bounds how often everything is listed. The providers' listings promise
-// no more of what exists than its pages: while others make and delete things, a
-// page may begin behind one that has moved onto the page before.
+// passes bounds how often everything is listed. A listing may miss things that exist:
+// while others make and delete things, an item may move from a later page to one that
+// was read before.
 const passes = 10
 
 // A rebuilding is one run of Rebuild.
@@ -58,13 +56,12 @@ type rebuilding struct {
 	exists map[string]map[lifecycle.Key]bool
 }
 
-// Rebuild gives a record to everything that exists and has none, as their tags
-// and plans say. What has a record keeps it, but for what is sealed in it and
-// does not open: that was sealed with a key that is lost. It lists until two
-// passes in turn have seen the same and the last one found nothing to do. Then
-// the table says whose it is, and the reaper goes on; if there never are two such,
-// it is said, and the reaper's halt stays. It may be stopped at any
-// point and run again.
+// Rebuild gives a record to everything that exists and has none, from its tags and its
+// plan. Existing records stay, but lose what is sealed in them and does not open,
+// because its key is lost. Rebuild lists until two passes in a row have found the same
+// and the last one had nothing to do. Then it records whose table this is, and the
+// reaper goes on. If that never happens, the result says so, and the reaper stays
+// halted. Rebuild may be stopped at any point and run again.
 func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
 	before, err := c.Records.Scan(ctx)
@@ -72,7 +69,7 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 		return r.out, ctx.Err()
 	}
 	var unread []string
-	if err != nil { // what cannot be read is beside the rest
+	if err != nil { // records that cannot be read do not stop the rest
 		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
 	}
 	if err := r.lose(ctx, before); err != nil {
@@ -120,7 +117,7 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
 			if h.Tags.Broker != "" && h.Tags.Broker != r.Whose.Broker {
-				continue // another broker's: to record it would be to delete it one day
+				continue // another broker's: if it had a record here, this broker would delete it one day
 			}
 			holdings[name] = append(holdings[name], h)
 			if h.RetainedUntil.IsZero() { // else its instance is deleted
@@ -135,11 +132,11 @@ func keyOf(h provider.Holding) lifecycle.Key {
 	return lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
 }
 
-// pass derives a record for whatever of the holdings has none. It gives what it
-// saw, and whether there was nothing to do.
+// pass rebuilds the record of each holding that has none. It returns what it saw, and
+// whether there was nothing to do.
 func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (seen map[string]bool, settled bool, _ error) {
 	seen, settled = map[string]bool{}, true
-	// Instances first: a binding is of the incarnation that its instance has.
+	// Instances come first: a binding takes the incarnation of its instance.
 	for _, bindings := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(holdings)) {
 			for _, h := range holdings[name] {
@@ -161,8 +158,8 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 	return seen, settled, nil
 }
 
-// gone finds the instances that were ready before anything was listed, are so
-// still, and were not in any list.
+// gone finds the instances that were ready before anything was listed, still are, and
+// were in no list.
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
@@ -180,7 +177,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 	return nil
 }
 
-// release takes out of quarantine what has a record again.
+// release takes things out of quarantine that have a record again.
 func (r *rebuilding) release(ctx context.Context) error {
 	for q, err := range pages.All(ctx, r.Records.Quarantines) {
 		if err != nil {
@@ -207,14 +204,14 @@ func (r *rebuilding) release(ctx context.Context) error {
 	return nil
 }
 
-// providerOf names the provider that an instance is of; empty if its plan has
-// left the catalog.
+// providerOf is the name of the provider of an instance; empty if its plan has left the
+// catalog.
 func (c *Console) providerOf(i lifecycle.Record) string {
 	offering, _, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
 	return offering.Provider
 }
 
-// rebuild derives the record of one thing, and reports whether it tried to: if
+// rebuild rebuilds the record of one thing, and reports whether it tried to. If
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
@@ -264,7 +261,7 @@ func (r *rebuilding) unknown(h provider.Holding, why string) {
 	r.out.Unknown = append(r.out.Unknown, h.Name+": "+why)
 }
 
-// did notes what was derived, unless its commit met another's.
+// did notes a rebuilt record, unless its commit met a conflict.
 func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrConflict):

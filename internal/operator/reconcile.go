@@ -14,37 +14,37 @@ import (
 	"github.com/longshore/longshore/internal/provider"
 )
 
-// Reconciled is what became, or would become, of one target.
+// A Reconciled says what a reconciliation did, or would do, with one target.
 type Reconciled struct {
 	Provider string `json:"provider"`
 	Target   string `json:"target"`
 	Identity string `json:"identity,omitempty"`
-	// Trouble is why its operations wait; empty if the target is as it was.
+	// Trouble is why operations on it wait; empty if the target is as it was.
 	Trouble string `json:"trouble,omitempty"`
-	// Unreached is why nothing is known of it.
+	// Unreached is why the target could not be looked at.
 	Unreached string `json:"unreached,omitempty"`
-	// Logins counts the logins of this broker that a binding on record owns.
+	// Logins counts the logins of this broker that belong to a recorded binding.
 	Logins int `json:"logins"`
-	// Locked are those that none does: they were removed since the time that the
+	// Locked are the logins that belong to none: they were removed after the time that the
 	// target was restored to, or are being removed.
 	Locked []string `json:"locked,omitempty"`
-	// Unbound are bindings on record whose login is not there: they were made since.
+	// Unbound are recorded bindings without a login: they were made after that time.
 	Unbound []string `json:"unbound,omitempty"`
-	// Gone are instances on record that are not there.
+	// Gone are recorded instances that are not in the target.
 	Gone []string `json:"gone,omitempty"`
-	// Returned are instances on record as retained: they are there as before their
-	// deletion.
+	// Returned are instances that are recorded as retained, but stand in the target as
+	// before their deletion.
 	Returned []string `json:"returned,omitempty"`
-	// Done says that its operations go on.
+	// Done says that operations on the target go on.
 	Done bool `json:"done"`
 }
 
-// Reconcile looks at the targets of a provider, or at all if none is named, or at
-// one. Of a target that was restored it locks every login that no live binding owns,
-// if it is meant, and then has the target's epoch go on from where it is: the
-// operations that waited go on. Nothing is removed. A target that is as it was is left
-// alone. It may be stopped at any point and run again: until the end of a run the
-// target stays restored, and what is locked already is locked again.
+// Reconcile looks at one target of a provider, or at all targets if none is named. If a
+// target was restored and meant is true, it locks every login that no live binding
+// owns, and then records the target's epoch as it is: operations that waited go on. It
+// removes nothing, and leaves targets alone that were not restored. It may be stopped
+// at any point and run again: until the end of a run, the target counts as restored,
+// and locked logins are locked again.
 func (c *Console) Reconcile(ctx context.Context, providerName, target string, meant bool) ([]Reconciled, error) {
 	var out []Reconciled
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
@@ -82,7 +82,7 @@ type reconciliation struct {
 	known  lifecycle.TargetEpoch
 	said   provider.Epoch
 	out    Reconciled
-	// there are the incarnations that the target holds of what is on record.
+	// there are the incarnations on record that the target holds.
 	there map[lifecycle.Key]bool
 }
 
@@ -111,7 +111,7 @@ func (c *Console) reconcile(ctx context.Context, name, target string, meant bool
 	return r.out, r.passing(ctx, r.goOn(ctx))
 }
 
-// passing notes what one target met: the others are looked at all the same.
+// passing notes an error of one target, and lets the others be looked at.
 func (r *reconciliation) passing(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
@@ -127,8 +127,9 @@ func called[T any](ctx context.Context, w provider.Wired, do func(context.Contex
 	return do(ctx)
 }
 
-// survey reports whether the target is as it was. What is known is read before: a step
-// that goes on meanwhile would have it be later than what the target said.
+// survey reports whether the target was not restored. It reads the known epoch before
+// it asks the target: a step that runs meanwhile may record a later one, which would
+// make the target seem restored.
 func (r *reconciliation) survey(ctx context.Context, name, target string) (stands bool, err error) {
 	for {
 		known := r.known
@@ -153,7 +154,7 @@ func (r *reconciliation) survey(ctx context.Context, name, target string) (stand
 	}
 }
 
-// logins locks those that no live binding owns.
+// logins locks the logins that no live binding owns.
 func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	read := func(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 		page, err = called(ctx, r.wired, func(ctx context.Context) (page []provider.Holding, err error) {
@@ -186,7 +187,8 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	return nil
 }
 
-// lock has the login be as in quarantine: nobody gets in, and what it has is kept.
+// lock puts the login out of use as in quarantine: nobody gets in, and it keeps what it
+// has.
 func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	q, ok := r.wired.Inventory.(provider.Quarantiner)
 	if !ok {
@@ -197,8 +199,8 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
-// owned reports whether a record says that the thing is to be in use. One of another life
-// of its id is not what the record is about, whatever state that is in.
+// owned reports whether a record says that the thing is to be in use. A record of
+// another incarnation says nothing about it, whatever its state.
 func (r *reconciliation) owned(ctx context.Context, h provider.Holding) (bool, error) {
 	key := keyOf(h)
 	rec, err := r.Records.Record(ctx, key, r.Now())
@@ -224,7 +226,7 @@ func (r *reconciliation) owned(ctx context.Context, h provider.Holding) (bool, e
 	return q.Version > 0 && q.Incarnation == h.Tags.Incarnation && q.Phase == lifecycle.Released, err
 }
 
-// missing finds what is on record and is not there.
+// missing finds what is on record and not in the target.
 func (r *reconciliation) missing(ctx context.Context) error {
 	for cursor := ""; ; {
 		page, next, err := r.Records.ScanPage(ctx, cursor)
@@ -248,13 +250,13 @@ func (r *reconciliation) missing(ctx context.Context) error {
 	}
 }
 
-// underWay is put behind the history that a target is known to have been on while a run
-// works on it. No target is on such a history: whatever the run changes there, and
-// wherever it dies, the target counts as restored until the end of a run.
+// underWay is appended to the recorded line of a target while a run works on it. No
+// target is on such a line, so wherever the run dies, the target counts as restored
+// until the end of another run.
 const underWay = " (being reconciled)"
 
-// begin has the target be later than what it was restored to, and still count as
-// restored: one that is restored again meanwhile is seen in the end.
+// begin moves the target to a later epoch than it was restored to, while it still
+// counts as restored: if it is restored again meanwhile, the end of the run sees that.
 func (r *reconciliation) begin(ctx context.Context) error {
 	was := provider.Epoch{Line: r.known.Line, Count: r.known.Count}
 	if !strings.HasSuffix(r.known.Line, underWay) {
@@ -272,7 +274,7 @@ func (r *reconciliation) begin(ctx context.Context) error {
 	return err
 }
 
-// goOn has operations go on.
+// goOn lets operations on the target go on.
 func (r *reconciliation) goOn(ctx context.Context) error {
 	now, err := called(ctx, r.wired, func(ctx context.Context) (at provider.Epoch, err error) {
 		_, at, err = r.Survey(ctx, r.target.Name)
@@ -290,7 +292,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 	return err
 }
 
-// keep writes what is known. Only another run writes it meanwhile.
+// keep records what is known of the target. Nobody but another run writes it meanwhile.
 func (r *reconciliation) keep(ctx context.Context) error {
 	err := r.Records.Commit(ctx, ledger.PutEpoch(r.known))
 	if errors.Is(err, ledger.ErrConflict) {

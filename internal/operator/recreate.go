@@ -12,9 +12,9 @@ import (
 	"github.com/longshore/longshore/internal/vault"
 )
 
-// Recreate tries once more to create what failed to be created, as it was asked
-// for: by a new operation, which is what a repetition of the platform's request is
-// answered with from then on. The token of the one that failed goes on saying so.
+// Recreate begins a failed creation once more, with what was asked for, as a new
+// operation. A repetition of the platform's request is answered with the new operation
+// from then on. The token of the failed one still says that it failed.
 func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
 	return decide(ctx, func() (Row, error) { return c.recreate(ctx, token) })
 }
@@ -71,8 +71,8 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	return c.drive(ctx, i, ledger.PutPast(past))
 }
 
-// restores reports whether the instance was ordered with another one to restore it
-// from. Without that, it would be made empty, and look as it was ordered.
+// restores reports whether the instance was ordered as a restore of another one. Made
+// without that, it would be empty and look complete.
 func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error) {
 	_, plan, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if plan.RestoreParameter == "" || i.Attributes.Parameters == nil {
@@ -89,8 +89,9 @@ func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error
 	return given[plan.RestoreParameter] != nil, nil
 }
 
-// rebind binds again, under the condition that its instance still allows it.
-// What the broker has removed has no secret any more to make credentials of.
+// rebind binds again, on condition that the instance still allows it. It refuses a
+// binding that the broker has removed, since the secret that its credentials derive
+// from is gone.
 func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.State != lifecycle.CreateFailed {
 		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
@@ -120,8 +121,8 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	return c.drive(ctx, b, ledger.Check(i), ledger.PutPast(past))
 }
 
-// timeout is how long a creation of a plan may take. One that has left the catalog
-// makes nothing any more.
+// timeout is how long a creation on a plan may take. A plan that has left the catalog
+// creates nothing.
 func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
 	_, plan, ok := c.Catalog(serviceID, planID)
 	switch {

@@ -24,16 +24,16 @@ func (c *Console) Retained(ctx context.Context, after string) (page []lifecycle.
 
 // An Undeletion says what is to be given back.
 type Undeletion struct {
-	// ID is the deleted instance's, or its handle, which names one of its lives.
+	// ID is the id of the deleted instance, or its handle, which names one incarnation.
 	ID string `json:"id"`
 	// Platform is the only one that is looked at; empty for all.
 	Platform string `json:"platform,omitempty"`
-	// Organization and Space take the place of those in which it was ordered.
+	// Organization and Space replace those in which it was ordered.
 	Organization string `json:"organization,omitempty"`
 	Space        string `json:"space,omitempty"`
 }
 
-// An Undeleted is what a developer may have back, and what is to be ordered for it.
+// An Undeleted is what a developer may have back, and what to order for it.
 type Undeleted struct {
 	Retained  lifecycle.Retained `json:"retained"`
 	Service   string             `json:"service"`
@@ -42,9 +42,9 @@ type Undeleted struct {
 	Handle    string             `json:"handle"`
 }
 
-// Undelete allows that what is retained becomes a new instance of the same offering,
-// ordered by its handle in the place where the deleted one was. What is on its way
-// back, or is being removed, stays as it is.
+// Undelete allows to make a new instance of the same offering from a retained thing.
+// The developer orders it by its handle, in the place where the deleted instance was. A
+// thing that is being restored or removed stays as it is.
 func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
 	return decide(ctx, func() (Undeleted, error) {
 		r, err := c.retained(ctx, u)
@@ -79,11 +79,11 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 	})
 }
 
-// takes finds a plan of the same offering that takes what is retained: its own, if
-// that does.
+// takes finds a plan of the same offering that can restore the retained thing, its own
+// plan first.
 func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
 	service := r.ServiceID
-	if service == "" { // its record was derived again
+	if service == "" { // its record was rebuilt
 		service, _ = c.ServiceOf(r.PlanID)
 	}
 	offering, own, _ := c.Catalog(service, r.PlanID)
@@ -117,7 +117,7 @@ func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.R
 	return found, nil
 }
 
-// rebuildRetained derives the record of what is retained of a deleted instance.
+// rebuildRetained rebuilds the record of a retained thing.
 func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan, h provider.Holding) (did bool, _ error) {
 	was, err := r.Records.Retained(ctx, found.Key, found.Incarnation)
 	if err != nil {
@@ -138,8 +138,8 @@ func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan
 	return true, nil
 }
 
-// loseRetained has a state that does not open, since the key is lost, be what the thing
-// itself says: nobody could have it back else.
+// loseRetained replaces a state that does not open, since its key is lost, with what
+// the thing itself says: otherwise nobody could have it back.
 func (r *rebuilding) loseRetained(ctx context.Context, was lifecycle.Retained, found lifecycle.Orphan) (did bool, _ error) {
 	if was.Made.State == nil {
 		return false, nil

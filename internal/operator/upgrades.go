@@ -17,19 +17,21 @@ type Upgrade struct {
 	State    string `json:"state"`
 	Service  string `json:"service"`
 	Plan     string `json:"plan"`
-	// Recorded is the maintenance version that the instance is at, and Current the
-	// plan's; each is empty where there is none.
+	// Recorded is the maintenance version of the instance, and Current that of its plan;
+	// empty if there is none.
 	Recorded string `json:"recorded_version,omitempty"`
 	Current  string `json:"current_version,omitempty"`
-	// Unpublished says that the plan means something else under the same version: no
-	// platform can ask for it until the operator gives the plan a newer one.
+	// Unpublished says that the plan has changed its meaning under the same version:
+	// platforms can ask for the upgrade only once the operator gives the plan a newer
+	// version.
 	Unpublished bool `json:"unpublished,omitempty"`
 }
 
-// Upgrades gives a page of the instances that are behind, which may be empty. Cursor
-// is empty for the first page, then the next of the last; next is empty at the end.
-// What is deleted, or on its way out, is not listed, nor what is of a plan that has
-// left the catalog. What cannot be read is in the error beside the rest.
+// Upgrades gives a page of the instances that are behind their plan; a page may be
+// empty. The cursor is empty for the first page, and then the next of the last page;
+// next is empty at the end. Instances that are deleted or being deleted are left out,
+// and those whose plan has left the catalog. The error tells what could not be read;
+// the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade, next string, err error) {
 	page, next, err := c.Records.ScanPage(ctx, cursor)
 	for _, r := range page.Records {
@@ -67,7 +69,7 @@ func versionOf(p catalog.Plan) string {
 	return p.MaintenanceInfo.Version
 }
 
-// sameJSON compares but for spaces: a store may write its own.
+// sameJSON compares two texts but for white space, since a store may write its own.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	if json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
