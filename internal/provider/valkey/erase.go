@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
@@ -42,17 +44,25 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 }
 
 // erase removes an instance: its users first, so that nobody writes any more,
-// then its keys, and its label last, by which all of it is found. Keys are gone when
-// a whole pass has met none of them.
+// then its keys, and its label last, by which all of it is found. What is retained stays,
+// and what it has taken half is retained again.
 func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	tags := provider.TagsOf(in)
-	run, err := s.run(ctx)
+	found, err := s.find(ctx, beginning(tags), tags)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	at, err := recall(in.State, in.Operation.ID, run)
-	if err != nil {
-		return provider.Status{}, err
+	var homes, keepers []string // of keys that were another instance's
+	for _, u := range found {
+		switch {
+		case u.label.Half:
+			err = s.giveBack(ctx, u)
+		case u.label.Was != nil:
+			homes, keepers = append(homes, u.label.Home), append(keepers, keeper(u.label.Home), retainedName(*u.label.Was))
+		}
+		if err != nil {
+			return provider.Status{}, err
+		}
 	}
 	users, err := s.users(ctx, bindings(tags))
 	if err == nil {
@@ -61,8 +71,49 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 	if err != nil {
 		return provider.Status{}, err
 	}
+	stays, err := s.users(ctx, retainedBeginning(tags))
+	if err != nil {
+		return provider.Status{}, err
+	}
+	for i, kept := range stays {
+		stays[i] = homeOf(kept)
+	}
+	begins, match := "{"+instanceID(tags)+"-", pattern(tags)
+	if len(homes) > 0 {
+		match = "{" + namePrefix + "*"
+	}
+	st, err := s.empty(ctx, in.State, in.Operation.ID, match, func(key string) bool {
+		home, _, _ := strings.Cut(strings.TrimPrefix(key, "{"), "}")
+		return slices.Contains(homes, home) || strings.HasPrefix(key, begins) && !slices.Contains(stays, home)
+	})
+	if err != nil || !st.Done {
+		return st, err
+	}
+	if err := s.remove(ctx, keepers...); err != nil {
+		return provider.Status{}, err
+	}
+	state := st.State
+	st, err = s.forget(ctx, tags)
+	st.State = state
+	return st, err
+}
+
+// empty removes the keys of a pattern that go. They are gone when a whole pass has met
+// none of them; until then it is not done.
+func (s *server) empty(
+	ctx context.Context, remembered provider.State, operation, pattern string, goes func(string) bool,
+) (provider.Status, error) {
+	run, err := s.run(ctx)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	at, err := recall(remembered, operation, run)
+	if err != nil {
+		return provider.Status{}, err
+	}
 	for range scansPerStep {
-		keys, next, err := s.scan(ctx, at.Cursor, pattern(tags))
+		keys, next, err := s.scan(ctx, at.Cursor, pattern)
+		keys = slices.DeleteFunc(keys, func(key string) bool { return !goes(key) })
 		if err == nil && len(keys) > 0 {
 			err = s.unlink(ctx, keys)
 		}
@@ -74,9 +125,7 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 			continue
 		}
 		if at.Found == 0 {
-			st, err := s.forget(ctx, tags)
-			st.State = &provider.State{}
-			return st, err
+			return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
 		}
 		at.Found = 0
 	}

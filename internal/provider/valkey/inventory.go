@@ -62,12 +62,17 @@ func (p *Provider) listOn(ctx context.Context, target, after string) (page []pro
 		if err != nil {
 			return nil, "", err
 		}
-		if u.exists && u.label.Instance != "" && u.label.Broker == p.o.Broker {
-			page = append(page, provider.Holding{
-				Name: name, Tags: u.label.Tags, Created: u.label.Created, PlanID: u.label.PlanID,
-				Target: provider.Target{Name: target, Identity: identity},
-			})
+		if !u.exists || u.label.Instance == "" || u.label.Broker != p.o.Broker || u.label.Taken != nil {
+			continue
 		}
+		h := provider.Holding{
+			Name: name, Tags: u.label.Tags, Created: u.label.Created, PlanID: u.label.PlanID,
+			Target: provider.Target{Name: target, Identity: identity},
+		}
+		if strings.Contains(name, retainedMark) {
+			h.RetainedUntil = u.label.Until
+		}
+		page = append(page, h)
 	}
 	return page, more, nil
 }

@@ -6,8 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -87,6 +87,9 @@ type label struct {
 	hosted.Label
 	// Of is the incarnation of the instance that a binding is of.
 	Of string `json:"of,omitempty"`
+	// Until is how long it is retained, or was to be.
+	Until time.Time `json:"until,omitzero"`
+	move
 	// Meaning tells what the plan of an instance meant from what it means today.
 	Meaning string `json:"meaning,omitempty"`
 }
@@ -175,7 +178,7 @@ func (s *server) instance(ctx context.Context, in provider.Instance) (user, erro
 	}
 	made, others := split(found, in.Incarnation)
 	switch {
-	case made.exists:
+	case made.exists && !made.label.Half:
 		return made, nil
 	case len(others) > 0:
 		return made, provider.Failf("The instance is not the one that was meant. Delete it and order another one.")
@@ -215,15 +218,9 @@ func incarnationID(incarnation string) string {
 	return hex.EncodeToString(digest[:4])
 }
 
-// prefix begins all keys and channels of an instance: each of its incarnations has
-// another one. In braces, since a cluster keeps together what has the same text there.
-func prefix(l label) string {
-	incarnation := l.Incarnation
-	if l.Binding != "" {
-		incarnation = l.Of
-	}
-	return fmt.Sprintf("{%s-%s}:", instanceID(l.Tags), incarnationID(incarnation))
-}
+// prefix begins all keys and channels of an instance. In braces, since a cluster keeps
+// together what has the same text there.
+func prefix(l label) string { return "{" + l.home() + "}:" }
 
 // pattern is of the keys of an instance, whatever its incarnation.
 func pattern(t provider.Tags) string { return "{" + instanceID(t) + "-*" }

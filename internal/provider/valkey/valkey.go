@@ -6,6 +6,7 @@
 package valkey
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -37,6 +38,7 @@ var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Retainer    = (*Provider)(nil)
 )
 
 // New makes a provider. It calls no server.
@@ -78,7 +80,7 @@ func (p *Provider) step(ctx context.Context, t provider.Target) (s *server, lear
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if in.Source != nil {
+	if in.Source != nil && in.Source.Retained == nil {
 		return provider.Status{}, provider.Failf("An instance of this service cannot be restored from another one. Order an empty one.")
 	}
 	s, learnt, err := p.step(ctx, in.Target)
@@ -90,9 +92,17 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 		return provider.Status{}, err
 	}
 	tags := provider.TagsOf(in)
+	l := label{Label: hosted.Label{Tags: tags, Created: p.o.Now()}}
+	if in.Source != nil {
+		return s.take(ctx, in, l)
+	}
 	found, err := s.find(ctx, beginning(tags), tags)
 	if err != nil {
 		return provider.Status{}, err
+	}
+	// A call of a life that is over and retained comes late: its keys are not to be opened.
+	if kept, err := s.retained(ctx, tags); err != nil || kept.exists {
+		return provider.Status{}, cmp.Or(err, notOurs())
 	}
 	made, others := split(found, in.Incarnation)
 	switch {
@@ -103,7 +113,6 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 	case len(others) > 0: // they came late, when what they had was gone
 		err = s.remove(ctx, others...)
 	case !made.exists:
-		l := label{Label: hosted.Label{Tags: tags, Created: p.o.Now()}}
 		err = s.label(ctx, name(tags), l.meaning(in))
 	}
 	if err != nil {
@@ -144,7 +153,21 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 		return or(learnt), err
 	}
 	defer s.close()
-	if _, err := s.find(ctx, beginning(provider.TagsOf(in)), provider.TagsOf(in)); err != nil {
+	days, err := retainDays(in.Snapshot)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	switch r := hosted.RetainingOf(in, days, p.o.Now()); {
+	case r == nil:
+		return s.erase(ctx, in)
+	case !r.Back:
+		return s.retain(ctx, in, *r)
+	}
+	u, err := s.user(ctx, name(provider.TagsOf(in)))
+	if err == nil && u.label.Tags == provider.TagsOf(in) && u.label.Was != nil {
+		err = s.giveBack(ctx, u)
+	}
+	if err != nil {
 		return provider.Status{}, err
 	}
 	return s.erase(ctx, in)
@@ -174,6 +197,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, err
 	}
 	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.o.Now()}, Of: of.label.Incarnation}
+	l.Home = of.label.Home
 	made, others := split(found, b.Incarnation)
 	if made.exists {
 		l = made.label
