@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -41,6 +42,10 @@ func TestRunBesideTheEmulator(t *testing.T) {
 		t.Errorf("the credentials are of no use: %v", err)
 	}
 	p.ends(t, "DELETE", binding, ids, "")
+	enforced := endpoint != os.Getenv("AWS_ENDPOINT_URL") // then it is a gateway
+	if err := plan.Use(t.Context(), servicestest.Config(endpoint, got), got); servicestest.Refused(err) != enforced {
+		t.Errorf("refused after the unbind must be %v: %v", enforced, err)
+	}
 	p.ends(t, "DELETE", path, ids, "")
 }
 

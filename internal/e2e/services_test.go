@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,36 +63,41 @@ type rented struct {
 	path          string
 }
 
-func rent(t *testing.T, p *process, offering, plan, id, more string) rented {
+// order begins to make one.
+func order(t *testing.T, p *process, offering, plan, id, more string) rented {
 	t.Helper()
 	r := rented{p: p, t: t, path: instancePath(id)}
-	services, _ := must(t, p.url, "GET", "/v2/catalog", "", 200).body["services"].([]any)
+	r.service, r.plan = r.idsOf(offering, plan)
+	r.begins("PUT", r.path, `,"organization_guid":"o","space_guid":"s"`+more)
+	return r
+}
+
+// idsOf are those of an offering and a plan, by their names.
+func (r rented) idsOf(offering, plan string) (service, id string) {
+	r.t.Helper()
+	services, _ := must(r.t, r.p.url, "GET", "/v2/catalog", "", 200).body["services"].([]any)
 	for _, s := range services {
 		s, _ := s.(map[string]any)
 		plans, _ := s["plans"].([]any)
 		for _, one := range plans {
 			if one, _ := one.(map[string]any); s["name"] == offering && one["name"] == plan {
-				r.service, r.plan = fmt.Sprint(s["id"]), fmt.Sprint(one["id"])
+				return fmt.Sprint(s["id"]), fmt.Sprint(one["id"])
 			}
 		}
 	}
-	if r.plan == "" {
-		t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, p.log)
-	}
-	r.do("PUT", r.path, `,"organization_guid":"o","space_guid":"s"`+more)
-	return r
+	r.t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, r.p.log)
+	return "", ""
 }
 
 // do makes a request, whose operation succeeds.
 func (r rented) do(method, path, more string) {
 	r.t.Helper()
-	if last := r.ends(method, path, more); last.text("state") == "failed" {
-		r.t.Fatalf("%s %s has not succeeded: %s\n%s", method, path, last.raw, r.p.log)
-	}
+	r.begins(method, path, more)
+	r.succeeds(path)
 }
 
-// ends makes a request and waits for the end of its operation.
-func (r rented) ends(method, path, more string) answer {
+// begins makes a request, whose operation goes on.
+func (r rented) begins(method, path, more string) {
 	r.t.Helper()
 	query := "?accepts_incomplete=true"
 	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, r.service, r.plan, more)
@@ -99,32 +105,61 @@ func (r rented) ends(method, path, more string) answer {
 		query, body = query+"&service_id="+r.service+"&plan_id="+r.plan, ""
 	}
 	must(r.t, r.p.url, method, path+query, body, 200, 201, 202)
-	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) { // eight ask at once
+}
+
+// ends waits for the end of an operation.
+func (r rented) ends(path string) answer {
+	r.t.Helper()
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) { // forty ask at once
 		last, err := send(r.p.url, "GET", path+"/last_operation", "")
 		switch state := last.text("state"); {
-		case err != nil, time.Since(begun) > 40*time.Second:
-			r.t.Fatalf("%s %s has no end: %v %s\n%s", method, path, err, last.raw, r.p.log)
+		case err != nil, time.Since(begun) > time.Minute:
+			r.t.Fatalf("what goes on at %s has no end: %v %s\n%s", path, err, last.raw, r.p.log)
 		case state != "in progress":
 			return last
 		}
 	}
 }
 
-// bind gives the credentials of a new binding.
-func (r rented) bind(id string) map[string]string {
+func (r rented) succeeds(path string) {
 	r.t.Helper()
-	path := r.path + "/service_bindings/" + id
-	r.do("PUT", path, "")
-	got, _ := must(r.t, r.p.url, "GET", path, "", 200).body["credentials"].(map[string]any)
-	out := make(map[string]string, len(got))
-	for name, value := range got {
-		out[name] = fmt.Sprint(value)
+	if last := r.ends(path); last.text("state") == "failed" {
+		r.t.Fatalf("what was asked of %s has not succeeded: %s\n%s", path, last.raw, r.p.log)
 	}
-	return out
 }
 
-func (r rented) unbind(id string) { r.t.Helper(); r.do("DELETE", r.path+"/service_bindings/"+id, "") }
-func (r rented) deprovision()     { r.t.Helper(); r.do("DELETE", r.path, "") }
+// bindAll gives the credentials of a binding of each instance, which are made at once.
+func bindAll(all ...rented) (credentials []map[string]string) {
+	for _, r := range all {
+		r.t.Helper()
+		r.succeeds(r.path)
+		r.begins("PUT", r.binding(), "")
+	}
+	for _, r := range all {
+		r.succeeds(r.binding())
+		got, _ := must(r.t, r.p.url, "GET", r.binding(), "", 200).body["credentials"].(map[string]any)
+		out := make(map[string]string, len(got))
+		for name, value := range got {
+			out[name] = fmt.Sprint(value)
+		}
+		credentials = append(credentials, out)
+	}
+	return credentials
+}
+
+func (r rented) binding() string { return r.path + "/service_bindings/b-" + path.Base(r.path) }
+func (r rented) unbind()         { r.t.Helper(); r.do("DELETE", r.binding(), "") }
+
+// deprovisioned deletes instances at once.
+func deprovisioned(all ...rented) {
+	for _, r := range all {
+		r.t.Helper()
+		r.begins("DELETE", r.path, "")
+	}
+	for _, r := range all {
+		r.succeeds(r.path)
+	}
+}
 
 // comesToBeRefused waits until a use is refused for want of rights; AWS needs seconds.
 func comesToBeRefused(t *testing.T, what string, use func() error) {
@@ -154,6 +189,11 @@ func TestServices(t *testing.T) {
 		for _, plan := range s.Plans {
 			all.Go(func() {
 				t.Run(s.Offering+" "+plan.Name, func(t *testing.T) { life{t, p, a, s, plan}.lives() })
+			})
+		}
+		if s.Moves {
+			all.Go(func() {
+				t.Run(s.Offering+" moves", func(t *testing.T) { life{t, p, a, s, s.Plans[0]}.moves(s.Plans[1]) })
 			})
 		}
 	}
@@ -206,9 +246,10 @@ type life struct {
 func (l life) lives() {
 	l.Helper()
 	t, id := l.T, l.service.Offering+"-"+l.plan.Name
-	mine := rent(t, l.broker, l.service.Offering, l.plan.Name, id+"-1", "")
-	other := rent(t, l.broker, l.service.Offering, l.plan.Name, id+"-2", `,"parameters":`+l.plan.Given)
-	got, others := mine.bind(id+"-1b"), other.bind(id+"-2b")
+	mine := order(t, l.broker, l.service.Offering, l.plan.Name, id+"-1", "")
+	other := order(t, l.broker, l.service.Offering, l.plan.Name, id+"-2", `,"parameters":`+l.plan.Given)
+	both := bindAll(mine, other)
+	got, others := both[0], both[1]
 	if err := l.service.Complete(l.plan, got); err != nil {
 		t.Error(err)
 	}
@@ -216,19 +257,19 @@ func (l life) lives() {
 	l.hasNot(got, l.plan.Changed)
 	mine.do("PATCH", mine.path, `,"parameters":`+l.plan.Changed)
 	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged))
-	for _, with := range []map[string]string{got, others} {
+	for _, with := range both {
 		if err := l.use(l.account.endpoint, with); err != nil {
 			t.Fatalf("the credentials are of no use: %v", err)
 		}
 	}
 	l.isRefused(got, others)
-	mine.unbind(id + "-1b")
+	mine.unbind()
 	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })
 	if err := l.use(l.account.endpoint, others); err != nil {
 		t.Errorf("the other's key after the unbind: %v", err)
 	}
 	l.ends(mine, other, got, others)
-	for _, with := range []map[string]string{got, others} {
+	for _, with := range both {
 		if secret := with["secret_access_key"]; secret != "" && strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
 			t.Error("the broker tells a key")
 		}
@@ -307,36 +348,62 @@ func (l life) isRefused(got, others map[string]string) {
 	}
 }
 
+// moves has an instance that is bound get another plan, by which the binding may do what
+// that plan's may, and the instance ends as that plan has it.
+func (l life) moves(to servicestest.Plan) {
+	l.Helper()
+	r := order(l.T, l.broker, l.service.Offering, l.plan.Name, l.service.Offering+"-moves", "")
+	got := bindAll(r)[0]
+	_, r.plan = r.idsOf(l.service.Offering, to.Name)
+	r.do("PATCH", r.path, "")
+	l.plan = to
+	if err := l.use(l.account.endpoint, got); err != nil {
+		l.Errorf("the credentials are of no use after the move: %v", err)
+	}
+	if to.Forbidden != nil {
+		if err := to.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got); !servicestest.Refused(err) {
+			l.Errorf("%s after the move: want refused, got %v", to.Forbids, err)
+		}
+	}
+	r.unbind()
+	deprovisioned(r)
+	l.stays(got)
+}
+
 // ends deletes both instances, of which one is bound, as the plan has it.
 func (l life) ends(mine, other rented, got, others map[string]string) {
 	l.Helper()
-	unbind := func() { other.unbind(l.service.Offering + "-" + l.plan.Name + "-2b") }
 	if l.plan.OnDelete == plan.Refuse {
 		remove, err := servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others)
 		if err != nil {
 			l.Fatal(err)
 		}
-		unbind()
-		if last := other.ends("DELETE", other.path, ""); last.text("state") != "failed" {
+		other.unbind()
+		other.begins("DELETE", other.path, "")
+		if last := other.ends(other.path); last.text("state") != "failed" {
 			l.Fatalf("what holds something is deleted: %s", last.raw)
 		}
 		if err := remove(l.account.root()); err != nil { // nothing can be bound by now
 			l.Fatal(err)
 		}
 	} else {
-		unbind()
+		other.unbind()
 	}
-	mine.deprovision()
-	other.deprovision()
+	deprovisioned(mine, other)
+	l.stays(got)
+	l.stays(others)
+}
+
+// stays notes what a plan retains, which is as it was.
+func (l life) stays(got map[string]string) {
+	l.Helper()
 	if l.plan.OnDelete != plan.Retain {
 		return
 	}
-	for _, with := range []map[string]string{got, others} {
-		if err := l.plan.Use(l.Context(), l.account.root(), with); err != nil {
-			l.Errorf("what was to stay is of no use: %v", err)
-		}
-		for _, name := range l.service.Credentials {
-			l.account.kept.Store(with[name], true)
-		}
+	if err := l.plan.Use(l.Context(), l.account.root(), got); err != nil {
+		l.Errorf("what was to stay is of no use: %v", err)
+	}
+	for _, name := range l.service.Credentials {
+		l.account.kept.Store(got[name], true)
 	}
 }

@@ -123,6 +123,9 @@ func shownOf(t *testing.T, metadata json.RawMessage) (s shown) {
 func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestest.Service) {
 	t.Helper()
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", o.Name, shownOf(t, o.Metadata).LongDescription)
+	if o.PlanUpdateable != s.Moves {
+		t.Errorf("a move of %s is tried: %v", o.Name, s.Moves)
+	}
 	for i, p := range o.Plans {
 		m, err := plan.Parse(p.Snapshot)
 		if err != nil {
@@ -171,6 +174,9 @@ func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servi
 	}
 	if tried.Forbidden != nil {
 		did = append(did, "it is refused "+tried.Forbids)
+	}
+	if s.Moves && p.Name == s.Plans[1].Name {
+		did = append(did, "an instance of "+s.Plans[0].Name+" was moved to it, with a binding")
 	}
 	for _, name := range tried.Unseen {
 		did = append(did, "MiniStack does not show `"+name+"`")

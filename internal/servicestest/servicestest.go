@@ -36,6 +36,8 @@ type Service struct {
 	// See reads the parameters of an instance in the account, by their names, as
 	// somebody who may do all.
 	See func(ctx context.Context, c aws.Config, credentials map[string]string) (map[string]any, error)
+	// Moves is set where an instance of the first plan may get the second one.
+	Moves bool
 	// OnlyTLS is set where AWS would take calls without TLS, and a policy refuses them.
 	OnlyTLS bool
 	// Unproved is what no test shows of the service.
@@ -77,19 +79,19 @@ const Trusted = "111122223333"
 func Services() []Service {
 	described, again := `{"description":"for invoices"}`, `{"description":"for letters"}`
 	return []Service{
-		{Offering: "dynamodb", Credentials: []string{"table_arn", "table_name"}, See: seeTable, OnlyTLS: true, Plans: []Plan{
+		{Offering: "dynamodb", Credentials: []string{"table_arn", "table_name"}, See: seeTable, OnlyTLS: true, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
 				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Empty},
 			{Name: "protected", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
 				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Retain},
 		}, Unproved: "encryption at rest, point-in-time recovery, the expiry of items, limits of throughput"},
-		{Offering: "eventbridge", Credentials: []string{"event_bus_name"}, See: seeBus, Plans: []Plan{
+		{Offering: "eventbridge", Credentials: []string{"event_bus_name"}, See: seeBus, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useRules, Shows: "a rule is made, an event is sent, the rule is removed",
 				Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
 				Given: described, Changed: again, OnDelete: plan.Empty},
 		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets are sent"},
-		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Plans: []Plan{
+		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
 				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
 			{Name: "provisioned", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72,"shards":3}`,
@@ -102,7 +104,7 @@ func Services() []Service {
 			{Name: "signing", Use: useSignature, Shows: "a text is signed, and the signature verified", Forbidden: disableKey,
 				Forbids: "to disable the key", Given: described, Changed: again, OnDelete: plan.Empty},
 		}, Unproved: "rotation, and the days after which a deleted key is gone"},
-		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Plans: []Plan{
+		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useBucket, Shows: "an object is put, got and listed",
 				Given:    `{"versioning":"Enabled","expire_days":10,"noncurrent_days":20}`,
 				Changed:  `{"versioning":"Enabled","expire_days":11,"noncurrent_days":21}`,
@@ -112,7 +114,7 @@ func Services() []Service {
 				Forbids: "to remove a version", Given: `{"noncurrent_days":20}`, Changed: `{"noncurrent_days":21}`,
 				Unseen: []string{"noncurrent_days"}, OnDelete: plan.Retain},
 		}, Unproved: "encryption at rest, lifecycle rules, that public access is blocked, that a bucket has to be emptied first"},
-		{Offering: "secretsmanager", Credentials: []string{"secret_arn"}, See: seeSecret, Plans: []Plan{
+		{Offering: "secretsmanager", Credentials: []string{"secret_arn"}, See: seeSecret, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "retained", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Retain},
 		}, Unproved: "encryption at rest, for how long a deleted secret can be had back"},
