@@ -32,8 +32,7 @@ const (
 	fileCredentials = "credentials.json"
 )
 
-// A folder is the embedded broker's data folder, open and held by this process
-// alone.
+// A folder is the embedded broker's data folder, open and locked by this process.
 type folder struct {
 	dir     string
 	lock    *os.File
@@ -41,21 +40,23 @@ type folder struct {
 	vault   *vault.Local
 	mark    marker
 	clock   *clock
-	// server is the one that runs in it; nil for none.
+	// server is the server that runs in it; nil for none.
 	server *backup.Server
 	// behind is how far the machine's clock was behind the last commit.
 	behind time.Duration
 }
 
-// marker says that the folder was set up to its end, and which records belong
-// to it. With it, whatever is missing was lost: nothing is ever made anew.
+// A marker says that the folder was set up completely, and which records belong to it.
+// In a folder with a marker, whatever is missing was lost, and is never made anew.
 type marker struct {
 	Format   int    `json:"format"`
 	Identity string `json:"identity"`
-	// Broker is the broker's own identity, which its things carry. It outlives
-	// the records; empty in a folder of an earlier version, until it is opened.
+	// Broker is the identity of the broker, which everything that it makes carries. It
+	// outlives the records. It is empty in a folder of an earlier version, until that is
+	// opened.
 	Broker string `json:"broker,omitempty"`
-	// Providers are those that were set up once, of those that can be left out.
+	// Providers are those that were used in the folder, of the providers that can be left
+	// out.
 	Providers []string `json:"providers,omitempty"`
 	// Check proves the vault's key; nil in a folder of an earlier version.
 	Check []byte `json:"check,omitempty"`
@@ -66,10 +67,9 @@ const folderFormat = 1
 // dataFolder names a folder in an error.
 func dataFolder(dir string) string { return fmt.Sprintf("data folder %q", dir) }
 
-// openFolder opens the data folder, or sets up an empty one. Records that are
-// lost, and a key that is lost or another, end it, unless they are to be begun
-// anew. What was sealed with a lost key is then still in the records: rebuilt
-// ends that.
+// openFolder opens the data folder, or sets up an empty one. It fails if the records or
+// the key are lost, or the key is another one, unless anew is true. Then the records
+// may still hold what was sealed with a lost key, until rebuilt is called.
 func openFolder(dir string, anew bool) (_ *folder, err error) {
 	f := &folder{dir: dir, clock: newClock()}
 	fail := func(what, mend string, cause error) error {
@@ -110,7 +110,7 @@ func openFolder(dir string, anew bool) (_ *folder, err error) {
 	return f, nil
 }
 
-// openMarked opens the folder that has the mark. Fail makes its errors.
+// openMarked opens a folder that has a marker; fail makes its errors.
 func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string, cause error) error) (err error) {
 	f.mark = mark
 	f.vault, err = vault.ReadKeyFile(f.path(fileKey))
@@ -149,8 +149,8 @@ func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	return nil
 }
 
-// identify gives the broker of a folder of an earlier version its identity. What
-// it has made until now keeps its names, and its records say no identity.
+// identify gives an identity to the broker of a folder of an earlier version. What it
+// has made before keeps its names, and the records of that hold no identity.
 func (f *folder) identify() error {
 	if f.mark.Broker != "" {
 		return nil
@@ -165,8 +165,8 @@ const restore = "restore the folder from a backup; without one, `longshore rebui
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes makes " +
 	"a new one and gives up what was sealed with it: the parameters and credentials that users were given"
 
-// unreadable is what to say of a file that cannot be read. One that a later version
-// wrote is sound: a rebuild or an empty folder would forget what is in it.
+// unreadable says what to do about a file that cannot be read. A file that a later
+// version wrote is not damaged: a rebuild or an empty folder would lose what is in it.
 func unreadable(file string, err error) (what, mend string, cause error) {
 	if isNewer(err) {
 		return "was written by a newer version of this program", "run that version or a later one; nothing is damaged", err
@@ -202,8 +202,8 @@ func (f *folder) openRecords(mark marker) (err error) {
 	return nil
 }
 
-// beginRecords sets aside what is left of the records and begins new ones. If it
-// is stopped on the way, these are another folder's to whoever opens it next.
+// beginRecords sets aside what is left of the records and begins new ones. If it is
+// stopped on the way, the next start takes those for another folder's.
 func (f *folder) beginRecords() (err error) {
 	if f.records != nil {
 		_ = f.records.Close()
@@ -220,10 +220,10 @@ func (f *folder) beginRecords() (err error) {
 	return writeJSON(f.path(fileMarker), f.mark)
 }
 
-// prove makes sure that the key is the one that was used before. A folder of an
-// earlier version has no check value: all that is sealed in its records has to
-// open, and then it gets one. Where some of it does not, an operator decides
-// which key was the wrong one: the cause of errOtherKey counts.
+// prove makes sure that the key is the one that was used before. A folder of an earlier
+// version has no check value: everything that is sealed in its records has to open, and
+// then it gets one. If some of it does not open, an operator has to decide which key is
+// the wrong one; the cause of errOtherKey counts what opens.
 func (f *folder) prove() error {
 	ctx := context.Background()
 	if f.mark.Check != nil {
@@ -242,7 +242,7 @@ func (f *folder) prove() error {
 	return f.keepCheck(ctx)
 }
 
-// sealed counts what is sealed in the records, and what of it opens.
+// sealed counts what is sealed in the records, and how much of that opens.
 func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
 	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
 		page, err := f.records.Scan(ctx, cursor)
@@ -276,10 +276,10 @@ func (f *folder) keepCheck(ctx context.Context) (err error) {
 	return writeJSON(f.path(fileMarker), f.mark)
 }
 
-// replaceKey sets the key aside and makes a new one, unless it opens some of
-// what is sealed: then it is one of several that were in use, and stays. The
-// check value is still the old one: whoever opens the folder is refused until
-// the rebuild has come to its end (rebuilt), and another rebuild begins again.
+// replaceKey sets the key aside and makes a new one, unless the key opens some of what
+// is sealed: then it is one of several that were used, and stays. The check value is
+// still that of the old key, so that nothing opens the folder before a rebuild has
+// ended (rebuilt); another rebuild may begin again.
 func (f *folder) replaceKey() error {
 	if f.vault != nil {
 		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
@@ -298,8 +298,8 @@ func (f *folder) replaceKey() error {
 	return err
 }
 
-// rebuilt ends the replacement of a key: nothing is left in the records that it
-// does not open.
+// rebuilt ends the replacement of a key: the key opens everything that is left in the
+// records.
 func (f *folder) rebuilt(ctx context.Context) error {
 	if f.mark.Check != nil {
 		if same, err := vault.IsCheck(ctx, f.vault, f.mark.Check); err != nil || same {
@@ -309,7 +309,7 @@ func (f *folder) rebuilt(ctx context.Context) error {
 	return f.keepCheck(ctx)
 }
 
-// setAside keeps what is left of a file under another name.
+// setAside renames what is left of a file.
 func (f *folder) setAside(name string) error {
 	err := os.Rename(f.path(name), f.path(name)+".lost-"+now().Format("20060102T150405.000"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -318,8 +318,8 @@ func (f *folder) setAside(name string) error {
 	return err
 }
 
-// setUp makes what a new folder holds. It may be stopped at any point and
-// begun again; the marker comes last.
+// setUp makes what a new folder holds. It may be stopped at any point and repeated; the
+// marker comes last.
 func (f *folder) setUp() error {
 	fail := func(what, mend string, cause error) error {
 		return &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
@@ -359,7 +359,7 @@ func (f *folder) setUp() error {
 	return nil
 }
 
-// whose is what the records of the folder say whose they are.
+// whose is the identity that the records of the folder must have.
 func (f *folder) whose() ledger.Identity {
 	return ledger.Identity{Deployment: embeddedDeployment, Broker: f.mark.Broker}
 }
@@ -395,10 +395,10 @@ func readMarker(path string) (m marker, found bool, err error) {
 	return m, true, nil
 }
 
-// registry is the platforms that the folder keeps. The environment gives the
-// first credential of a new folder; later on, the folder alone decides, and the
-// environment must name a login that it knows. Otherwise a rotation would be
-// undone by the next start, and what was leaked would stay valid for ever.
+// registry is the platforms that the folder keeps. The environment gives the first
+// credential of a new folder. Later the folder alone decides, and the environment must
+// name a login that it knows: otherwise the next start would undo a rotation, and a
+// leaked password would stay valid.
 func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, error) {
 	registrar := folderRegistrar{f.dir}
 	r, format, err := registrar.read()
@@ -437,8 +437,7 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 	return r, nil
 }
 
-// adopt gives the default platform the environment's credential, if there is
-// one.
+// adopt gives the default platform the environment's credential, if that has one.
 func adopt(r *platforms.Registry, s Settings) error {
 	if s.Username == "" {
 		return nil
@@ -453,8 +452,8 @@ func adopt(r *platforms.Registry, s Settings) error {
 	return nil
 }
 
-// known refuses an environment that names a login which the folder does not
-// know, or no more.
+// known refuses an environment that names a login which the folder does not know, or no
+// longer knows.
 func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error {
 	if s.Username == "" {
 		return nil
@@ -483,8 +482,8 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 	return nil
 }
 
-// writeJSON writes a file of a data folder, which is there whole or not at all,
-// mode 0600.
+// writeJSON writes a file of a data folder with mode 0600. After a crash the file is
+// either complete or not there.
 func writeJSON(path string, v any) error {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

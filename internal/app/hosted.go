@@ -19,8 +19,8 @@ import (
 	"github.com/longshore/longshore/internal/secret"
 )
 
-// A hostedRow is a provider on shared servers: what differs between one and the
-// next. Its row follows from it.
+// A hostedRow is a provider on shared servers: it has what differs between such
+// providers, and their rows derive from it.
 type hostedRow struct {
 	name   string // in offering files, flags, context values and, in capitals, the environment
 	title  string // as people write it
@@ -28,30 +28,30 @@ type hostedRow struct {
 	check  provider.Check
 	// open makes it over servers. It calls none.
 	open func(o hostedOptions) hostedProvider
-	// start starts a server of the broker's own, in the provider's folder: URLEmbedded
-	// asks for it. Stop is called last of all; nil where there is none to start.
+	// start starts a server of the broker's own, in the provider's folder; nil if there is
+	// none to start. URLEmbedded asks for it. Its stop is called last of all.
 	start func(e embedding) (started, error)
 	// help explains the settings of that server; empty for none.
 	help string
 }
 
-// hostedOptions are what such a provider is opened with.
+// hostedOptions are what a provider on shared servers is opened with.
 type hostedOptions struct {
 	Broker   string
 	Accesses hosted.Accesses
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Pool is how many connections it may keep for the steps to come; 0 for none, as
-	// in a function, which may be frozen after each.
+	// Pool is how many connections it may keep for later steps; 0 for none, as in a
+	// function, which may be frozen after each step.
 	Pool int
-	// Copies: databases may be copied where it runs, by the engine's own programs, which
-	// are in the folder Programs, or where commands are found.
+	// Copies says that it may copy databases with the engine's own programs. These are in
+	// the folder Programs, or on the PATH.
 	Copies   bool
 	Programs string
 }
 
-// A started server is one of the broker's own: how it is reached, the folder of its
-// programs, and its end.
+// A started server is one of the broker's own: how to reach it, where its programs are,
+// and how to stop it.
 type started struct {
 	secret.Holder
 	access   hosted.Access
@@ -62,14 +62,14 @@ type started struct {
 // pool is how many connections the embedded broker keeps to a server.
 const pool = 8
 
-// A hostedProvider is one that keeps connections, which Close ends.
+// A hostedProvider keeps connections, which Close ends.
 type hostedProvider interface {
 	provider.Provider
 	provider.Inventory
 	Close()
 }
 
-// URLEmbedded is given in place of a server's URL for one of the broker's own.
+// URLEmbedded is given instead of a URL for a server of the broker's own.
 const URLEmbedded = "embedded"
 
 // hostedRows are all of them, by their names.
@@ -92,7 +92,7 @@ func (h hostedRow) envPasswordFile() string {
 // flag is its flag of `longshore serve`.
 func (h hostedRow) flag() string { return "--" + h.name }
 
-// setting is how messages call what says where its server is.
+// setting is how messages name the setting that says where the server is.
 func (h hostedRow) setting() string { return fmt.Sprintf("%s (or %s)", h.flag(), h.envURL()) }
 
 // row is the provider's row.
@@ -154,7 +154,7 @@ func (h hostedRow) access(getenv func(string) string) (a hosted.Access, from str
 	return a, from, nil
 }
 
-// An unavailable is why the embedded broker goes on without a provider.
+// An unavailable error says why the embedded broker goes on without a provider.
 type unavailable struct{ error }
 
 func (u unavailable) Unwrap() error { return u.error }
@@ -216,7 +216,7 @@ func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows())) 
 // servers are.
 func EnvSecrets(name string) string { return hostedRows()[name].envSecrets() }
 
-// withFlags is the environment, in which flags stand before variables.
+// withFlags is the environment, in which flags take precedence over variables.
 func withFlags(servers map[string]string, aws bool, getenv func(string) string) func(string) string {
 	given := map[string]string{}
 	if aws {
@@ -235,7 +235,7 @@ func withFlags(servers map[string]string, aws bool, getenv func(string) string) 
 	}
 }
 
-// warnOfShown warns of passwords that stand in the command line.
+// warnOfShown warns of passwords on the command line.
 func warnOfShown(servers map[string]string, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		h := hostedRows()[name]

@@ -10,12 +10,11 @@ import (
 	"github.com/longshore/longshore/internal/reaper"
 )
 
-// inventoryEvery is the time between two comparisons of what exists to what is
+// inventoryEvery is the time between two comparisons of what exists with what is
 // recorded.
 const inventoryEvery = time.Hour
 
-// inventory has the reaper see what the providers hold, and nothing more of
-// them.
+// inventory lets the reaper list what the providers hold, and do nothing else with it.
 func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]provider.Wired) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
 		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,

@@ -26,31 +26,30 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// A row is a provider: all that the programs know of it. What its function may
-// do on AWS stands in the row of the same name in infra. A new provider is a row
-// here, a row there, and a folder of its own.
+// A row is a provider: all that the programs know of it. A row of the same name in
+// infra has what its function may do on AWS. A new provider is a row here, a row there,
+// and a folder of its own.
 type row struct {
-	// check is asked about each plan when the catalog is compiled; nil for
-	// nothing.
+	// check checks each plan when the catalog is compiled; nil for no check.
 	check provider.Check
-	// onRequest: a stack offers it only where the operator asks for it.
+	// onRequest says that a stack offers it only if the operator asks for it.
 	onRequest bool
 	// settings checks its own settings in the environment; help explains them to
 	// whoever starts the embedded broker.
 	settings func(getenv func(string) string) error
 	help     string
-	// embedded builds it; nil where it is for AWS alone.
+	// embedded builds it for the embedded broker; nil if it is for AWS alone.
 	embedded func(e embedding) (provider.Wired, error)
 	// deployed builds it in a function. From outside, an operator's command is
 	// given what the stack of that name has set, as far as its outputs say; nil if
 	// the stack does not have it.
 	deployed func(d Deployed) (provider.Wired, error)
 	outside  func(stack string, said map[string]string) map[string]string
-	// vpc has it called inside a VPC; zero where it never is.
+	// vpc says how it is called inside a VPC; zero if it never is.
 	vpc vpcRow
 }
 
-// An embedding is where the embedded broker builds a provider.
+// An embedding is what the embedded broker builds a provider with.
 type embedding struct {
 	dir     string // the provider's own
 	folder  string // the data folder
@@ -60,16 +59,16 @@ type embedding struct {
 	log     *slog.Logger
 	getenv  func(string) string
 	now     func() time.Time
-	// serves is told of a server that is started in the data folder.
+	// serves is called with a server that is started in the data folder.
 	serves func(backup.Server)
 }
 
 // ProviderDemo is the name of the demo in offering files.
 const ProviderDemo = "demo"
 
-// rows are all providers, by their names in offering files. It is a function, and no
-// variable: what a variable names is in every program, and the API's function
-// calls no provider. Each start of it would pay for them all.
+// rows are all providers, by their names in offering files. It is a function and not a
+// variable, since a variable would link all providers into every program: the API's
+// function calls none, and each of its cold starts would load them.
 func rows() map[string]row {
 	all := map[string]row{ProviderDemo: demoRow(), ProviderCloudFormation: cloudformationRow()}
 	for name, h := range hostedRows() {
@@ -101,8 +100,8 @@ func Providers() []string { return slices.Sorted(maps.Keys(rows())) }
 // asks for it.
 func OnRequest(name string) bool { return rows()[name].onRequest }
 
-// Checks are what checks the plans of offering files, by the providers that they
-// may name; nil for nothing.
+// Checks are the checks of plans in offering files, by the names of the providers; nil
+// for no check.
 func Checks() map[string]provider.Check {
 	all := map[string]provider.Check{}
 	for name, r := range rows() {
@@ -111,14 +110,14 @@ func Checks() map[string]provider.Check {
 	return all
 }
 
-// waits are how long a request waits for the work of the providers that need
-// another time than most: what their Wired says. It stands beside the rows because
-// the API's function knows providers by their names alone.
+// waits are how long a request waits for the work of providers whose Wired has a wait
+// of its own. They are not in the rows because the API's function knows providers by
+// name only.
 var waits = map[string]time.Duration{
-	ProviderCloudFormation: provider.MaxWait, // AWS needs seconds to take a new key
+	ProviderCloudFormation: provider.MaxWait, // AWS needs seconds until a new key works
 }
 
-// ProviderSettings explains the settings that providers have in the environment.
+// ProviderSettings explains the settings of providers in the environment.
 func ProviderSettings() string {
 	var all []string
 	known := rows()
@@ -128,7 +127,7 @@ func ProviderSettings() string {
 	return strings.Join(all, "\n  ")
 }
 
-// checkProviders checks them.
+// checkProviders checks the settings of all providers.
 func checkProviders(getenv func(string) string) error {
 	var problems []error
 	known := rows()
@@ -138,9 +137,8 @@ func checkProviders(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// wiredIn builds those of the known providers that the embedded broker can have, in
-// its data folder, with their own settings; nil for none. Left are those that it goes on without, and
-// why. Those that are wired are to be closed.
+// wiredIn builds the known providers for the embedded broker, in its data folder. It
+// also returns those that are left out, and why. The wired ones are to be closed.
 func wiredIn(
 	known map[string]row, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
 ) (wired map[string]provider.Wired, left map[string]error, err error) {
@@ -181,7 +179,7 @@ func wiredIn(
 	return all, left, provider.CheckWired(all, hardTimeout)
 }
 
-// closeAll ends what providers keep open.
+// closeAll closes what providers keep open.
 func closeAll(wired map[string]provider.Wired) {
 	for _, w := range wired {
 		if w.Close != nil {
@@ -190,7 +188,8 @@ func closeAll(wired map[string]provider.Wired) {
 	}
 }
 
-// wired builds the providers that the stack has, each called where it has to be.
+// wired builds the providers that the stack has, and has those called inside the VPC
+// that need it.
 func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 	wired = map[string]provider.Wired{}
 	all := rows()
@@ -214,8 +213,8 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 	return wired, provider.CheckWired(wired, ProvisionerTimeout)
 }
 
-// fromOutside is the environment that a stack's functions have, as far as
-// providers need it, for an operator's command. Said are the stack's outputs.
+// fromOutside is the environment of a stack's functions, as far as providers need it
+// for an operator's command; said are the stack's outputs.
 func fromOutside(stack string, said map[string]string) map[string]string {
 	set := map[string]string{
 		EnvStack: stack, EnvBroker: said[outputs.Broker], EnvCalls: said[outputs.Calls], EnvInVPC: said[outputs.InVPC],
@@ -238,7 +237,7 @@ const (
 	EnvDemoPrefix = "LONGSHORE_DEMO_PREFIX" // path under which it makes parameters, on AWS
 )
 
-// DemoPrefix is the path of the demo's parameters, of a stack of that name.
+// DemoPrefix is the path of the demo's parameters in a stack of that name.
 func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }
 
 // DefaultDemoDelay is the demo's delay unless it is set.
@@ -282,9 +281,9 @@ func demoDeployed(d Deployed) (provider.Wired, error) {
 	return demoOver(things, d.Getenv(EnvBroker), d.Getenv, now)
 }
 
-// demoInside is the demo for tests of this way: it keeps its things in the
-// function's own temporary folder, since it has no right to anything else, and
-// forgets them when Lambda ends the function.
+// demoInside is the demo inside a VPC, for tests of such calls. It keeps its things in
+// the function's temporary folder, since it has no right to anything else, and loses
+// them when Lambda ends the function.
 func demoInside(d Deployed) (calls.Open, error) {
 	getenv := d.Getenv
 	if _, err := demoDelay(getenv); err != nil {

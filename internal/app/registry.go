@@ -24,14 +24,14 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// NewPassword is at least 128 random bits in letters and digits, which every
-// platform and shell takes as they are.
+// NewPassword is at least 128 random bits in letters and digits, which every platform
+// and shell takes unquoted.
 func NewPassword() string { return rand.Text() }
 
-// shortPassword is what can be guessed, however slowly.
+// shortPassword is the length below which a password can be guessed.
 const shortPassword = 12
 
-// warnOfShort warns of passwords that were chosen too short.
+// warnOfShort warns of short passwords.
 func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
 	for _, p := range r.Platforms {
 		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
@@ -44,25 +44,25 @@ func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
 // A Registrar keeps the registry of platforms.
 type Registrar interface {
 	Registry(ctx context.Context) (platforms.Registry, error)
-	// Change replaces the registry by what f makes of it. Nothing is changed
-	// if f fails, or if somebody else changes it meanwhile.
+	// Change replaces the registry with what f makes of it. It changes nothing if f fails,
+	// or if somebody else changes the registry meanwhile.
 	Change(ctx context.Context, f func(platforms.Registry) (platforms.Registry, error)) error
 }
 
-// errChanging: two operators at once.
+// errChanging says that two operators change the registry at once.
 var errChanging = errors.New("somebody else is changing the platforms: run the command again")
 
-// A folderRegistrar keeps the registry in a data folder; the broker that runs
-// over it reads it again by itself.
+// A folderRegistrar keeps the registry in a data folder; the broker that runs on it
+// reads changes by itself.
 type folderRegistrar struct{ dir string }
 
-// credentialsFormat is of files that alone decide who may log in. In one without
-// a format the environment decided at each start of the broker, so that the
-// default platform's password in it may be nobody's.
+// credentialsFormat is the format of files that alone decide who may log in. Before it
+// had a format, the environment decided at each start of the broker, so the password of
+// the default platform in such a file may not be in use.
 const credentialsFormat = 2
 
-// FolderRegistrar keeps the registry of the embedded broker over a data folder,
-// which has been started in it once.
+// FolderRegistrar keeps the registry of the embedded broker over a data folder, on
+// which the broker was started once.
 func FolderRegistrar(dir string) (Registrar, error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, notAFolder(dir, err)
@@ -159,8 +159,8 @@ type secretRegistrar struct {
 	arn    string
 }
 
-// StackRegistrar keeps the registry of the broker that a stack is, by the
-// caller's own rights: to describe the stack, and to read and write its secret.
+// StackRegistrar keeps the registry of a deployed broker. It uses the caller's own
+// rights: to describe the stack, and to read and write its secret.
 func StackRegistrar(ctx context.Context, stack string) (Registrar, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

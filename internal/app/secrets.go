@@ -20,12 +20,11 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// secretKept is how long a secret is used before it is read again. One that has
-// just been rotated is read again sooner: see secrets.forget.
+// secretKept is how long a secret is used before it is read again. After a fault it is
+// read again sooner (forget).
 const secretKept = 5 * time.Minute
 
-// Secrets are the secrets of a provider's servers on AWS: ARNs by the names of
-// targets.
+// Secrets are the secrets of a provider's servers on AWS: ARNs by the names of targets.
 type Secrets map[string]string
 
 // What names of targets, and the ARNs of secrets, look like. Secrets Manager puts a
@@ -35,7 +34,7 @@ var (
 	SecretARN  = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
 )
 
-// ParseSecrets reads name=ARN with commas between them; an ARN alone is of the
+// ParseSecrets reads name=ARN with commas between them; an ARN alone belongs to the
 // default target.
 func ParseSecrets(setting, text string) (Secrets, error) {
 	all := Secrets{}
@@ -71,7 +70,8 @@ func (s Secrets) String() string {
 // Names are the targets', in order.
 func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// envSecrets is what tells the functions where its servers' secrets are.
+// envSecrets is the variable that tells the functions where the secrets of the servers
+// are.
 func (h hostedRow) envSecrets() string { return "LONGSHORE_" + strings.ToUpper(h.name) + "_SECRETS" }
 
 // secretsIn are those that a stack was deployed with; nil for none.
@@ -83,8 +83,8 @@ func (h hostedRow) secretsIn(getenv func(string) string) (Secrets, error) {
 	return ParseSecrets(h.envSecrets(), text)
 }
 
-// deployed is the provider as the functions outside a VPC know it: they never call
-// it themselves, and hand on what reaches its servers.
+// deployed is the provider in a function outside the VPC: that never calls it itself,
+// and only passes on what is needed to reach the servers.
 func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
 	all, err := h.secretsIn(d.Getenv)
 	if err != nil {
@@ -138,8 +138,8 @@ type keptAccess struct {
 	until  time.Time
 }
 
-// lookUp gives what reaches the targets. Where one has no name yet, it is the one
-// that the plan says, which is the provider's to know: it gets all.
+// lookUp gives what is needed to reach the targets. A target without a name is the one
+// that the plan says, which only the provider knows: it then gets all secrets.
 func (s *secrets) lookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
 	names := s.arns.Names()
 	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
@@ -185,8 +185,8 @@ func (s *secrets) access(ctx context.Context, name string) (hosted.Access, error
 	return a, nil
 }
 
-// forget has all of them read again: a call met a fault, perhaps since a password
-// was rotated.
+// forget has all secrets read again: a call met a fault, perhaps because a password was
+// rotated.
 func (s *secrets) forget() {
 	s.mu.Lock()
 	clear(s.kept)

@@ -60,8 +60,8 @@ func valkeyRow() hostedRow {
 	}
 }
 
-// openPostgres makes the provider. Without programs that copy, it says so to whom
-// asks for a copy.
+// openPostgres makes the provider. Without programs that copy, it refuses copies and
+// says so.
 func openPostgres(o hostedOptions) hostedProvider {
 	made := postgres.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}
 	if o.Copies {

@@ -49,30 +49,30 @@ type Settings struct {
 	// Username and Password are the platform's credentials; both empty lets
 	// the broker generate and keep them.
 	Username, Password string
-	// Servers are what was given by the flags that say where a provider's server is,
-	// by the names of HostedFlags. They may hold passwords.
+	// Servers are the values of the flags that say where the servers of providers are, by
+	// the names of HostedFlags. They may hold passwords.
 	Servers map[string]string
 	// AWS offers AWS services, as EnvAWS does.
 	AWS bool
 	// Getenv gives the providers' own settings; nil for none.
 	Getenv func(string) string
-	// RetryAfter bounds when clients are told to ask again.
+	// RetryAfter bounds the Retry-After of answers.
 	RetryAfter RetryAfter
 	// PlatformRate is how many requests a second each platform may send; zero for
 	// as many as it likes.
 	PlatformRate int
-	// ReaperDryRun has what no record knows of reported only.
+	// ReaperDryRun makes the reaper only report what no record knows of.
 	ReaperDryRun bool
 }
 
 // RetryAfter are the bounds of the header Retry-After.
 type RetryAfter struct{ Min, Max time.Duration }
 
-// maxPlatformRate is more than a broker answers.
+// maxPlatformRate is more than a broker can answer.
 const maxPlatformRate = 100_000
 
-// Complete reads the environment into the settings that the command line
-// gave, and checks them all.
+// Complete adds the environment to the settings of the command line, and checks them
+// all.
 func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return s, remedy.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")

@@ -11,15 +11,16 @@ import (
 	"github.com/longshore/longshore/internal/remedy"
 )
 
-// CallsTimeout is when a call inside a VPC is certainly dead: before the lease
-// of the step that made it, and after the longest call that a step may make.
+// CallsTimeout is when a call inside a VPC is certainly dead: after the longest call
+// that a step makes, and before the lease of that step ends.
 const CallsTimeout = ProvisionerTimeout - 10*time.Second
 
-// A vpcRow is a provider that can be called by the function inside a VPC.
+// A vpcRow says how a provider is called by the function inside a VPC.
 type vpcRow struct {
 	// open makes the provider there, from the function's settings.
 	open func(d Deployed) (calls.Open, error)
-	// reach looks up, outside, how it reaches its targets; nil if it needs nothing.
+	// reach looks up, outside the VPC, what is needed to reach its targets; nil if nothing
+	// is.
 	reach func(d Deployed) (calls.Reach, error)
 }
 
@@ -38,7 +39,8 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	return names, nil
 }
 
-// throughVPC has those of the providers that are called inside a VPC called there.
+// throughVPC replaces the providers that are called inside a VPC with calls of the
+// function there.
 func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provider.Wired, error) {
 	names, err := insideVPC(d.Getenv)
 	if names == nil || err != nil {
@@ -66,8 +68,8 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 	return wired, nil
 }
 
-// Calls is the handler of functions/provisioner inside a VPC: it has no rights,
-// reads no records, and makes the calls of providers that others ask for.
+// Calls is the handler of functions/provisioner inside a VPC. It has no rights, reads
+// no records, and makes the calls of providers that the functions outside ask for.
 func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
 	if _, err := d.required(EnvInVPC); err != nil {
 		return nil, err
