@@ -85,7 +85,6 @@ type world struct {
 	cloud       provider.Provider
 	holds       provider.Inventory
 	key         vault.Vault
-	offered     *catalog.Catalog
 	ids         func() string
 	effects     int
 	struck      int // faults that happened
@@ -108,7 +107,7 @@ type world struct {
 func newWorld(s Subject, p plan, g *Safeguard) *world {
 	w := &world{
 		plan: p, subject: s, without: g, clock: testkit.Epoch,
-		records: memory.New(), key: testkit.Key(), ids: testkit.IDs(), offered: offered(s), platform: newPlatform(),
+		records: memory.New(), key: testkit.Key(), ids: testkit.IDs(), platform: newPlatform(),
 	}
 	w.cloud, w.holds = s.New(func() time.Time { return w.clock }, w.cloudEffect)
 	w.begin()
@@ -131,7 +130,7 @@ func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without 
 // begin starts the processes anew: what they remember is gone.
 func (w *world) begin() {
 	kit := testkit.New(testkit.Options{
-		Store: crashing{w.records, w}, Catalog: w.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
+		Store: crashing{w.records, w}, Catalog: w.subject.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
 		Providers: map[string]provider.Provider{w.subject.Name: w.provider()}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Secret:          []byte(canary + strings.Repeat("x", 32-len(canary))),
 		SynchronousWait: synchronousWait, CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
