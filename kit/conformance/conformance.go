@@ -11,6 +11,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,7 @@ func (o Options) Takes(c Case) (Case, bool) {
 
 // Cases are the cases that the options leave and the version knows.
 func (o Options) Cases() []Case {
+	o.Minor = cmp.Or(o.Minor, NewestMinor)
 	var out []Case
 	for _, c := range Cases() {
 		_, known := c.At(o.Minor)
