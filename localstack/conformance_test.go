@@ -4,6 +4,8 @@ package localstack_test
 
 import (
 	"context"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -22,16 +24,21 @@ var emulatorFaults = map[string]map[string]string{
 
 // The deployed broker keeps to the API, rule by rule. AWS services are left to
 // TestServices: what the kit asks of a plan is the same for all, and they take longer.
+// LONGSHORE_CHECK_ONLY matches the cases that are asked, where all are asked elsewhere.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
+	only, err := regexp.Compile(os.Getenv("LONGSHORE_CHECK_ONLY"))
+	if err != nil {
+		t.Fatalf("LONGSHORE_CHECK_ONLY: %v", err)
+	}
 	var services []string
 	for _, s := range append(servicestest.Services(), servicestest.Own()) {
 		services = append(services, s.Offering)
 	}
+	options := conformance.Options{Now: time.Now, Only: only, Parallel: 8, OperationTimeout: settleLimit, Without: services}
 	report, err := conformance.Run(context.WithoutCancel(t.Context()),
-		conformance.Target{URL: p.url, Username: p.username, Password: p.password},
-		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: settleLimit, Without: services})
+		conformance.Target{URL: p.url, Username: p.username, Password: p.password}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +67,9 @@ func TestConformance(t *testing.T) {
 	for _, left := range report.Left {
 		t.Errorf("left behind: %s", left)
 	}
-	t.Logf("%d cases in %v: %d passed", len(report.Results), report.Duration.Round(time.Second), report.Count(conformance.Passed))
-	if report.Count(conformance.Passed) < 400 {
-		t.Errorf("only %d cases passed", report.Count(conformance.Passed))
+	passed, chosen := report.Count(conformance.Passed), len(options.Cases())
+	t.Logf("%d cases in %v: %d passed", len(report.Results), report.Duration.Round(time.Second), passed)
+	if passed == 0 || passed < chosen*3/4 {
+		t.Errorf("only %d of %d cases passed", passed, chosen)
 	}
 }
