@@ -102,7 +102,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 			"StringLike", keyBoundary, boundaries(scope)),
 		allow("Users", users, "iam:CreateAccessKey", "iam:DeactivateMFADevice", "iam:DeleteAccessKey", "iam:DeleteLoginProfile",
 			"iam:DeleteSSHPublicKey", "iam:DeleteServiceSpecificCredential", "iam:DeleteSigningCertificate", "iam:DeleteUser",
-			"iam:DeleteUserPolicy", "iam:DetachUserPolicy", "iam:GetLoginProfile", "iam:GetUserPolicy", "iam:ListAccessKeys",
+			"iam:DeleteUserPolicy", "iam:DetachUserPolicy", "iam:GetLoginProfile", "iam:GetUserPolicy",
 			"iam:ListAttachedUserPolicies", "iam:ListGroupsForUser", "iam:ListMFADevices", "iam:ListSSHPublicKeys",
 			"iam:ListServiceSpecificCredentials", "iam:ListSigningCertificates", "iam:ListUserPolicies", "iam:TagUser",
 			"iam:UntagUser", "iam:UpdateAccessKey"),
@@ -138,7 +138,7 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 		// These know no resource.
 		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports", "cloudformation:ListStacks",
 			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
-		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListUserTags"),
+		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListAccessKeys", "iam:ListUserTags"),
 		allow("RolesSeen", principals(scope, "role"), "iam:GetRole", "iam:ListRoleTags"),
 	}
 	if len(o.Access) > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -45,6 +46,9 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		if tags.Broker != k.Broker || tags.Binding == "" {
 			continue // not ours, or it went meanwhile
 		}
+		if err := k.lookLate(ctx, found{plan.Principal(kind), f}); err != nil {
+			return nil, "", err
+		}
 		page = append(page, provider.Holding{Name: f.Name, Tags: tags, Created: f.Created.UTC()})
 	}
 	switch {
@@ -56,6 +60,52 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		return k.List(ctx, string(kinds[1]))
 	}
 	return page, string(kinds[1]), nil
+}
+
+// A call that its sender gave up may land for 15 minutes, as long as AWS takes its
+// signature: one that makes a key, beside the key that was recorded by then. Users of
+// that age are looked at once in a process, for two days, in which some sweep comes by.
+const (
+	lateAfter = 15 * time.Minute
+	lateUntil = 48 * time.Hour
+)
+
+// lookLate tells the log of keys beside the recorded one. Whoever lists may delete
+// nothing: they go with the next step on the binding.
+func (k *Keeper) lookLate(ctx context.Context, f found) error {
+	age := k.Now().Sub(f.Created)
+	k.mu.Lock()
+	looked := k.looked[f.ARN].Equal(f.Created)
+	k.mu.Unlock()
+	if f.kind != plan.User || age < lateAfter || age > lateUntil || looked {
+		return nil
+	}
+	if err := k.Reads.Wait(ctx); err != nil {
+		return err
+	}
+	keys, err := k.IAM.Keys(ctx, f.Name)
+	if absentIsFine(err) != nil {
+		return fmt.Errorf("reading the keys of a user: %w", err)
+	}
+	if len(keys) > 1 {
+		full, err := k.IAM.Get(ctx, f.kind, f.Name)
+		if err != nil {
+			return absentIsFine(err)
+		}
+		for _, key := range keys {
+			if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
+				k.Log.WarnContext(ctx, "a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
+					"user", f.Name, "key", key.ID, "made", f.Created)
+			}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.looked == nil || len(k.looked) >= mostRead {
+		k.looked = map[string]time.Time{}
+	}
+	k.looked[f.ARN] = f.Created
+	return nil
 }
 
 // mostRead is how many tags a process remembers.

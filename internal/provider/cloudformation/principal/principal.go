@@ -48,7 +48,9 @@ type Keeper struct {
 	mu    sync.Mutex
 	usage map[plan.Principal]usage
 	read  map[string]provider.Tags // what List has read, by ARNs and times of creation
-	page  int                      // of the inventory; 0 for pageSize
+	// looked are users whose keys were looked at late, and when they were made.
+	looked map[string]time.Time
+	page   int // of the inventory; 0 for pageSize
 }
 
 const (

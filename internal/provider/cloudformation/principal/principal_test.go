@@ -527,6 +527,33 @@ func TestCallsGoWrong(t *testing.T) {
 	}
 }
 
+// A call that makes a key may land when its binding is long bound: an inventory after
+// the time that AWS takes such a call finds the key, once.
+func TestLateKeysAreFound(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	granted := b.mustBind(&of)
+	late, err := b.IAM.CreateKey(t.Context(), b.name(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() int {
+		if _, _, err := b.List(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(b.log.String(), "key="+late.ID)
+	}
+	if n := list(); n != 0 {
+		t.Errorf("while such a call may land, it is told %d times", n)
+	}
+	b.clock.Advance(15 * time.Minute)
+	for range 2 {
+		if n := list(); n != 1 || strings.Contains(b.log.String(), granted.Credentials["access_key_id"].(string)) {
+			t.Errorf("it is told %d times: %s", n, b.log.String())
+		}
+	}
+}
+
 // An inventory reads the tags of each principal once, and no faster than it may.
 func TestTagsAreReadAtAFixedRate(t *testing.T) {
 	b := newBench(t, plan.User)
