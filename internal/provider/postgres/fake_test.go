@@ -291,9 +291,11 @@ func (f *Fake) parts(n names, a act) []func() error {
 			if err := f.create(n.login, a.label); err != nil {
 				return err
 			}
+			login := f.roles[n.login]
 			if !a.readOnly {
-				f.roles[n.login].memberOf[n.owner] = true
+				login.memberOf[n.owner] = true
 			}
+			login.canLogin, login.verifier, login.until = a.verifier != "", a.verifier, a.until
 			return nil
 		}}
 	case openLogin:

@@ -57,6 +57,10 @@ func (m mutant) do(ctx context.Context, n names, seen standing, a act) error {
 			a = made
 		}
 	case createLogin:
+		if m.name == "no-password" {
+			made.verifier = ""
+			a = made
+		}
 		if m.name != "labels-later" {
 			break
 		}
@@ -69,7 +73,7 @@ func (m mutant) do(ctx context.Context, n names, seen standing, a act) error {
 		if err != nil {
 			return err
 		}
-		return m.server.do(ctx, n, now, unlockLogin{label: label})
+		return m.server.do(ctx, n, now, unlockLogin{label: label, login: made.verifier != ""})
 	}
 	return m.server.do(ctx, n, seen, a)
 }

@@ -161,8 +161,12 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 	label, ours := labelled(now.login.thing, w.tags)
 	f := facts{ReadOnly: w.readOnly}
 	switch {
+	case !now.login.exists() && w.readOnly: // it is let in when it has something to read
+		return decision{act: createLogin{label: f.text(w.label()), readOnly: true}}, nil
 	case !now.login.exists():
-		return decision{act: createLogin{f.text(w.label()), w.readOnly}}, nil
+		f.Ready = true
+		verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
+		return decision{act: createLogin{label: f.text(w.label()), verifier: verifier, until: w.until}}, err
 	case !ours:
 		return decision{}, notOurs()
 	case label.Incarnation != w.tags.Incarnation:
@@ -171,7 +175,7 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 		return decision{}, provider.Failf("The binding is being removed. Bind again, with another binding id.")
 	case !factsOf(label).Ready:
 		f.Ready = true
-		verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
+		verifier, err := scram.Verifier(w.password)
 		return decision{act: openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}}, err
 	}
 	return decision{}, nil

@@ -182,11 +182,13 @@ type dropOwner struct{}
 // has raised it, and died.
 type setLimit struct{ limit int }
 
-// createLogin makes a binding's role with its label, which cannot log in yet, in
-// one transaction; unless it is only to read, it works as the owner role.
+// createLogin makes a binding's role with its label, in one transaction; unless it is
+// only to read, it works as the owner role. Without a verifier it cannot log in yet.
 type createLogin struct {
 	label    string
 	readOnly bool
+	verifier string
+	until    string // as openLogin's
 }
 
 // openLogin lets it in with a password that has this verifier, and labels it so, in

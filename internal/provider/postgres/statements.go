@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,15 +193,27 @@ func (w work) dropOwner() error {
 	return w.here(`DROP ROLE %1$I`, w.names.owner)
 }
 
+// createLogin makes the memberships first.
+//
+// Hazard: to see whether the broker's login may comment on a role, or change it, the
+// server walks through all roles that the login is a member of, which are all of the
+// broker's. It reads them anew after each change of a membership.
 func (w work) createLogin(a createLogin) error {
-	text := `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %4$L; ` + w.admit(a.readOnly)
-	if a.readOnly {
-		text += `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
-	} else {
-		text += `; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L`
+	text := `CREATE ROLE %1$I NOLOGIN`
+	if a.verifier != "" {
+		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
 	}
-	return w.here(text, w.names.login, w.names.database, w.names.owner, a.label)
+	if a.readOnly {
+		text += `; ` + w.admit(true) + `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
+	} else {
+		text += ` IN ROLE %3$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L`
+	}
+	return w.here(text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label, a.verifier,
+		cmp.Or(a.until, forever))
 }
+
+// forever is how long a password is valid that does not end.
+const forever = "infinity"
 
 // admit gives a login, %1, its rights in the database, %2, or of the owner role, %3.
 // An instance in quarantine lets readers in when it is released itself.
@@ -221,12 +234,8 @@ func (w work) openLogin(a openLogin) error {
 			return err
 		}
 	}
-	until := "infinity"
-	if a.until != "" {
-		until = a.until
-	}
 	return w.here(`ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
-		w.names.login, a.verifier, until, a.label)
+		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
 // readable lets a login read all that the owner role has, and will have. The names
@@ -322,7 +331,13 @@ func (w work) asPrivileged(text string, roles ...string) string {
 // endWait is how long a session that is to end is waited for, in milliseconds.
 const endWait = "500"
 
+// endSessions changes no membership where there is nothing to end: see createLogin.
 func (w work) endSessions() error {
+	some := false
+	if err := w.c.QueryRow(w.ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = $1)`, w.names.login).Scan(&some); err != nil ||
+		!some {
+		return err
+	}
 	return w.here(w.asPrivileged(`SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %1$L`, w.names.login),
 		w.names.login, endWait)
 }
@@ -487,8 +502,9 @@ func (w work) openInstance(a openInstance) error {
 // others get in as the owner role.
 func (w work) readers() (names []string, err error) {
 	label, _ := w.seen.owner.label()
-	rows, err := w.c.Query(w.ctx, `SELECT rolname::text, shobj_description(oid, 'pg_authid') FROM pg_roles
-WHERE rolname ~ '^lsb' AND shobj_description(oid, 'pg_authid') LIKE 'longshore:%' ORDER BY 1`)
+	rows, err := w.c.Query(w.ctx, `SELECT r.rolname::text, c.description FROM pg_roles r
+JOIN pg_shdescription c ON c.objoid = r.oid AND c.classoid = 'pg_authid'::regclass
+WHERE r.rolname ~ '^lsb' AND c.description LIKE 'longshore:%' ORDER BY 1`)
 	if err != nil {
 		return nil, err
 	}
