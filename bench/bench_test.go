@@ -220,3 +220,30 @@ func TestResident(t *testing.T) {
 		t.Errorf("resident: %v bytes: %v", bytes, err)
 	}
 }
+
+// Every operation is measured, on a server that is as full as it was said and on an
+// empty one, and nothing is left of what is measured.
+func TestAFullServerIsMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts two PostgreSQL servers")
+	}
+	t.Setenv("LONGSHORE_POSTGRES_BIN", filepath.Join("..", ".tools", "postgres-17.11.0", "bin"))
+	b := &bench{options: options{rounds: 1, manyDatabases: 2, manyBindings: 4}, dir: t.TempDir()}
+	for dir := b.dir; dir != os.TempDir(); dir = filepath.Dir(dir) { // as root, the server is another user's
+		if err := os.Chmod(dir, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := b.full()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.measures) != len(sampledSteps)+2 {
+		t.Errorf("%d things are measured", len(s.measures))
+	}
+	for _, m := range s.measures {
+		if len(m.ours) != 1 || m.ours[0] <= 0 || len(m.theirs) != 1 || m.theirs[0] <= 0 {
+			t.Errorf("%s: %v and %v", m.what, m.ours, m.theirs)
+		}
+	}
+}

@@ -18,8 +18,8 @@ import (
 
 // The ids of the offering postgres and its plan small never change once published.
 const (
-	postgres = "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10"
-	small    = "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1"
+	postgresID = "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10"
+	smallID    = "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1"
 	// databasesEach is how many a round makes: few enough for any disk.
 	databasesEach = 16
 )
@@ -72,8 +72,8 @@ type lifeRates []struct {
 func lives(p *process, server, clients, round int) (out lifeRates, err error) {
 	instance := func(i int) string { return fmt.Sprintf("/v2/service_instances/bench-%d-%d", round, i) }
 	binding := func(i int) string { return fmt.Sprintf("%s/service_bindings/bench-%d-%d", instance(i), round, i) }
-	ids := `"service_id":"` + postgres + `","plan_id":"` + small + `"`
-	hints := "?service_id=" + postgres + "&plan_id=" + small
+	ids := `"service_id":"` + postgresID + `","plan_id":"` + smallID + `"`
+	hints := "?service_id=" + postgresID + "&plan_id=" + smallID
 	for _, step := range []struct {
 		what string
 		shot func(i int) wire.Shot
@@ -91,7 +91,7 @@ func lives(p *process, server, clients, round int) (out lifeRates, err error) {
 	} {
 		broker, engine := busy(p.cmd.Process.Pid), busy(server)
 		began := time.Now()
-		if err := eachOf(clients, func(i int) error {
+		if err := eachOf(databasesEach, clients, func(i int) error {
 			return request(p.address, step.shot(i))
 		}); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.what, err)
@@ -103,7 +103,7 @@ func lives(p *process, server, clients, round int) (out lifeRates, err error) {
 			{step.what, "% of the time is the server's", 100 * engine / max(broker+engine, 1)},
 		}...)
 	}
-	return out, eachOf(clients, func(i int) error { return remove(p.address, instance(i), hints) })
+	return out, eachOf(databasesEach, clients, func(i int) error { return remove(p.address, instance(i), hints) })
 }
 
 // remove deletes a database, which is not measured: it goes when the server has
@@ -151,8 +151,8 @@ func request(address string, s wire.Shot) error {
 	return err
 }
 
-// eachOf does something for each database, by as many clients.
-func eachOf(clients int, do func(i int) error) error {
+// eachOf does something for each of so many databases, by as many clients.
+func eachOf(databases, clients int, do func(i int) error) error {
 	next := make(chan int)
 	failed := make(chan error, clients)
 	var all sync.WaitGroup
@@ -168,7 +168,7 @@ func eachOf(clients int, do func(i int) error) error {
 			}
 		})
 	}
-	for i := range databasesEach {
+	for i := range databases {
 		next <- i
 	}
 	close(next)

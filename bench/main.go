@@ -23,8 +23,10 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "",
 		"write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
 	flag.StringVar(&o.only, "only", "",
-		"measure this `part` alone: handlers, loopback, together, starts, databases or million; the last is not measured otherwise")
+		"measure this `part` alone: handlers, loopback, together, starts, databases, full or million; the last two are not measured otherwise")
 	flag.IntVar(&o.records, "records", 1_000_000, "how many records the large folder of million has")
+	flag.IntVar(&o.manyDatabases, "databases", 1000, "how many databases the server of full has")
+	flag.IntVar(&o.manyBindings, "bindings", 5000, "how many bindings they have together")
 	flag.Parse()
 	if err := run(o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -36,13 +38,16 @@ type options struct {
 	longshore, alone, peer string
 	rounds, clients        int
 	records                int
-	measured, long         time.Duration
-	profile, only          string
+
+	manyDatabases, manyBindings int
+
+	measured, long time.Duration
+	profile, only  string
 }
 
 func run(o options, out io.Writer) (err error) {
-	if o.rounds < 1 || o.clients < 1 {
-		return errors.New("there must be at least one round and one client")
+	if o.rounds < 1 || o.clients < 1 || o.manyDatabases < 1 {
+		return errors.New("there must be at least one round, one client and one database")
 	}
 	dir, err := os.MkdirTemp("", "longshore-bench-")
 	if err != nil {
@@ -64,9 +69,9 @@ func run(o options, out io.Writer) (err error) {
 		measure func() (*section, error)
 	}{
 		{"handlers", b.handlers}, {"loopback", b.loopback}, {"together", b.together}, {"starts", b.starts},
-		{"databases", b.databases}, {"million", b.million},
+		{"databases", b.databases}, {"full", b.full}, {"million", b.million},
 	} {
-		if o.only != part.name && (o.only != "" || part.name == "million") {
+		if long := part.name == "full" || part.name == "million"; o.only != part.name && (o.only != "" || long) {
 			continue
 		}
 		s, err := part.measure()

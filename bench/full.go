@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/pgserver"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres"
+)
+
+const (
+	// sampled is how many databases a round makes on each server.
+	sampled = 8
+	// fillers fill the server, of whose processors they leave the others some.
+	fillers  = 2
+	fullPool = 8 // as the embedded broker has
+)
+
+// full compares a PostgreSQL server with many databases and bindings to an empty one,
+// step by step of the provider, without the broker's own work. Each sample is taken
+// from the one and at once from the other.
+func (b *bench) full() (_ *section, err error) {
+	out := &section{
+		heading: fmt.Sprintf("A PostgreSQL server with %d databases and %d bindings, and an empty one", b.manyDatabases, b.manyBindings),
+		mine:    "full", theirs: "empty",
+	}
+	if err := os.Chmod(b.dir, 0o711); err != nil { // as root, the server is another user's
+		return nil, err
+	}
+	many, err := b.openEngine("full")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, many.close()) }()
+	few, err := b.openEngine("empty")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, few.close()) }()
+	began := time.Now()
+	if err := many.fill(b.manyDatabases, b.manyBindings); err != nil {
+		return nil, fmt.Errorf("filling the server: %w", err)
+	}
+	if n, _, err := many.list(); err != nil || n < b.manyDatabases+b.manyBindings/b.manyDatabases*b.manyDatabases {
+		return nil, fmt.Errorf("the inventory of the full server has %d things: %w", n, err)
+	}
+	fmt.Fprintf(os.Stderr, "filled within %v\n", time.Since(began).Round(time.Second))
+	for round := range b.rounds {
+		both := []*engine{many, few}
+		if round%2 == 1 {
+			both[0], both[1] = few, many
+		}
+		took := map[*engine]map[string][]float64{many: {}, few: {}}
+		for i := range sampled {
+			for _, e := range both {
+				if err := e.sample(fmt.Sprintf("sample-%d-%d", round, i), took[e]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, what := range sampledSteps {
+			out.add(what, "milliseconds", median(took[many][what]), median(took[few][what]))
+		}
+		for _, e := range both {
+			if err := e.sweep(took[e]); err != nil {
+				return nil, err
+			}
+		}
+		out.add(sweepWhole, "milliseconds", median(took[many][sweepWhole]), median(took[few][sweepWhole]))
+		out.add(sweepPage, "milliseconds", median(took[many][sweepPage]), median(took[few][sweepPage]))
+	}
+	return out, nil
+}
+
+// sampledSteps are in the order in which a sample takes them.
+var sampledSteps = []string{"provision", "update", "bind", "bind, read only", "unbind", "unbind, read only", "deprovision"}
+
+// What an inventory takes, of whatever there is.
+const (
+	sweepWhole = "inventory, all of it"
+	sweepPage  = "inventory, by the page"
+)
+
+// An engine is a server, and the provider that makes databases on it.
+type engine struct {
+	server *pgserver.Server
+	*postgres.Provider
+	mu     sync.Mutex
+	target provider.Target
+	epoch  provider.Epoch
+}
+
+const (
+	benchBroker = "bench"
+	login       = "longshore" // the broker's, on its own server
+)
+
+func (b *bench) openEngine(name string) (*engine, error) {
+	dir := b.path(name)
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return nil, err
+	}
+	s, err := pgserver.Open(context.Background(), pgserver.Options{
+		Dir: filepath.Join(dir, "postgres"), Getenv: os.Getenv, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("there is no PostgreSQL: run make postgres: %w", err)
+	}
+	return &engine{server: s, Provider: postgres.New(postgres.Options{
+		Broker: benchBroker, Accesses: hosted.Accesses{hosted.DefaultTarget: s.Access()}, Now: time.Now, Pool: fullPool,
+	})}, nil
+}
+
+func (e *engine) close() error {
+	e.Provider.Close()
+	return e.server.Close()
+}
+
+// The limits of the plan, before and after an update.
+var smallPlan, largePlan = json.RawMessage(`{"connection_limit":20,"statement_timeout":300}`), json.RawMessage(`{"connection_limit":100}`)
+
+// instance is what a step is told.
+func (e *engine) instance(id string, kind provider.Kind) provider.Instance {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	in := provider.Instance{
+		Broker: benchBroker, Platform: "p", ID: id, Incarnation: "op-" + id, ServiceID: postgresID, PlanID: smallID, Snapshot: smallPlan,
+		Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()}, Target: e.target, Epoch: e.epoch,
+	}
+	if kind == provider.KindUpdate {
+		in.Former, in.Snapshot = smallPlan, largePlan
+	}
+	return in
+}
+
+// binding is one of the instance; read only if its id begins so.
+func (e *engine) binding(instance, id string, readOnly bool, kind provider.Kind) provider.Binding {
+	b := provider.Binding{Instance: e.instance(instance, kind), ID: id, Incarnation: "op-" + id}
+	if kind == provider.KindBind {
+		b.Secret = make([]byte, 32)
+	}
+	if readOnly {
+		b.Parameters = json.RawMessage(`{"role":"read_only"}`)
+	}
+	return b
+}
+
+// done takes steps until an operation has come to its end.
+func (e *engine) done(step func(context.Context) (provider.Status, error)) error {
+	var last error
+	for range removeLooks {
+		st, err := step(context.Background())
+		if _, failed := errors.AsType[*provider.Failure](err); failed {
+			return err
+		}
+		if err != nil { // it passes, as when a disk is slow
+			last = err
+			time.Sleep(removePause)
+			continue
+		}
+		e.mu.Lock()
+		if st.Target != nil {
+			e.target = *st.Target
+		}
+		if st.Epoch.Count > e.epoch.Count {
+			e.epoch = st.Epoch
+		}
+		e.mu.Unlock()
+		if st.Done {
+			return nil
+		}
+		time.Sleep(st.After)
+	}
+	return fmt.Errorf("it comes to no end: %w", last)
+}
+
+func (e *engine) provision(id string) error {
+	return e.done(func(ctx context.Context) (provider.Status, error) {
+		return e.Provision(ctx, e.instance(id, provider.KindProvision))
+	})
+}
+
+func (e *engine) bind(instance, id string, readOnly bool) error {
+	return e.done(func(ctx context.Context) (provider.Status, error) {
+		return e.Bind(ctx, e.binding(instance, id, readOnly, provider.KindBind))
+	})
+}
+
+func (e *engine) unbind(instance, id string) error {
+	return e.done(func(ctx context.Context) (provider.Status, error) {
+		return e.Unbind(ctx, e.binding(instance, id, false, provider.KindUnbind))
+	})
+}
+
+// fill has the server hold databases, and as many bindings of each. Its superuser makes
+// them, as they are when the provider has made them: what the provider asks for takes
+// longer the fuller the server is.
+func (e *engine) fill(databases, bindings int) error {
+	if err := e.provision("first"); err != nil { // from which the target is known
+		return err
+	}
+	return eachOf(databases, fillers, func(i int) error {
+		ctx := context.Background()
+		tags := provider.Tags{Broker: benchBroker, Platform: "p", Instance: fmt.Sprintf("filled-%d", i), Incarnation: "op"}
+		database, owner := hosted.Name("lsd", tags), hosted.Name("lso", tags)
+		all := []string{
+			fmt.Sprintf("CREATE ROLE %q NOLOGIN", owner), labelled("ROLE", owner, tags), member(owner, true),
+			fmt.Sprintf("CREATE DATABASE %q OWNER %s TEMPLATE template0 ENCODING 'UTF8' CONNECTION LIMIT 20", database, login),
+			fmt.Sprintf("REVOKE ALL ON DATABASE %q FROM PUBLIC", database),
+			fmt.Sprintf("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %q TO %q", database, owner),
+			labelled("DATABASE", database, tags), fmt.Sprintf("ALTER DATABASE %q SET statement_timeout = '60s'", database),
+		}
+		for j := range bindings / databases {
+			tags.Binding = fmt.Sprint(j)
+			user := hosted.Name("lsb", tags)
+			all = append(all, fmt.Sprintf("CREATE ROLE %q LOGIN IN ROLE %q", user, owner), labelled("ROLE", user, tags),
+				member(user, false), fmt.Sprintf("ALTER ROLE %q IN DATABASE %q SET role = %q", user, database, owner))
+		}
+		if err := e.asSuperuser(ctx, "postgres", all...); err != nil {
+			return err
+		}
+		return e.asSuperuser(ctx, database, "REVOKE ALL ON SCHEMA public FROM PUBLIC", fmt.Sprintf("GRANT ALL ON SCHEMA public TO %q", owner))
+	})
+}
+
+// labelled has a thing be the broker's.
+func labelled(kind, name string, tags provider.Tags) string {
+	label := hosted.Label{Tags: tags, PlanID: smallID, Created: time.Now(), Facts: json.RawMessage(`{"limit":20,"ready":true}`)}
+	return fmt.Sprintf("COMMENT ON %s %q IS '%s'", kind, name, label.Text())
+}
+
+// member has the broker's login administer a role, as the server does for who makes one.
+func member(role string, set bool) string {
+	return fmt.Sprintf("GRANT %q TO %s WITH ADMIN TRUE, INHERIT FALSE, SET %v", role, login, set)
+}
+
+func (e *engine) asSuperuser(ctx context.Context, database string, statements ...string) error {
+	c, err := e.server.Cluster().Connect(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	for _, statement := range statements {
+		if _, err := c.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// sample is one life of a database, with how long each operation took.
+func (e *engine) sample(id string, took map[string][]float64) error {
+	for _, what := range sampledSteps {
+		began := time.Now()
+		var err error
+		switch what {
+		case "provision":
+			err = e.provision(id)
+		case "update":
+			err = e.done(func(ctx context.Context) (provider.Status, error) {
+				return e.Update(ctx, e.instance(id, provider.KindUpdate))
+			})
+		case "bind":
+			err = e.bind(id, "b", false)
+		case "bind, read only":
+			err = e.bind(id, "r", true)
+		case "unbind":
+			err = e.unbind(id, "b")
+		case "unbind, read only":
+			err = e.unbind(id, "r")
+		case "deprovision":
+			err = e.done(func(ctx context.Context) (provider.Status, error) {
+				return e.Deprovision(ctx, e.instance(id, provider.KindDeprovision))
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		took[what] = append(took[what], milliseconds(time.Since(began)))
+	}
+	return nil
+}
+
+// sweep reads the inventory from its beginning to its end, a few times.
+func (e *engine) sweep(took map[string][]float64) error {
+	const times = 5
+	for range times {
+		began := time.Now()
+		_, pages, err := e.list()
+		if err != nil {
+			return fmt.Errorf("listing: %w", err)
+		}
+		whole := milliseconds(time.Since(began))
+		took[sweepWhole], took[sweepPage] = append(took[sweepWhole], whole), append(took[sweepPage], whole/float64(pages))
+	}
+	return nil
+}
+
+// list is how many things, and pages, the inventory has.
+func (e *engine) list() (things, pages int, err error) {
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		var page []provider.Holding
+		if page, cursor, err = e.List(context.Background(), cursor); err != nil {
+			return things, pages, err
+		}
+		things += len(page)
+	}
+	return things, pages, nil
+}
+
+func milliseconds(d time.Duration) float64 { return microseconds(d) / 1e3 }
