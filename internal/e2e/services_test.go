@@ -263,8 +263,13 @@ func (l life) lives() {
 		}
 	}
 	l.isRefused(got, others)
+	open := servicestest.Config(l.account.endpoint, got)
+	if err := l.plan.Use(t.Context(), open, got); err != nil {
+		t.Errorf("before the unbind: %v", err)
+	}
 	mine.unbind()
 	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })
+	comesToBeRefused(t, "a session that goes on", func() error { return l.plan.Use(t.Context(), open, got) })
 	if err := l.use(l.account.endpoint, others); err != nil {
 		t.Errorf("the other's key after the unbind: %v", err)
 	}
@@ -340,6 +345,9 @@ func (l life) isRefused(got, others map[string]string) {
 		refused(l.plan.Forbids, l.plan.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got))
 	}
 	if l.plan.Role {
+		stranger := servicestest.Config(l.account.endpoint, map[string]string{
+			"region": "us-east-1", "access_key_id": "444455556666", "secret_access_key": "444455556666"})
+		refused("an account that the plan does not name", l.plan.Use(l.Context(), servicestest.Assumed(stranger, got), got))
 		for _, id := range []string{"", others["external_id"]} {
 			without := maps.Clone(got)
 			without["external_id"] = id

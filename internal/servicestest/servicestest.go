@@ -149,14 +149,22 @@ func Config(endpoint string, got map[string]string) aws.Config {
 		Region: got["region"], BaseEndpoint: &endpoint, HTTPClient: client{}, RetryMaxAttempts: 2,
 		Credentials: credentials.NewStaticCredentialsProvider(got["access_key_id"], got["secret_access_key"], ""),
 	}
-	if role := got["role_arn"]; role != "" {
+	if got["role_arn"] != "" {
 		c.Credentials = credentials.NewStaticCredentialsProvider(Trusted, Trusted, "")
-		c.Credentials = stscreds.NewAssumeRoleProvider(sts.NewFromConfig(c), role, func(o *stscreds.AssumeRoleOptions) {
+		c = Assumed(c, got)
+	}
+	return c
+}
+
+// Assumed is the config of somebody who has assumed a binding's role, once.
+func Assumed(by aws.Config, got map[string]string) aws.Config {
+	c := by.Copy()
+	c.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(by), got["role_arn"],
+		func(o *stscreds.AssumeRoleOptions) {
 			if id := got["external_id"]; id != "" {
 				o.ExternalID = &id
 			}
-		})
-	}
+		}))
 	return c
 }
 
