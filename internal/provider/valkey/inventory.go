@@ -14,39 +14,27 @@ const pageSize = 40
 
 // List implements provider.Inventory. A cursor is a target and the last user that
 // was looked at there.
-func (p *Provider) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-	target, after := "", ""
-	if cut := strings.LastIndex(cursor, "/"); cut >= 0 { // no name of a user has one
-		target, after = cursor[:cut], cursor[cut+1:]
-	}
-	names := p.o.Accesses.Names()
-	at, known := slices.BinarySearch(names, target)
-	if at == len(names) {
-		return nil, "", nil
-	}
-	if !known { // it has left the settings since the page before, or this is the first
-		after = ""
-	}
-	page, more, err := p.listOn(ctx, names[at], after)
-	switch {
-	case more != "":
-		next = names[at] + "/" + more
-	case at+1 < len(names):
-		next = names[at+1] + "/"
-	}
-	return page, next, err
+func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	return p.o.Accesses.List(ctx, cursor, p.Holdings)
 }
 
-// listOn lists one server from a user on; more is the last that was looked at, if
-// others follow.
-func (p *Provider) listOn(ctx context.Context, target, after string) (page []provider.Holding, more string, err error) {
-	s, err := p.open(ctx, target, p.o.Accesses[target])
+// Holdings implements provider.Reconciler. It lists one server from a user on; more is
+// the last that was looked at, if others follow.
+func (p *Provider) Holdings(ctx context.Context, target, after string) (page []provider.Holding, more string, err error) {
+	_, access, err := p.o.Accesses.Reach(provider.Target{Name: target})
+	if err != nil {
+		return nil, "", err
+	}
+	s, err := p.open(ctx, target, access)
 	if err != nil {
 		return nil, "", err
 	}
 	defer s.close()
 	identity, err := s.identity(ctx)
 	if err != nil || identity == "" { // without one, nothing was made here
+		return nil, "", err
+	}
+	if err := s.epochs(ctx); err != nil {
 		return nil, "", err
 	}
 	users, err := s.users(ctx, namePrefix)
@@ -67,7 +55,7 @@ func (p *Provider) listOn(ctx context.Context, target, after string) (page []pro
 		}
 		h := provider.Holding{
 			Name: name, Tags: u.label.Tags, Created: u.label.Created, PlanID: u.label.PlanID,
-			Target: provider.Target{Name: target, Identity: identity},
+			Target: provider.Target{Name: target, Identity: identity}, Epoch: s.epoch,
 		}
 		if strings.Contains(name, retainedMark) {
 			h.RetainedUntil = u.label.Until
@@ -93,11 +81,11 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 func (p *Provider) Release(ctx context.Context, h provider.Holding) error { return p.lock(ctx, h, "") }
 
 func (p *Provider) lock(ctx context.Context, h provider.Holding, as string) error {
-	s, _, err := p.step(ctx, h.Target)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+	_, err := p.on(ctx, h.Target, h.Epoch, func(s *server) (provider.Status, error) { return provider.Status{}, s.lock(ctx, h, as) })
+	return err
+}
+
+func (s *server) lock(ctx context.Context, h provider.Holding, as string) error {
 	u, err := s.user(ctx, name(h.Tags))
 	if err != nil || u.label.Tags != h.Tags { // it is gone, or another one
 		return err

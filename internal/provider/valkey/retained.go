@@ -177,11 +177,10 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 	if h.Name != retainedName(h.Tags) || h.Tags.Binding != "" {
 		return provider.Status{}, notOurs()
 	}
-	s, learnt, err := p.step(ctx, h.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
+	return p.on(ctx, h.Target, h.Epoch, func(s *server) (provider.Status, error) { return s.removeRetained(ctx, h) })
+}
+
+func (s *server) removeRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
 	kept, err := s.retained(ctx, h.Tags)
 	if err != nil {
 		return provider.Status{}, err

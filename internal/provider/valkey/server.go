@@ -11,9 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -103,6 +105,9 @@ type server struct {
 	conn   conn
 	target string
 	access hosted.Access
+	now    func() time.Time
+	epoch  provider.Epoch // the one that it is at, once that was asked for
+	raised time.Time      // when it was raised last, UTC
 }
 
 func (s *server) close() { s.conn.close() }
@@ -113,7 +118,7 @@ func (p *Provider) open(ctx context.Context, target string, access hosted.Access
 	if err != nil {
 		return nil, explain(target, err)
 	}
-	s := &server{conn: c, target: target, access: access}
+	s := &server{conn: c, target: target, access: access, now: p.o.Now}
 	hello, err := s.do(ctx, "HELLO")
 	if err == nil {
 		about, _ := hello.AsMap()
@@ -260,7 +265,10 @@ func (s *server) look(ctx context.Context, name string) (flags, channels []strin
 // set changes a user, or makes it. Each call brings the whole of what says whose
 // it is: one that comes late makes nothing that nobody can find.
 func (s *server) set(ctx context.Context, name string, rules ...string) error {
-	_, err := s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
+	err := s.changes(ctx)
+	if err == nil {
+		_, err = s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
+	}
 	return err
 }
 
@@ -269,7 +277,10 @@ func (s *server) remove(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
+	err := s.changes(ctx)
+	if err == nil {
+		_, err = s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
+	}
 	return err
 }
 
@@ -337,7 +348,10 @@ func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []strin
 }
 
 func (s *server) unlink(ctx context.Context, keys []string) error {
-	_, err := s.do(ctx, append([]string{"UNLINK"}, keys...)...)
+	err := s.changes(ctx)
+	if err == nil {
+		_, err = s.do(ctx, append([]string{"UNLINK"}, keys...)...)
+	}
 	return err
 }
 

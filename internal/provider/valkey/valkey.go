@@ -39,6 +39,7 @@ var (
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
 	_ provider.Retainer    = (*Provider)(nil)
+	_ provider.Reconciler  = (*Provider)(nil)
 )
 
 // New makes a provider. It calls no server.
@@ -48,17 +49,21 @@ func New(o Options) *Provider { return &Provider{o: o, dial: dial} }
 // connection of its own and closes it.
 func (p *Provider) Close() {}
 
-// step opens a step on the server that the target names: it is the one that is
-// recorded, and it takes writes. Learnt is set in a step that only found it.
-// Anything else is a passing error. Close the server in the end.
-func (p *Provider) step(ctx context.Context, t provider.Target) (s *server, learnt *provider.Status, err error) {
+// on makes a step on the server that the target names: it is the one that is recorded,
+// is as it was at an epoch or later, and takes writes. One that only finds the server
+// makes nothing. Anything else is a passing error.
+func (p *Provider) on(
+	ctx context.Context, t provider.Target, was provider.Epoch, work func(*server) (provider.Status, error),
+) (provider.Status, error) {
 	name, access, err := p.o.Accesses.Reach(t)
 	if err != nil {
-		return nil, nil, err
+		return provider.Status{}, err
 	}
-	if s, err = p.open(ctx, name, access); err != nil {
-		return nil, nil, err
+	s, err := p.open(ctx, name, access)
+	if err != nil {
+		return provider.Status{}, err
 	}
+	defer s.close()
 	identity, err := s.identity(ctx)
 	if err == nil && identity == "" && t.Identity == "" {
 		if err = s.sound(ctx); err == nil {
@@ -68,14 +73,24 @@ func (p *Provider) step(ctx context.Context, t provider.Target) (s *server, lear
 			p.o.Log.Info("named a Valkey server that had no identity", "target", name, "identity", identity)
 		}
 	}
+	var learnt *provider.Status
 	if err == nil {
 		learnt, err = hosted.Learn(t, name, identity)
 	}
-	if err != nil {
-		s.close()
-		return nil, nil, err
+	if err != nil || learnt != nil {
+		return or(learnt), err
 	}
-	return s, learnt, nil
+	if err = s.epochs(ctx); err == nil {
+		err = s.epoch.Check(name, was)
+	}
+	if err != nil {
+		return provider.Status{}, err
+	}
+	st, err := work(s)
+	if err == nil {
+		st.Epoch = s.epoch
+	}
+	return st, err
 }
 
 // Provision implements provider.Provider.
@@ -83,11 +98,10 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 	if in.Source != nil && in.Source.Retained == nil {
 		return provider.Status{}, provider.Failf("An instance of this service cannot be restored from another one. Order an empty one.")
 	}
-	s, learnt, err := p.step(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
+	return p.on(ctx, in.Target, in.Epoch, func(s *server) (provider.Status, error) { return p.provision(ctx, s, in) })
+}
+
+func (p *Provider) provision(ctx context.Context, s *server, in provider.Instance) (provider.Status, error) {
 	if err := s.sound(ctx); err != nil {
 		return provider.Status{}, err
 	}
@@ -124,11 +138,10 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 // Update implements provider.Provider. Plans differ in nothing that the server
 // could hold an instance to, so that only the record of the plan changes.
 func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	s, learnt, err := p.step(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
+	return p.on(ctx, in.Target, in.Epoch, func(s *server) (provider.Status, error) { return p.update(ctx, s, in) })
+}
+
+func (p *Provider) update(ctx context.Context, s *server, in provider.Instance) (provider.Status, error) {
 	made, err := s.instance(ctx, in)
 	if err == nil {
 		err = s.label(ctx, made.name, made.label.meaning(in))
@@ -148,11 +161,10 @@ func (l label) meaning(in provider.Instance) label {
 
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	s, learnt, err := p.step(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
+	return p.on(ctx, in.Target, in.Epoch, func(s *server) (provider.Status, error) { return p.deprovision(ctx, s, in) })
+}
+
+func (p *Provider) deprovision(ctx context.Context, s *server, in provider.Instance) (provider.Status, error) {
 	days, err := retainDays(in.Snapshot)
 	if err != nil {
 		return provider.Status{}, err
@@ -175,11 +187,10 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 
 // Bind implements provider.Provider.
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	s, learnt, err := p.step(ctx, b.Instance.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
+	return p.on(ctx, b.Instance.Target, b.Instance.Epoch, func(s *server) (provider.Status, error) { return p.bind(ctx, s, b) })
+}
+
+func (p *Provider) bind(ctx context.Context, s *server, b provider.Binding) (provider.Status, error) {
 	if err := s.sound(ctx); err != nil {
 		return provider.Status{}, err
 	}
@@ -225,12 +236,9 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	s, learnt, err := p.step(ctx, b.Instance.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	defer s.close()
-	return s.forget(ctx, provider.BindingTagsOf(b))
+	return p.on(ctx, b.Instance.Target, b.Instance.Epoch, func(s *server) (provider.Status, error) {
+		return s.forget(ctx, provider.BindingTagsOf(b))
+	})
 }
 
 func done(err error) (provider.Status, error) {

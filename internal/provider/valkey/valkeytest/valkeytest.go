@@ -267,6 +267,16 @@ func (s *Server) Kept(t testing.TB) string {
 	return string(text)
 }
 
+// PutBack starts the server again on a file of users that was Kept.
+func (s *Server) PutBack(t testing.TB, kept string) {
+	t.Helper()
+	s.Stop()
+	if err := os.WriteFile(filepath.Join(s.dir, "users.acl"), []byte(kept), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+}
+
 // Stop ends the server. Stopping it again does nothing.
 func (s *Server) Stop() {
 	s.mu.Lock()
