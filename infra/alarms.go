@@ -50,7 +50,7 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 	a.add("Failing", "Requests end in a 5xx", &awscloudwatch.AlarmProps{
 		Metric: props.REST.MetricServerError(each("Sum")), Threshold: jsii.Number(5), EvaluationPeriods: jsii.Number(1),
 	})
-	a.add("Stuck", "Operations are driven again and again", &awscloudwatch.AlarmProps{
+	a.add("Stuck", "Operations are started again and again", &awscloudwatch.AlarmProps{
 		Metric: own(props.Stack, metrics.PastDue, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(3),
 	})
 	// The metric is 0 for a sweep that went well and 1 for one that failed, so

@@ -16,7 +16,7 @@ import (
 
 const (
 	// executionLimit is the longest that an operation is polled for. What
-	// lives longer is driven again by the reaper, in another execution.
+	// lives longer is started again by the reaper, in another execution.
 	executionLimit = 7 * 24 * time.Hour
 	// stepLimit lets the provisioner come to its own end first.
 	stepLimit = app.ProvisionerTimeout + 30*time.Second

@@ -20,7 +20,7 @@ import (
 // errNotConform says that a broker was checked, and that something failed.
 var errNotConform = errors.New("the check has failed")
 
-// A checking is what `longshore check` was called with.
+// A checking is a call of `longshore check`.
 type checking struct {
 	target  conformance.Target
 	options conformance.Options
@@ -103,7 +103,7 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 	return os.WriteFile(c.output, content.Bytes(), 0o644)
 }
 
-// complete reads what the flags were given, and refuses what cannot be.
+// complete reads the flags, and refuses what cannot be meant.
 func (k checking) complete(g given, args []string, format, only, level, update string) (_ checking, err error) {
 	wrong := func(format string, args ...any) (checking, error) {
 		return k, &usageError{fmt.Sprintf(format, args...)}
@@ -153,8 +153,8 @@ func listCases(out io.Writer, o conformance.Options) error {
 	return err
 }
 
-// A progress tells on the diagnostics how far a check is: in one line that
-// changes on a terminal, in plain lines elsewhere.
+// A progress shows how far a check is: in one changing line on a terminal, in plain
+// lines elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -171,7 +171,7 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// clear begins the changing line anew.
+// clear begins the changing line again.
 const clear = "\r\x1b[K"
 
 func (p *progress) show(now conformance.Progress) {

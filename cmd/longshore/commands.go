@@ -150,7 +150,7 @@ Settings from the environment:
 	return c
 }
 
-// A server is the value of a flag that says where a provider's server is.
+// A server is the value of a flag that says where the server of a provider is.
 type server struct {
 	servers map[string]string
 	name    string
@@ -168,7 +168,7 @@ func (s server) String() string { return "" }
 // Type implements pflag.Value.
 func (s server) Type() string { return "string" }
 
-// serve runs the embedded broker until the context ends. Own is a folder of the
+// serve runs the embedded broker until the context ends; own is the folder of the
 // operator's own offerings, or empty.
 func serve(ctx context.Context, settings app.Settings, own string, getenv func(string) string, out, diagnostics io.Writer) error {
 	settings, err := settings.Complete(getenv)
@@ -208,10 +208,8 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 	return nil
 }
 
-// welcome says where the broker is and how to try it. The password is printed
-// only if it was generated here: one that was set is known already. The commands
-// allow no later answer, so that each may be given as soon as the one before it
-// has answered.
+// welcome prints where the broker is and how to try it. It prints the password only if
+// that was generated.
 func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settings) {
 	url, p := "http://"+address, embedded.Default
 	trial := embedded.Trial()

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A given is what the commands that ask any broker are called with.
+// A given is what the commands that ask any broker have in common.
 type given struct {
 	getenv                     func(string) string
 	username, password         string
@@ -23,8 +23,8 @@ type given struct {
 	timeout                    time.Duration
 }
 
-// flags must not show the credentials of the environment as defaults: those are
-// printed.
+// flags adds the flags. Credentials of the environment must not be their defaults:
+// defaults are printed.
 func (g *given) flags(c *cobra.Command, newest string) {
 	f := c.Flags()
 	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
@@ -63,7 +63,7 @@ func object(flag, text string) (o map[string]any, err error) {
 	return o, nil
 }
 
-// broker is the URL that a command was given, once there is a login for it.
+// broker is the URL that a command was given. It refuses if there is no login for it.
 func (g *given) broker(command string, args []string) (url string, err error) {
 	if g.username == "" || g.password == "" {
 		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command, app.EnvUsername, app.EnvPassword)}
@@ -71,8 +71,8 @@ func (g *given) broker(command string, args []string) (url string, err error) {
 	return brokerURL(args[0])
 }
 
-// brokerURL refuses what is no URL of a broker. The credentials do not belong
-// into it: it is printed, and other users of the machine see it.
+// brokerURL refuses what is no URL of a broker. Credentials must not be in it: it is
+// printed, and other users of the machine see it.
 func brokerURL(text string) (string, error) {
 	wrong := func(what string) (string, error) { return "", &usageError{what} }
 	if text == "" {
@@ -98,7 +98,7 @@ func brokerURL(text string) (string, error) {
 	return text, nil
 }
 
-// oneURL has a command take the URL of a broker; a list needs none.
+// oneURL makes a command take the URL of a broker; a list needs none.
 func oneURL(c *cobra.Command, args []string) error {
 	if list, err := c.Flags().GetBool("list"); err == nil && list && len(args) == 0 {
 		return nil

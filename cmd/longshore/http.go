@@ -13,9 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/osb"
 )
 
-// Bounds of the HTTP server. The longest answer is a synchronous one of 15 s.
-// Who has not logged in can hold a connection for the headers' time, and then as
-// long as a failed login waits.
+// Bounds of the HTTP server. A client that has not logged in can hold a connection for
+// the time of the headers, and then for as long as a failed login waits.
 const (
 	headerTimeout   = 10 * time.Second
 	readTimeout     = time.Minute
@@ -28,7 +27,7 @@ const (
 	maxConnections = 1024
 )
 
-// newHTTPServer serves the broker, and slows down whoever guesses passwords.
+// newHTTPServer serves the broker, and slows down failed logins.
 func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *http.Server {
 	guarded := logins.New(broker, logins.Options{
 		Now: time.Now, Log: log,
@@ -48,7 +47,7 @@ func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *
 	}
 }
 
-// bounded accepts no more connections than so many at a time.
+// bounded accepts at most that many connections at a time.
 func bounded(l net.Listener, most int) net.Listener {
 	return netutil.LimitListener(osb.Listener(l), most)
 }

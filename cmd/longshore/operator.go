@@ -22,17 +22,18 @@ import (
 	"github.com/longshore/longshore/internal/pages"
 )
 
-// A place is where the broker is that an operator's command is about.
+// A place is the broker that a command is for: the one over a data folder, or a
+// deployed one.
 type place struct {
 	data, stack string
 	offerings   string // the operator's own, as for serve or at deploy
-	// anew has records begin anew that a folder has lost.
+	// anew begins new records where those of a folder are lost.
 	anew bool
 	// getenv has what providers are set up by where no broker runs; nil for nothing.
 	getenv func(string) string
 }
 
-// dataFolder is the one unless another is named.
+// dataFolder is the data folder unless another is named.
 const dataFolder = ".longshore"
 
 func (p *place) flags(c *cobra.Command) {
@@ -171,7 +172,7 @@ func rowsOf(console app.Console, q operator.Query) func(ctx context.Context, cur
 	}
 }
 
-// printed gives how each row is printed, as it comes, and what ends the list.
+// printed returns how a row is printed as it comes, and how the list ends.
 func printed(out io.Writer, q operator.Query, machine bool) (print func(operator.Row), end func() error) {
 	if machine {
 		return asJSON(out)
@@ -201,7 +202,7 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 	end = func() error {
 		switch {
 		case n == 0 && q.ID != "":
-			return fmt.Errorf("nothing in the list of %[1]s is called %[2]q, or begins like it: `longshore %[1]s` lists them", q.What, q.ID)
+			return fmt.Errorf("nothing in the list of %[1]s is called %[2]q, or begins like it: leave it out to list all %[1]s", q.What, q.ID)
 		case n == 0:
 			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
 			return err
@@ -284,7 +285,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// show says all that there is to know of one.
+// show prints everything about one row.
 func show(out io.Writer, r operator.Row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
@@ -327,8 +328,8 @@ func show(out io.Writer, r operator.Row) error {
 
 const watchEvery = 2 * time.Second
 
-// watchRows follows what runs until nothing does. What runs is read by an index,
-// and what has run by its token.
+// watchRows shows running operations until none is left. It finds them by an index, and
+// those that have ended by their tokens.
 func watchRows(ctx context.Context, console app.Console, q operator.Query, out io.Writer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -384,8 +385,8 @@ func bar(percent int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
 }
 
-// progressLine is a line with a bar: what the provider says, or else how much of the
-// expected time has passed.
+// progressLine is a line with a bar: the percentage that the provider gave, or the
+// share of the expected time that has passed.
 func progressLine(r operator.Row, now time.Time) string {
 	op := r.Operation
 	percent := op.Percent
@@ -405,11 +406,11 @@ func progressLine(r operator.Row, now time.Time) string {
 func newRetry() *cobra.Command {
 	var p place
 	c := &cobra.Command{
-		Use: "retry TOKEN", Short: "Drive an operation again, or delete what failed", Args: takes(1, 1, tokens),
-		Long: `Drive an operation that runs again, by another execution: safe at any time. Of
-what failed to be created or deleted, it begins the deletion; the platform goes
-on being told that the creation failed, until it deletes it itself. To try to
-create it again, there is recreate.`,
+		Use: "retry TOKEN", Short: "Start an operation again, or delete what failed", Args: takes(1, 1, tokens),
+		Long: `Start a running operation again, in another execution: safe at any time. If a
+creation or a deletion has failed, begin the deletion of what it left; until the
+platform deletes a failed creation itself, it is still told that the creation has
+failed. To create it again, use recreate.`,
 		RunE:              func(c *cobra.Command, args []string) error { return retry(c.Context(), p, args[0], c.OutOrStdout()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -419,7 +420,7 @@ create it again, there is recreate.`,
 
 const tokens = "an operation's TOKEN: `longshore operations` lists them"
 
-// retry drives an operation again.
+// retry starts an operation again.
 func retry(ctx context.Context, p place, token string, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
@@ -431,7 +432,7 @@ func retry(ctx context.Context, p place, token string, out io.Writer) error {
 		return err
 	}
 	if row.Operation.Token == token {
-		_, _ = fmt.Fprintf(out, "Driven again, as attempt %d.\n\n", row.Operation.Attempt)
+		_, _ = fmt.Fprintf(out, "Started again, as attempt %d.\n\n", row.Operation.Attempt)
 	} else {
 		_, _ = fmt.Fprint(out, "What it left is being removed.\n\n")
 	}
@@ -441,10 +442,10 @@ func retry(ctx context.Context, p place, token string, out io.Writer) error {
 func newRecreate() *cobra.Command {
 	var p place
 	c := &cobra.Command{
-		Use: "recreate TOKEN", Short: "Try again to create what failed to be created", Args: takes(1, 1, tokens),
-		Long: `Try once more to create an instance or a binding that failed to be created, as
-it was asked for, when what was in the way has been put right. The platform
-finds it when it repeats its request; one that has given it up is to delete it.`,
+		Use: "recreate TOKEN", Short: "Create again what failed to be created", Args: takes(1, 1, tokens),
+		Long: `Create an instance or a binding once more whose creation has failed, with what was
+asked for then. Put right first what was in the way. A platform that repeats its
+request finds it; a platform that has given up has to delete it.`,
 		RunE:              func(c *cobra.Command, args []string) error { return recreate(c.Context(), p, args[0], c.OutOrStdout()) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -452,7 +453,7 @@ finds it when it repeats its request; one that has given it up is to delete it.`
 	return c
 }
 
-// recreate begins a creation that failed once more.
+// recreate begins a failed creation once more.
 func recreate(ctx context.Context, p place, token string, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
@@ -474,8 +475,8 @@ func newSettle() *cobra.Command {
 		yes     bool
 	)
 	c := &cobra.Command{
-		Use: "settle TOKEN --failed MESSAGE --yes", Short: "End an operation that runs: it has failed", Args: takes(1, 1, tokens),
-		Long: `End an operation that runs. The platform's user is told the message, and the
+		Use: "settle TOKEN --failed MESSAGE --yes", Short: "End a running operation as failed", Args: takes(1, 1, tokens),
+		Long: `End a running operation as failed. The platform's user is told the message, and the
 platform does what it does after a failure.`,
 		Example: `  longshore settle TOKEN --failed "The region has no room. Try again on Monday." --yes`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -484,7 +485,7 @@ platform does what it does after a failure.`,
 				return &usageError{`settle needs --failed "what the platform's user is told"`}
 			case !yes:
 				return errors.New("the operation ends for good, and the platform is told that it failed: say --yes if that is what you want; " +
-					"`longshore retry` drives it again instead")
+					"`longshore retry` starts it again instead")
 			}
 			return settle(c.Context(), p, args[0], message, c.OutOrStdout())
 		},
@@ -496,7 +497,7 @@ platform does what it does after a failure.`,
 	return c
 }
 
-// settle ends an operation by the operator's word.
+// settle ends an operation as failed.
 func settle(ctx context.Context, p place, token, message string, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {

@@ -193,7 +193,7 @@ func TestWhatIsWaitedForIsListed(t *testing.T) {
 func TestOperatorsAct(t *testing.T) {
 	b := newBench(t)
 	token := b.provision("slow-1", "async", 3600, 202)
-	has(t, b.operate(0, "retry", token), "Driven again, as attempt 2")
+	has(t, b.operate(0, "retry", token), "Started again, as attempt 2")
 	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")
 	has(t, b.operate(0, "settle", token, "--failed", "Ask for it again next week.", "--yes"), "It has failed", "create failed",
 		"is removed by the broker itself")
@@ -202,7 +202,7 @@ func TestOperatorsAct(t *testing.T) {
 		t.Errorf("the platform is told %s", poll)
 	}
 	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
-	// What failed is deleted when it is driven again.
+	// What failed is deleted by retry.
 	has(t, b.operate(0, "recreate", token), "It is being created again", "provision, ")
 	has(t, b.operate(1, "recreate", token), "was not deleted by its platform")
 	again := b.provision("slow-1", "async", 3600, 202)
@@ -267,7 +267,7 @@ func TestRebuildOfLostRecords(t *testing.T) {
 	}
 }
 
-// Where no broker runs, what is driven again waits for it.
+// Where no broker runs, what retry starts waits for it.
 func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 	b := newBench(t)
 	token := b.provision("slow-1", "async", 3600, 202)

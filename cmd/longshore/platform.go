@@ -22,9 +22,8 @@ import (
 const (
 	// defaultOverlap leaves an operator a day to tell the platform.
 	defaultOverlap = 24 * time.Hour
-	// minOverlap is more than what passes until every process of the broker knows
-	// of a rotation: a shorter overlap would have ended when the new password is
-	// shown, and could not be kept where a process does not know of it yet.
+	// minOverlap is longer than it takes until every process of the broker knows of a
+	// rotation. A shorter overlap would have ended before the new password is shown.
 	minOverlap = 2 * time.Minute
 )
 
@@ -34,7 +33,7 @@ func newPlatform() *cobra.Command {
 	platform := &cobra.Command{
 		Use: "platform", Short: "Manage who may use the broker",
 		Long: `Manage who may use the broker: the one over a data folder (--data DIR), or the
-one that a stack on AWS is (--stack NAME). A broker that runs takes changes up
+one that a stack on AWS is (--stack NAME). A running broker takes up changes
 within a minute.`,
 	}
 	platform.AddCommand(newPlatformAdd(), newPlatformList(), newPlatformRotate(), newPlatformRemove())
@@ -118,8 +117,8 @@ knows it, after about a minute; the old one stays valid until the overlap ends,
 at a time that is printed.
 
 A broker over a folder that is started with LONGSHORE_PASSWORD needs the new one
-there: until the overlap ends it starts with the old one, and warns; then no
-more.`,
+there: until the overlap ends it also starts with the old one, and warns; after
+that it does not.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	open := flagsOfPlatforms(c)
@@ -163,8 +162,8 @@ func registrarOf(ctx context.Context, data, stack string) (app.Registrar, error)
 	return app.FolderRegistrar(data)
 }
 
-// checkOfferings refuses names that are of nothing. Offerings of one's own are
-// known by their folder.
+// checkOfferings refuses names that no offering has; dir holds the operator's own
+// offerings.
 func checkOfferings(dir string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -209,7 +208,7 @@ func orDash(s string) string {
 	return s
 }
 
-// addPlatform adds one; path and offerings say whether those were given.
+// addPlatform adds a platform; path and offerings say whether those were given.
 func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: app.NewPassword()}
@@ -243,8 +242,8 @@ func followedBy(path string) string {
 	return ", followed by " + path
 }
 
-// rotatePlatform waits until every process knows of the new password before it
-// shows it: whoever uses it then is never refused.
+// rotatePlatform shows the new password only when every process knows it: whoever uses
+// it then is never refused.
 func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, overlap time.Duration, now bool, out,
 	diagnostics io.Writer) error {
 	password := app.NewPassword()

@@ -15,7 +15,7 @@ import (
 )
 
 func newReaper() *cobra.Command {
-	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper saw and did, decide on what it has put out of use, or lift its halt"}
+	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper found and did, decide about what it put out of use, or lift its halt"}
 	reaper.AddCommand(newReaperReport(), newReaperResume(), newReaperQuarantine(), newReaperRelease(), newReaperDelete())
 	return reaper
 }
@@ -27,7 +27,7 @@ func newReaperReport() *cobra.Command {
 		last int
 	)
 	c := &cobra.Command{
-		Use: "report", Short: "Say what the reaper saw and did", Args: takes(0, 0, ""),
+		Use: "report", Short: "Say what the reaper found and did", Args: takes(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			machine, err := f.machine()
 			switch {
@@ -70,7 +70,7 @@ func newReaperResume() *cobra.Command {
 	var p place
 	c := &cobra.Command{
 		Use: "resume", Short: "Lift the reaper's halt", Args: takes(0, 0, ""),
-		Long: "Lift the reaper's halt, once you know why it saw so many things that no record knows of.",
+		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			console, closing, err := p.open(c.Context())
 			if err != nil {
@@ -103,7 +103,7 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	}
 	for _, r := range reports {
 		if s := r.Swept; s != nil {
-			_, _ = fmt.Fprintf(out, "%s  sweep: driven again %d, past their deadline, for a last look %d, reclaimed %d, "+
+			_, _ = fmt.Fprintf(out, "%s  sweep: started again %d, past their deadline, for a last look %d, reclaimed %d, "+
 				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, retained too long %d, "+
 				"dropped %d, faults %d\n",
 				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Removed, s.Outlived, s.Dropped, s.Faults)
@@ -157,7 +157,7 @@ key is lost gets a new one. Restore a backup instead, if there is one.`,
 	return c
 }
 
-// rebuild derives records that were lost again from what exists.
+// rebuild rebuilds lost records from what exists.
 func rebuild(ctx context.Context, p place, out io.Writer) error {
 	console, closing, err := p.open(ctx)
 	if err != nil {
@@ -171,8 +171,8 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 	return printRebuilt(out, found)
 }
 
-// printRebuilt says what was derived, and what could not be. It fails if the
-// listings never came to rest.
+// printRebuilt says which records were rebuilt, and which could not be. It fails if the
+// listings changed until the end.
 func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)

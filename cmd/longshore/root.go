@@ -20,8 +20,8 @@ const (
 	groupAsk     = "ask"
 )
 
-// newRoot makes the command line anew. Nothing of it may have a secret as its
-// default: defaults are printed.
+// newRoot makes the command line. No default in it may be a secret: defaults are
+// printed.
 func newRoot(getenv func(string) string, out, diagnostics io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "longshore",
@@ -83,8 +83,8 @@ func everywhere(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// group refuses to be called without one of its commands, or with an unknown
-// one, where cobra would print the help and report success.
+// group makes a command fail that is called without a subcommand, or with an unknown
+// one; cobra would print the help and report success.
 func group(c *cobra.Command) {
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true // the flags of an unknown command are no news
@@ -127,7 +127,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// takes has a command take from least to most arguments. The text says what is
+// takes makes a command take from least to most arguments; the text says what is
 // missing.
 func takes(least, most int, missing string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
@@ -141,13 +141,13 @@ func takes(least, most int, missing string) cobra.PositionalArgs {
 	}
 }
 
-// nameOf is what a command is called by, without the program.
+// nameOf is the name of a command without the program.
 func nameOf(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
-// flagError says what is wrong with a flag. A value that cannot be read is
-// shown; nothing else that was typed is, as it may be a password.
+// flagError says what is wrong with a flag. It shows a value that cannot be read, and
+// nothing else that was typed, which may be a password.
 func flagError(c *cobra.Command, err error) error {
 	unknown, missing := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil)
 	switch {
@@ -169,8 +169,8 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// doubleDashes lets long flags have one hyphen, as in -data DIR. What no command
-// knows stays as it is, and so do the values of flags.
+// doubleDashes lets long flags have one hyphen, as in -data DIR. It changes neither
+// unknown flags nor the values of flags.
 func doubleDashes(root *cobra.Command, args []string) []string {
 	known := map[string]*pflag.Flag{}
 	everywhere(root, func(c *cobra.Command) { c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = f }) })
@@ -206,7 +206,7 @@ func folders(c *cobra.Command, flags ...string) {
 	}
 }
 
-// must ends the program on a mistake in it, such as a flag that is not there.
+// must panics on a mistake in the program, such as a flag that does not exist.
 func must(err error) {
 	if err != nil {
 		panic(err)

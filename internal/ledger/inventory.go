@@ -77,7 +77,7 @@ type Report struct {
 
 // Swept counts what a sweep did with what was due.
 type Swept struct {
-	Redriven  int `json:"redriven,omitempty"`  // operations that were driven again
+	Redriven  int `json:"redriven,omitempty"`  // operations that were started again
 	Overdue   int `json:"overdue,omitempty"`   // the same, past their deadline: for a last look
 	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
 	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
@@ -85,7 +85,7 @@ type Swept struct {
 	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
 	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
 	Removed   int `json:"removed,omitempty"`   // retained things whose time was over, and whose removal was begun
-	Outlived  int `json:"outlived,omitempty"`  // those whose removal has met faults, and was driven again
+	Outlived  int `json:"outlived,omitempty"`  // those whose removal has met faults, and was started again
 	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
 	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
 }

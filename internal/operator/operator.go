@@ -347,7 +347,7 @@ func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
 		r, past, err = r.BeginDelete(c.start(c.OperationTimeout))
 	default:
-		err = refuse("it is %q: only what runs can be driven again, and what failed to be created or deleted can be deleted", r.State)
+		err = refuse("it is %q: only a running operation can be started again; what failed to be created or deleted can be deleted", r.State)
 	}
 	if err != nil {
 		return Row{}, err
