@@ -78,8 +78,9 @@ None of these has been made on a real AWS account yet. Below each plan stands wh
   an overloaded machine that answered a bind of kinesis with a 500, and kinesis by itself. None of their resources was one that
   LocalStack only pretends to make.
 
-What no test shows is left to AWS's word. For all of them that is [also](aws.md#what-is-proved-where) how long things take, throttling,
-quotas and bills.
+What no test shows is left to AWS's word. For all of them that is [also](aws.md#what-is-proved-where) whether the rights in
+permissions.json are enough, since no emulator has CloudFormation act by its service role; how long things take, throttling, quotas and
+bills.
 
 The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
 
