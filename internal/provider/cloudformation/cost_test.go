@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"log/slog"
 	"math"
 	"os"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
 	"github.com/longshore/longshore/internal/provider/providertest"
 	"github.com/longshore/longshore/internal/store"
 	inmemory "github.com/longshore/longshore/internal/store/memory"
@@ -127,16 +131,28 @@ const lookTakes, invocationTime = 500 * time.Millisecond, time.Minute
 
 func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	l := &life{T: t, clock: providertest.NewClock(testkit.Epoch)}
-	cloud := f(l.clock.Now)
+	stood := f(l.clock.Now)
+	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
+	open, users := made.open, principaltest.New(here, l.clock.Now)
+	users.Settles = keySettles
+	made.open = func(name string, at Target) (cloud, func(plan.Place) principals) {
+		stacks, _ := open(name, at)
+		c := users.Client(&providertest.Calls{})
+		return stacks, func(plan.Place) principals {
+			return &principal.Keeper{IAM: c, Prover: c, Scope: plan.ScopeOf("suite"), Now: l.clock.Now, Log: slog.New(slog.DiscardHandler),
+				Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}
+		}
+	}
 	l.kit = testkit.New(testkit.Options{
 		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"), Now: l.clock.Now,
 		CallTimeout: provider.DefaultCallTimeout, HardTimeout: invocationTime,
-		Providers: map[string]provider.Provider{"demo": planned{cloud.over("", here, func(_ context.Context, _ string, do func() error) error {
-			return do()
-		})}},
+		Providers: map[string]provider.Provider{"demo": planned{made}},
 	})
-	return l, cloud
+	return l, stood
 }
+
+// keySettles is how long AWS refuses a new key, as is assumed.
+const keySettles = 4 * time.Second
 
 // An invocation ends at a time of the test's clock.
 type invocation struct {

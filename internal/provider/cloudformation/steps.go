@@ -76,9 +76,9 @@ func (s *stack) progress() (settled int, current string) {
 }
 
 // pause grows with the time that an operation takes: who waits learns of its end a
-// fifth too late at most, and a long one costs few looks.
+// quarter too late at most, and a long one costs few looks.
 func (s *step) pause() time.Duration {
-	return max(time.Second, min(s.p.now().Sub(s.in.Operation.Started)/5, time.Minute))
+	return max(time.Second, min(s.p.now().Sub(s.in.Operation.Started)/4, time.Minute))
 }
 
 // why records how an operation has failed, and in words for a developer why. A
