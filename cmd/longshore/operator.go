@@ -202,7 +202,7 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 	end = func() error {
 		switch {
 		case n == 0 && q.ID != "":
-			return fmt.Errorf("nothing in the list of %[1]s is called %[2]q, or begins like it: leave it out to list all %[1]s", q.What, q.ID)
+			return fmt.Errorf("nothing in the list of %s is called %q, or begins like it: `%s` lists them", q.What, q.ID, "longshore "+q.What)
 		case n == 0:
 			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
 			return err
