@@ -67,7 +67,8 @@ func newPlatformAdd() *cobra.Command {
 		dir string
 	)
 	c := &cobra.Command{
-		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own", Args: takes(1, 1, aName),
+		Use: "add NAME", Short: "Let another platform use the broker, with a password of its own",
+		Args: takes(1, 1, "a NAME for the platform, such as korifi"),
 		Long: `Let another platform use the broker, with a user name and a password of its
 own. The password is shown once. One that was removed comes back under its name,
 with what it made, its path and what it may see, unless those are given: --path ""

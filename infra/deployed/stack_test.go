@@ -64,7 +64,7 @@ func TestOutputs(t *testing.T) {
 	}{
 		"Whole":   {"a broker's stack says all", stacks{"Longshore": said}, said, ""},
 		"More":    {"what it says beside is let through", stacks{"Longshore": more, "Other": nil}, more, ""},
-		"NoStack": {"its name is wrong, or the region", stacks{"Other": said}, nil, `reading stack "Longshore": ValidationError`},
+		"NoStack": {"its name is wrong, or the region", stacks{"Other": said}, nil, `stack "Longshore" cannot be read`},
 		"Foreign": {"a stack of another kind has no table to be asked", stacks{"Longshore": {"Bucket": "b"}}, nil,
 			`stack "Longshore" has no output "ApiId": it is not a broker's, or its last deployment has failed`},
 		"Nothing":  {"a first deployment that failed leaves nothing", stacks{"Longshore": nil}, nil, `has no output "ApiId"`},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+
+	"github.com/longshore/longshore/internal/remedy"
 )
 
 // Stacks is what is called of *cloudformation.Client.
@@ -22,7 +24,8 @@ var ErrNone = errors.New("it is not a broker's, or its last deployment has faile
 func Of(ctx context.Context, client Stacks, name string) (map[string]string, error) {
 	out, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
 	if err != nil {
-		return nil, fmt.Errorf("reading stack %q: %w", name, err)
+		return nil, &remedy.Error{Name: fmt.Sprintf("stack %q", name), What: "cannot be read",
+			Remedy: "see that this is its name, and that AWS_PROFILE and AWS_REGION lead to its account and region", Cause: err}
 	}
 	said := map[string]string{}
 	for _, s := range out.Stacks {

@@ -63,7 +63,7 @@ func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	}, flags...)
 	cmd := c.command(ctx, "initdb", args...)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, end(said))
+		return fmt.Errorf("initdb: %w: %s", err, faults(said))
 	}
 	return nil
 }
@@ -212,6 +212,21 @@ func Gone(ctx context.Context, pid int) error {
 		}
 	}
 	return nil
+}
+
+// faults are the lines by which PostgreSQL's programs say why they end, and without
+// any the last of what was said.
+func faults(said []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(said)) {
+		if strings.Contains(line, "FATAL:") || strings.Contains(line, "PANIC:") || strings.Contains(line, " error:") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	if lines == nil {
+		return end(said)
+	}
+	return strings.Join(lines, "; ")
 }
 
 // end is the last of what a program has said.

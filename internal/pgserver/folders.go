@@ -117,7 +117,6 @@ func (r *record) socketFolder(dir string, a Account) (string, error) {
 func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 	made := c
 	made.Data = c.Data + ".new"
-	var tried []error
 	for _, locale := range locales(major) {
 		// What is left is of a start that was stopped, or of a locale that the system has
 		// not.
@@ -130,16 +129,15 @@ func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 		if err := c.Account.Give(made.Data); err != nil {
 			return err
 		}
-		err := made.Init(ctx, append(locale, "--data-checksums", "--no-instructions")...)
-		if err == nil {
+		if err = made.Init(ctx, append(locale, "--data-checksums", "--no-instructions")...); err == nil {
 			return os.Rename(made.Data, c.Data)
 		}
-		tried = append(tried, err)
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return fmt.Errorf("setting up PostgreSQL: %w", errors.Join(tried...))
+	// The last locale is on every system: what stops that one is what is wrong.
+	return fmt.Errorf("setting up PostgreSQL: %w", err)
 }
 
 // locales are the flags for the order and the letters that texts have, best first:

@@ -439,6 +439,33 @@ func fake(t *testing.T, version string) string {
 	return dir
 }
 
+// What keeps a server from being set up is said in a line, not as all that was tried.
+func TestSetUpFails(t *testing.T) {
+	t.Parallel()
+	data, dir := dataFolder(t), fake(t, "17.11")
+	script := `#!/bin/sh
+case "$*" in
+--version) echo 'initdb (PostgreSQL) 17.11';;
+*locale=C\ *) echo 'creating configuration files ... ok'; echo 'FATAL:  No space left on device'; exit 1;;
+*) echo 'initdb: error: invalid locale name'; exit 1;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// The server's user reaches them beside the data.
+	bin := filepath.Join(filepath.Dir(data), "bin")
+	if err := errors.Join(os.CopyFS(bin, os.DirFS(dir)), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, data)
+	o.Getenv = settings(pgserver.EnvBin, bin)
+	_, err := pgserver.Open(t.Context(), o)
+	if err == nil || !strings.HasSuffix(err.Error(), "initdb: exit status 1: FATAL:  No space left on device") {
+		t.Errorf("%v", err)
+	}
+}
+
 // Programs are looked for in PATH first.
 func TestFind(t *testing.T) {
 	dir := fake(t, "18.1")
