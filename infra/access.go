@@ -8,8 +8,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// onlyFrom is the policy of an API that answers these addresses alone; nil for
-// all. Whoever comes from elsewhere gets a 403 before anything is looked at.
+// onlyFrom is the policy of an API that answers these addresses only; nil for all.
+// Requests from elsewhere get a 403 before anything else happens.
 func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 	if len(cidrs) == 0 {
 		return nil
@@ -24,26 +24,25 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 	return policy([]awsiam.PolicyStatement{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})
 }
 
-// WebACLBuilt, in place of an ARN, has the stack make an ACL of its own.
+// WebACLBuilt, instead of an ARN, makes a web ACL in the stack.
 const WebACLBuilt = "rate"
 
 // WebACLProps say which web ACL stands before the API.
 type WebACLProps struct {
-	// ACL is the ARN of one that exists, WebACLBuilt, or empty for none.
+	// ACL is the ARN of an existing one, WebACLBuilt, or empty for none.
 	ACL string
 	// Rate is how many requests a second one login may send to an ACL that is
 	// built.
 	Rate int
 }
 
-// windowSeconds is the time over which AWS WAF counts, the shortest that it
-// offers.
+// windowSeconds is the time over which AWS WAF counts; it offers no shorter one.
 const windowSeconds = 60
 
-// NewWebACL puts a web ACL before the stage, and reports whether there is one.
-// The one that it makes bounds each login by itself: AWS WAF counts requests by
-// their Authorization header, whichever of the functions' environments they
-// would reach, and before they count for the stage.
+// NewWebACL puts a web ACL before the stage, and reports whether there is one. The one
+// that it makes limits each login by itself: AWS WAF counts requests by their
+// Authorization header, before they reach the stage or any of the functions'
+// environments.
 func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, props *WebACLProps) bool {
 	if props.ACL == "" {
 		return false

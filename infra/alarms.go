@@ -16,7 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/metrics"
 )
 
-// runbook is where an operator reads on.
+// runbook is the document that alarms refer to.
 const runbook = "docs/operations.md"
 
 // AlarmsProps are what is watched.
@@ -25,16 +25,15 @@ type AlarmsProps struct {
 	Stack  string
 	REST   awsapigateway.RestApi
 	Reaper awslambda.Function
-	// Operators are told of alarms.
+	// Operators receive the alarms.
 	Operators *Operators
-	// Targets: a provider has targets that may fail it.
+	// Targets says that a provider uses servers or accounts, which may fail.
 	Targets bool
 }
 
-// Alarms say that something is wrong and needs somebody. Whatever puts itself
-// right in time raises none. CloudWatch bills each metric that an alarm looks
-// at, so there are only these: what clients see, what stands still, and who
-// would notice.
+// Alarms say that something is wrong and needs a person. What recovers by itself in
+// time raises none. CloudWatch bills each metric that an alarm uses, so there are only
+// these: what clients see, what does not move, and what would notice that.
 type Alarms struct {
 	scope     constructs.Construct
 	operators *Operators

@@ -23,12 +23,10 @@ type APIProps struct {
 	// Rate is how many requests a second it takes on average, Burst how many
 	// at once.
 	Rate, Burst int
-	// BasePath is what clients put before the broker's paths, if that is
-	// neither the stage's name nor nothing. In it, {api} stands for the id of
-	// the REST API.
+	// BasePath is what clients put before the broker's paths, if that is neither the
+	// stage's name nor nothing. In it, {api} stands for the id of the REST API.
 	BasePath string
-	// Allowed are the only addresses that may call it, as CIDR blocks; none for
-	// all.
+	// Allowed are the only addresses that may call it, as CIDR blocks; none for all.
 	Allowed []string
 	// WebACL, Domain: see their own types.
 	WebACL WebACLProps
@@ -38,11 +36,11 @@ type APIProps struct {
 // apiPlace stands for the id of the REST API in a base path.
 const apiPlace = "{api}"
 
-// API is the broker's HTTPS end. It gives every request to the function as it
-// came, and decides nothing.
+// API is the HTTPS endpoint of the broker. It passes every request to the function
+// unchanged, and decides nothing.
 type API struct {
 	REST awsapigateway.RestApi
-	// URL is what a platform is given. It has no slash at its end.
+	// URL is what a platform registers. It has no slash at its end.
 	URL *string
 	// Domain is nil unless the API has one of its own.
 	Domain *Domain
@@ -110,7 +108,8 @@ func placed(basePath string, api *string) *string {
 	return awscdk.Fn_Join(jsii.String(""), &parts)
 }
 
-// exceptOfAPI says why the gateway decides, records and inspects nothing.
+// exceptOfAPI gives the reasons why the gateway neither authorizes nor logs nor
+// inspects requests.
 func exceptOfAPI(rest awsapigateway.RestApi, guarded bool) {
 	const logs = "Logs of the gateway need a role for CloudWatch that belongs to the whole account and its region, " +
 		"which a stack must neither set for the account's other APIs nor take away when it goes. "

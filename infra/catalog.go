@@ -13,11 +13,11 @@ import (
 	"github.com/longshore/longshore/internal/offered"
 )
 
-// repository is where the paths of context values begin: cdk runs this program
-// in infra.
+// repository is the folder that paths in context values are relative to: cdk runs this
+// program in infra.
 const repository = ".."
 
-// readers are the functions that look plans up.
+// readers are the functions that look up plans.
 var readers = []string{FunctionAPI, FunctionProvisioner}
 
 // onRequest names the providers that are offered where the operator asks.
@@ -25,10 +25,10 @@ func onRequest() []string {
 	return slices.DeleteFunc(app.Providers(), func(name string) bool { return !app.OnRequest(name) })
 }
 
-// WriteCatalog compiles what is offered, and lays it beside the program of each
-// function that reads it. A broken offering is found here and not by a function
-// once it runs. Lacking says what to do where nothing is offered: such a stack
-// can be removed, and not deployed.
+// WriteCatalog compiles the offerings, and writes them beside the program of each
+// function that reads them. So a broken offering is found here, and not by a running
+// function. If nothing is offered, lacking says what to do: such a stack can be
+// removed, but not deployed.
 func WriteCatalog(s Settings) (lacking string, err error) {
 	own := s.Offerings
 	if own != "" && !filepath.IsAbs(own) {

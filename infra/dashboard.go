@@ -20,8 +20,9 @@ type DashboardProps struct {
 	DeadLetters awssqs.IQueue
 }
 
-// NewDashboard shows what is watched and what is done, in one page. Three of an
-// account cost nothing, and each further one $3 a month: it is made on request.
+// NewDashboard shows on one page what is watched and what is done. An account has three
+// dashboards free of charge, and each further one costs $3 a month: so it is made only
+// on request.
 func NewDashboard(scope constructs.Construct, id string, props *DashboardProps) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric
 	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind, lifecycle.Unbind} {

@@ -12,10 +12,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// DeadLetters is where calls of the reaper that nobody answered, and executions
-// that ended without settling their operation, are told of. It is for looking,
-// not for replaying: the next sweep puts right what they left. A message holds
-// ids only, since an execution's input does.
+// DeadLetters is a queue with a message for each call of the reaper that got no answer,
+// and each execution that ended without settling its operation. It is for looking, not
+// for replaying: the next sweep repairs what they left. A message holds ids only, since
+// an execution's input does.
 type DeadLetters struct {
 	Queue awssqs.Queue
 	scope constructs.Construct
@@ -31,18 +31,18 @@ func NewDeadLetters(scope constructs.Construct, id string) *DeadLetters {
 	})}
 }
 
-// Sending is for a function whose failed calls are told of.
+// Sending is for a function whose failed calls go to the queue.
 func (d *DeadLetters) Sending() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{allow("DeadLetters", d.Queue.QueueArn(), "sqs:SendMessage")}
 }
 
-// OfFunction has a function's calls told of that failed, and were not waited for.
+// OfFunction sends to the queue the failed calls of a function that nobody waits for.
 func (d *DeadLetters) OfFunction(f awslambda.Function) {
 	f.Node().DefaultChild().(awslambda.CfnFunction).SetDeadLetterConfig(
 		&awslambda.CfnFunction_DeadLetterConfigProperty{TargetArn: d.Queue.QueueArn()})
 }
 
-// OfExecutions has executions told of that ended otherwise than well.
+// OfExecutions sends to the queue the executions that did not succeed.
 func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
 	awsevents.NewRule(d.scope, jsii.String("Abandoned"), &awsevents.RuleProps{
 		Description: jsii.String("Tells of executions that ended without settling their operation"),

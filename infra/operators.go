@@ -21,15 +21,15 @@ type OperatorsProps struct {
 	Email string
 }
 
-// Operators are those who are told of alarms.
+// Operators are the people who receive alarms.
 type Operators struct {
-	// Topic is nil if nobody is told.
+	// Topic is nil if nobody receives them.
 	Topic awssns.ITopic
 	scope constructs.Construct
 }
 
-// NewOperators takes the topic or makes one. Where there is none, the
-// deployment says so.
+// NewOperators takes the topic or makes one. If there is neither topic nor address, the
+// deployment warns of it.
 func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) *Operators {
 	o := &Operators{scope: constructs.NewConstruct(scope, &id)}
 	switch {
@@ -55,10 +55,10 @@ func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) 
 	return o
 }
 
-// WatchKey tells them when somebody disables the key or plans its deletion,
-// after which nothing that is sealed can be read. AWS says so by an event only
-// where the account has a trail of CloudTrail; without one, NoReaper rings
-// within ten minutes, since the table needs the same key.
+// WatchKey notifies them when somebody disables the key or plans its deletion: after
+// that nothing that is sealed can be read. AWS sends this event only if the account has
+// a trail of CloudTrail. Without one, the alarm NoReaper rings within ten minutes,
+// since the table needs the same key.
 func (o *Operators) WatchKey(key awskms.IKey) {
 	if o.Topic == nil {
 		return

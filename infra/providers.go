@@ -13,22 +13,23 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A providerRow is what a provider is given on AWS. What the programs know of it
-// stands in the row of the same name in internal/app.
+// A providerRow is what a provider gets on AWS. The row of the same name in
+// internal/app has what the programs know of it.
 type providerRow struct {
-	// contexts are its settings that are chosen at deploy: what the functions
-	// call them, by the names of context values.
+	// contexts are its settings that are chosen at deploy: the names of variables, by the
+	// names of context values.
 	contexts map[string]string
 	// environment are others that its functions need.
 	environment func(s Settings) map[string]string
-	// things is for making and removing what it makes, inventory for listing it.
+	// things are the rights to make and remove what it makes, and inventory those to list
+	// it.
 	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
-	// exceptions are those of whoever has things, and inventoryExceptions of whoever
-	// has inventory; nil for none.
+	// exceptions belong to roles with the rights of things, and inventoryExceptions to
+	// roles with those of inventory; nil for none.
 	exceptions, inventoryExceptions func(s Settings) []exception
-	// read reads further settings, which are the provider's own; nil for none.
+	// read reads further settings of the provider; nil for none.
 	read func(s *Settings, r *reader, state string)
-	// targets: it makes things on servers, or in accounts, which may fail it.
+	// targets says that it uses servers or accounts, which may fail.
 	targets bool
 	// vpc has it always called inside a VPC; with vpcContext only where that is true.
 	vpc        bool
@@ -86,7 +87,7 @@ func (s *Settings) readProviders(r *reader) {
 	}
 }
 
-// providers are the names of those that the stack has, in order.
+// providers are the names of the providers in the stack, in order.
 func (s Settings) providers() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Providers)) {
@@ -97,7 +98,7 @@ func (s Settings) providers() []string {
 	return names
 }
 
-// off are the providers that are not offered, with what offers them.
+// off are the providers that are not offered, and how to have them offered.
 func (s Settings) off() map[string]string {
 	all := map[string]string{}
 	for name, state := range s.Providers {

@@ -13,14 +13,14 @@ import (
 // ScheduleProps are what a Schedule needs.
 type ScheduleProps struct {
 	Reaper awslambda.Function
-	// DeadLetters is told of calls that could not be made.
+	// DeadLetters receives calls that could not be made.
 	DeadLetters awssqs.IQueue
 }
 
 // Schedule calls the reaper.
 type Schedule struct{ Rule awsevents.Rule }
 
-// NewSchedule has the reaper called each minute.
+// NewSchedule calls the reaper each minute.
 func NewSchedule(scope constructs.Construct, id string, props *ScheduleProps) *Schedule {
 	scope = constructs.NewConstruct(scope, &id)
 	minute := awscdk.Duration_Minutes(jsii.Number(1))

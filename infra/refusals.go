@@ -8,9 +8,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// A refusal is what the gateway answers by itself, before the function is
-// called or after it has failed. Platforms read the broker's own form of an
-// error only: JSON with a description.
+// A refusal is an answer of the gateway itself, before the function is called or after
+// it has failed. Platforms read errors in the broker's own form only: JSON with a
+// description.
 type refusal struct {
 	kind        awsapigateway.ResponseType
 	description string
@@ -18,8 +18,8 @@ type refusal struct {
 	retryAfter string
 }
 
-// refusals are all that the gateway says: what has none of its own has that of
-// its class. The status codes stay what AWS makes them.
+// refusals are all answers of the gateway; one without an entry has that of its class.
+// The status codes stay those of AWS.
 func refusals() []refusal {
 	return []refusal{
 		{awsapigateway.ResponseType_DEFAULT_4XX(), "The request is not one that this service broker takes, or not from here.", ""},

@@ -9,16 +9,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// username is what the first platform logs in as, until an operator chooses otherwise.
+// username is the first login, until an operator chooses another.
 const username = "broker"
 
 // SecretsProps are what Secrets need.
 type SecretsProps struct{ Key awskms.IKey }
 
-// Secrets are what the platforms log in with, and the ids under which their
-// records are: what the records are of nobody without. The first password is
-// made by AWS when the stack is made and stands in no template. They outlive
-// the stack, as its records do.
+// Secrets are the platforms' logins, and the ids that their records are kept under:
+// without the ids, the records belong to nobody. AWS makes the first password when it
+// makes the stack, so no template holds it. They outlive the stack, as its records do.
 type Secrets struct {
 	// ARN is the secret's full ARN.
 	ARN    *string
@@ -26,14 +25,14 @@ type Secrets struct {
 	region *string
 }
 
-// FoundSecrets are those that another stack left behind, by their ARN and key. This
-// stack does not own them.
+// FoundSecrets are those that another stack left, by their ARN and key. This stack does
+// not own them.
 func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secrets {
 	return &Secrets{ARN: &arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
 
-// NewSecrets makes the first platform's credential. It has no name of its own
-// choice, so that one that was kept is in nobody's way.
+// NewSecrets makes the first platform's login. AWS chooses the name of the secret, so
+// that it never collides with one that was kept.
 func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Secrets {
 	scope = constructs.NewConstruct(scope, &id)
 	secret := awssecretsmanager.NewSecret(scope, jsii.String("Platform"), &awssecretsmanager.SecretProps{

@@ -18,8 +18,7 @@ import (
 // itself does not say.
 const envAccount = "AWS_ACCOUNT_ID"
 
-// NewStack puts the concerns together: what one is given of another stands
-// here, and nothing else does.
+// NewStack puts the concerns together. It holds only what one of them needs of another.
 func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	props := &awscdk.StackProps{
 		Description: jsii.String("Longshore, a service broker"),
@@ -114,7 +113,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	return d
 }
 
-// say writes the outputs.
+// say writes the outputs of the stack.
 func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *API, made deployed, dead *DeadLetters) {
 	output := func(name, description string, value *string) {
 		awscdk.NewCfnOutput(stack, &name, &awscdk.CfnOutputProps{Description: &description, Value: value})
@@ -146,10 +145,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	}
 }
 
-// identity is the broker's own: the one that is given, or the random part of the
-// stack's id, which no other stack has had or will have. It is known to the
-// functions without reading anything, stands in the stack's outputs, and outlives
-// an emptied table.
+// identity is the identity of the broker: the given one, or the random part of the
+// stack's id, which no other stack has. The functions know it without reading anything,
+// the stack's outputs show it, and it outlives an emptied table.
 func identity(stack awscdk.Stack, given string) *string {
 	if given != "" {
 		return &given

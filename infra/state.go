@@ -13,16 +13,16 @@ import (
 	"github.com/longshore/longshore/internal/vault/kms"
 )
 
-// State is all that the broker knows: the table of its records, and the key
-// without which they cannot be read. Both outlive the stack: a platform still
-// asks for what was made with a broker that was taken away.
+// State is everything that the broker knows: the table of its records, and the key that
+// opens them. Both outlive the stack: a platform still asks for what it has made after
+// the broker was removed.
 type State struct {
 	Table awsdynamodb.ITable
 	Key   awskms.IKey
 }
 
-// FoundState is the state that another stack left behind, by the name of its
-// table and the ARN of its key. This stack owns neither.
+// FoundState is the state that another stack left, by the name of its table and the ARN
+// of its key. This stack owns neither.
 func FoundState(scope constructs.Construct, id, table, key string) *State {
 	scope = constructs.NewConstruct(scope, &id)
 	return &State{
@@ -33,8 +33,7 @@ func FoundState(scope constructs.Construct, id, table, key string) *State {
 
 // StateProps are what a State of the stack's own needs.
 type StateProps struct {
-	// KeyRotation is in days. Each rotation has a month cost a dollar more, up to
-	// the second.
+	// KeyRotation is in days. Each rotation adds a dollar a month, up to the second one.
 	KeyRotation int
 }
 
@@ -96,7 +95,7 @@ func (s *State) Reapers() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{own}
 }
 
-// Removal is for removing records that have done their service.
+// Removal is for removing records that are no longer needed.
 func (s *State) Removal() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{allow("Removal", s.Table.TableArn(), "dynamodb:DeleteItem")}
 }
@@ -110,11 +109,11 @@ func (s *State) Due() []awsiam.PolicyStatement {
 	}
 }
 
-// Sealing is for sealing and opening what records hold in secret, under the
-// names that the vault gives such a thing and no others: what the table or
-// Secrets Manager encrypted with the same key does not open by this. That there
-// is any name at all is not asked for, since only what the vault sealed, and
-// always with names, is under this key and has none of theirs.
+// Sealing is for sealing and opening the secret parts of records. It allows the
+// encryption contexts of the vault and no others, so it does not open what the table or
+// Secrets Manager has encrypted with the same key. It does not require that there is a
+// context: only the vault seals under this key without one of theirs, and it always
+// gives a context.
 func (s *State) Sealing() []awsiam.PolicyStatement {
 	sealing := allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")
 	sealing.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{"kms:EncryptionContextKeys": kms.ContextKeys})

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A VPC is where a function stands: in subnets, with security groups, by their
-// ids. They say themselves which VPC they are of.
+// A VPC is where a function runs: the ids of subnets and security groups, which say
+// themselves which VPC they belong to.
 type VPC struct{ Subnets, SecurityGroups []string }
 
 // What ids look like.
@@ -46,9 +46,9 @@ func (s Settings) checkVPC(r *reader) {
 // FunctionCalls is the name of the function that calls providers inside a VPC.
 const FunctionCalls = "calls"
 
-// Calls is the provisioner's second deployment: inside the VPC it only makes the
-// calls that the provisioner and the reaper ask for. Nil where no provider needs
-// one: then there is nothing to call, and nobody may.
+// Calls is the second deployment of the provisioner: inside the VPC it only makes the
+// calls that the provisioner and the reaper ask for. Nil if no provider needs one: then
+// there is nothing to call.
 type Calls struct {
 	Function  awslambda.Function
 	providers []string
@@ -81,9 +81,9 @@ var networkActions = []string{
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// interfaces lets Lambda manage the function's network interfaces, which it does
-// by the function's role, and denies the same to the program: only what a
-// function's code calls carries the ARN of a function.
+// interfaces lets Lambda manage the function's network interfaces, which it does with
+// the function's role, and denies the same to the program. The condition tells them
+// apart: only calls from a function's code carry the ARN of a function.
 func interfaces() []awsiam.PolicyStatement {
 	return []awsiam.PolicyStatement{
 		allow("Interfaces", everything, networkActions...),
@@ -103,7 +103,7 @@ func (c *Calls) ARN() *string {
 	return c.Function.FunctionArn()
 }
 
-// Providers are the names of those that are called there.
+// Providers are the names of the providers that are called there.
 func (c *Calls) Providers() *string {
 	if c == nil {
 		return nil

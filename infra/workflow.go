@@ -18,7 +18,7 @@ const (
 	// executionLimit is the longest that an operation is polled for. What
 	// lives longer is started again by the reaper, in another execution.
 	executionLimit = 7 * 24 * time.Hour
-	// stepLimit lets the provisioner come to its own end first.
+	// stepLimit is longer than the provisioner runs, so that it ends by itself.
 	stepLimit = app.ProvisionerTimeout + 30*time.Second
 )
 
@@ -28,15 +28,14 @@ type WorkflowProps struct {
 	Tracing     Tracing
 }
 
-// Workflow drives operations. Nothing of an execution is logged: the provisioner
-// logs what it does, and executions hold ids only.
+// Workflow drives operations. Executions are not logged: the provisioner logs what it
+// does, and executions hold ids only.
 type Workflow struct {
 	StateMachine awsstepfunctions.StateMachine
 	props        *WorkflowProps
 }
 
-// NewWorkflow makes the state machine and its role, which may call the
-// provisioner.
+// NewWorkflow makes the state machine and its role, which may call the provisioner.
 func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *Workflow {
 	scope = constructs.NewConstruct(scope, &id)
 	w := &Workflow{props: props}

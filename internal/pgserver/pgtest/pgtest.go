@@ -233,9 +233,6 @@ func (s *Server) Bin() string { return s.cluster.Bin }
 // Data is the server's data folder.
 func (s *Server) Data() string { return s.cluster.Data }
 
-// Account is who the server runs as; the zero one is who runs the tests.
-func (s *Server) Account() pgserver.Account { return s.cluster.Account }
-
 // Host and Port are where it listens.
 func (s *Server) Host() string { return pgserver.Loopback }
 
