@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -165,10 +166,12 @@ func list(name string, all []any, foreign bool) (string, error) {
 // Hazard: CloudFormation resolves them in whatever a template makes of its
 // parameters, and returns a secret there. A template joins texts as it likes: a brace
 // at an edge can be half of what opens a reference. What has no two braces in a row,
-// and none at its edges, opens none with anything beside it. Nothing else than an
+// and none at its edges, opens none with anything beside it. CloudFormation drops the
+// white space around what stands in a list: an edge is what is left. Nothing else than an
 // opening matters: a template that opens one itself and puts a parameter in it is
 // refused when the catalog is compiled.
 func suspicious(text string) bool {
 	const braces = "{"
+	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
 	return strings.Contains(text, "{{") || strings.HasPrefix(text, braces) || strings.HasSuffix(text, braces)
 }

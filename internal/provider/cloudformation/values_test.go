@@ -44,10 +44,13 @@ func TestValues(t *testing.T) {
 		"Element":    {"a template can take one of a list", plan.Source{Parameter: "a"}, `{"a":["x","{{resolve:ssm:x}}"]}`, "!"},
 		"Parts": {"a template takes a text apart at its commas, and joins it without them", plan.Source{Parameter: "a"},
 			`{"a":"x{,{resolve:ssm:x}}"}`, "!"},
-		"Head":   {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
-		"Tail":   {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
-		"Braces": {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
-		"Name":   {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
+		"Head":          {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
+		"Spaced":        {"what is around an element of a list is dropped", plan.Source{Parameter: "a"}, `{"a":"x{ , {resolve:ssm:x}}"}`, "!"},
+		"Controlled":    {"so are control characters", plan.Source{Parameter: "a"}, `{"a":"x{\u0001,\u0000{resolve:ssm:x}}"}`, "!"},
+		"SpacedElement": {"", plan.Source{Parameter: "a"}, `{"a":["x{\u2003","y"]}`, "!"},
+		"Tail":          {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
+		"Braces":        {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
+		"Name":          {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
 			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}"}}

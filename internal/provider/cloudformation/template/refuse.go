@@ -235,6 +235,9 @@ func (c *checker) dynamic(t *model) {
 			if strings.HasPrefix(at, inside+"/") {
 				return
 			}
+			if name, argument, _ := call(v); name == "Fn::Split" {
+				c.split(t, at, argument)
+			}
 			if name, argument, _ := call(v); name == "Fn::Sub" || name == "Fn::Join" {
 				inside = at
 				c.assembled(t, at, name, argument)
@@ -256,8 +259,22 @@ func (c *checker) dynamic(t *model) {
 	}
 }
 
+// split refuses a text of a user's that is taken apart at anything but commas, at which
+// the user's values are looked at, too: joined again, its parts could open a reference.
+func (c *checker) split(t *model, at string, argument any) {
+	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
+		c.add(t.problem(at, "what a user gives is split at something else than a comma",
+			"have the user give a list: joined again, the parts could become a reference to a secret"))
+	}
+}
+
 // assembled looks at a text that a function puts together.
 func (c *checker) assembled(t *model, at, name string, argument any) {
+	walk(argument, at, func(at string, v any) {
+		if name, argument, _ := call(v); name == "Fn::Split" {
+			c.split(t, at, argument)
+		}
+	})
 	var pieces []string
 	walk(argument, "", func(_ string, v any) {
 		if text, is := v.(string); is {
