@@ -28,33 +28,40 @@ type stray struct {
 	key, name string
 }
 
-// adoptions are the types that the stack has: by which of its properties a resource is
-// named, and how one is looked for.
-var adoptions = map[string]struct {
+// An adoption is by which of its properties a resource of a type is named, and how one
+// is looked for.
+type adoption struct {
 	named string
 	look  func(ctx context.Context, p preparation, name string) (key, id string, err error)
-}{
-	"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-		_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
-		return "BucketName", name, err
-	}},
-	"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
-		_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
-		return "Bucket", name, err
-	}},
-	"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-		_, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-		return "RoleName", name, err
-	}},
-	"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-		id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
-		_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
-		return "PolicyArn", id, err
-	}},
+}
+
+// adoptions are those of the types that the stack has. As a variable, it would link the
+// clients of IAM and S3 into each program that has this package.
+func adoptions() map[string]adoption {
+	return map[string]adoption{
+		"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			return "BucketName", name, err
+		}},
+		"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
+			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			return "Bucket", name, err
+		}},
+		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+			_, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+			return "RoleName", name, err
+		}},
+		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+			id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
+			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
+			return "PolicyArn", id, err
+		}},
+	}
 }
 
 // strays are the wanted resources that exist and are not in the stack.
 func (p preparation) strays(ctx context.Context, want, has awsTemplate) (found []stray, err error) {
+	types := adoptions()
 	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
 		var r struct {
 			Type       string
@@ -63,7 +70,7 @@ func (p preparation) strays(ctx context.Context, want, has awsTemplate) (found [
 		if err := json.Unmarshal(want.resources[id], &r); err != nil {
 			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
 		}
-		kind, known := adoptions[r.Type]
+		kind, known := types[r.Type]
 		if _, stands := has.resources[id]; stands || !known || slices.Contains(p.unadopted, r.Type) {
 			continue
 		}
