@@ -140,8 +140,12 @@ const syntaxError = 1064
 
 // explain says of an error what an operator does about it. It repeats no statement.
 func explain(target string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &provider.Trouble{Kind: provider.TroubleSilent, Target: target, Err: err,
+			Message: "the server does not answer in time: it hangs, or has more to do than it can"}
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == syntaxError {
 		return fmt.Errorf("target %q: the server does not understand a statement (error %d): see that it is a MariaDB of a version "+

@@ -47,6 +47,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"BadConnection":  {driver.ErrBadConn, "see that it runs"},
 		"Ended":          {fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "see that it runs"},
 		"Refused":        {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "see that it runs"},
+		"Silent":         {context.DeadlineExceeded, "in time"},
 		"Other":          {code(1), "own words"},
 	} {
 		got := mariadb.Explain(tc.err)

@@ -512,32 +512,37 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		server func() hosted.Access
 		says   string
+		kind   string // of a trouble; empty for another error
 	}{
-		"NoFile":  {func() hosted.Access { return valkeytest.Unsound(t).Access() }, "aclfile"},
-		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "stands alone"},
-		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica"},
+		"NoFile":  {func() hosted.Access { return valkeytest.Unsound(t).Access() }, "aclfile", ""},
+		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "stands alone", ""},
+		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica", provider.TroubleReadOnly},
 		"Open": {func() hosted.Access {
 			s := valkeytest.New(t)
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
 			return s.Access()
-		}, "default user"},
-		"WrongPassword": {func() hosted.Access { a := sound.Access(); a.Password += "x"; return a }, "refuses the broker's login"},
+		}, "default user", ""},
+		"WrongPassword": {func() hosted.Access {
+			a := sound.Access()
+			a.Password += "x"
+			return a
+		}, "refuses the broker's login", provider.TroubleLogin},
 		"NoRights": {func() hosted.Access {
 			must(t, sound.Root(t), "ACL", "SETUSER", "poor", "on", ">poor", "+ping")
 			a := sound.Access()
 			a.User, a.Password = "poor", "poor"
 			return a
-		}, "docs/valkey.md"},
+		}, "docs/valkey.md", provider.TroubleRights},
 		"OursNamedLikeIt": {func() hosted.Access {
 			s := valkeytest.New(t)
 			a := s.Access()
 			must(t, s.Root(t), append([]string{"ACL", "SETUSER", "longshore", "on", ">" + a.Password}, strings.Fields(valkeytest.BrokerRules)...)...)
 			a.User = "longshore"
 			return a
-		}, "another name"},
-		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused"},
-		"HalfTLS":  {func() hosted.Access { a := sound.Access(); a.TLS = hosted.TLSRequire; return a }, "rediss://"},
-		"BrokenCA": {func() hosted.Access { a := sound.Access(); a.TLS, a.CA = hosted.TLSVerify, "x"; return a }, "PEM"},
+		}, "another name", ""},
+		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused", provider.TroubleUnreachable},
+		"HalfTLS":  {func() hosted.Access { a := sound.Access(); a.TLS = hosted.TLSRequire; return a }, "rediss://", ""},
+		"BrokenCA": {func() hosted.Access { a := sound.Access(); a.TLS, a.CA = hosted.TLSVerify, "x"; return a }, "PEM", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -552,6 +557,10 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 					continue
 				}
 				_, failed := errors.AsType[*provider.Failure](err)
+				trouble, _ := errors.AsType[*provider.Trouble](err)
+				if c.kind != "" && (trouble == nil || trouble.Kind != c.kind) {
+					t.Errorf("error %v, want the trouble %q", err, c.kind)
+				}
 				if err == nil || failed || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), a.Password) {
 					t.Errorf("done %v, error %v; want a passing one with %q, and no password", st.Done, err, c.says)
 				}

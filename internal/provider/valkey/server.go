@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path"
 	"slices"
@@ -136,7 +137,8 @@ func (s *server) writable(mode, role string) error {
 	case mode != "standalone":
 		return fmt.Errorf("target %q is a server in %q mode, and only one that stands alone is supported: name such a one", s.target, mode)
 	case role != "master":
-		return fmt.Errorf("target %q is a replica: name the server that takes writes", s.target)
+		t := troubles["READONLY"]
+		return &provider.Trouble{Kind: t.kind, Target: s.target, Message: t.remedy}
 	}
 	return nil
 }
@@ -152,17 +154,17 @@ func (s *server) do(ctx context.Context, command ...string) (valkey.ValkeyMessag
 	return m, explain(s.target, err)
 }
 
-// remedies are what to do about what a server answers, by the first word of it.
-var remedies = map[string]string{
-	"NOAUTH":     "asks for a login: give the broker's in the settings",
-	"WRONGPASS":  "refuses the broker's login: give its password in the settings again",
-	"NOPERM":     "does not let the broker's login do what it needs: make it as docs/valkey.md says",
-	"LOADING":    "is starting, and is asked again",
-	"BUSY":       "is busy with a script, and is asked again",
-	"READONLY":   "is a replica: name the server that takes writes",
-	"MASTERDOWN": "has lost its primary, and is asked again",
-	"OOM":        "has no memory left: raise maxmemory, or delete what is not needed",
-	"MISCONF":    "cannot write its data to disk: look at its log",
+// troubles are what a person has to end, by the first word of what a server answers.
+var troubles = map[string]struct{ kind, remedy string }{
+	"NOAUTH":     {provider.TroubleLogin, "the server asks for a login: give the broker's in the settings"},
+	"WRONGPASS":  {provider.TroubleLogin, "the server refuses the broker's login: give its password in the settings again"},
+	"NOPERM":     {provider.TroubleRights, "the broker's login may not do what it needs: make it as docs/valkey.md says"},
+	"LOADING":    {provider.TroubleStarting, "the server is starting, and is asked again"},
+	"BUSY":       {provider.TroubleSilent, "the server is busy with a script, and is asked again"},
+	"READONLY":   {provider.TroubleReadOnly, "the server is a replica: name the one that takes writes"},
+	"MASTERDOWN": {provider.TroubleReadOnly, "the server has lost its primary, and is asked again"},
+	"OOM":        {provider.TroubleFull, "the server has no memory left: raise maxmemory, or delete what is not needed"},
+	"MISCONF":    {provider.TroubleFull, "the server cannot write its data to disk: look at its log"},
 }
 
 // explain says whose answer an error is and what to do. A step that meets one is
@@ -173,11 +175,25 @@ func explain(target string, err error) error {
 	}
 	if answer, ok := valkey.IsValkeyErr(err); ok {
 		code, _, _ := strings.Cut(answer.Error(), " ")
-		if what, known := remedies[code]; known {
-			return fmt.Errorf("target %q %s (%s)", target, what, code)
+		if t, known := troubles[code]; known {
+			return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: errors.New(code)}
 		}
 	}
-	return fmt.Errorf("asking target %q: %w", target, err)
+	trouble := &provider.Trouble{Target: target, Err: err}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	network, onTheWay := errors.AsType[net.Error](err)
+	switch {
+	case untrusted:
+		trouble.Kind = provider.TroubleCertificate
+		trouble.Message = "its certificate is not to be trusted: give the CA that signed it in the settings"
+	case errors.Is(err, context.DeadlineExceeded), onTheWay && network.Timeout():
+		trouble.Kind, trouble.Message = provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"
+	case onTheWay, errors.Is(err, io.EOF), errors.Is(err, valkey.ErrClosing):
+		trouble.Kind, trouble.Message = provider.TroubleUnreachable, "nobody answers at its address: start it, or mend the way to it"
+	default:
+		return fmt.Errorf("asking target %q: %w", target, err)
+	}
+	return trouble
 }
 
 // userIdentity is the user who stands for the server itself. It can do nothing.
