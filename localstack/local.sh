@@ -13,7 +13,7 @@ esac
 
 # One that enforces takes calls of AWS services that ship over TLS alone: its gateway
 # says that TLS ends there.
-if [ -e "$run/gateway" ]; then
+if [ "$emulator" = ministack ] && [ -e "$run/gateway" ]; then
   AWS_ENDPOINT_URL=$(cat "$run/gateway")
   AWS_ENDPOINT_URL_S3=$AWS_ENDPOINT_URL
 fi
