@@ -52,7 +52,8 @@ for templates, and for each offering a role by which CloudFormation works and a
 boundary for the principals of its bindings. It may be run again at any time, as
 after a change of offerings; a second run changes nothing. What an offering needed
 that is not offered any more stays, and so does everything when the stack is
-removed: instances may need it until they are deleted.
+removed: instances may need it until they are deleted. The next run then takes it
+into a new stack.
 
 With --target, the account is another one than the broker's: run it with
 credentials of that account. It then makes a role for the broker, too, and says

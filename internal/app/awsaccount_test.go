@@ -324,6 +324,26 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	}
 }
 
+// A role of the right name that stands where the broker itself may make roles is not
+// taken over.
+func TestAStrangersRoleIsNotAdopted(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := scope.ServiceRole("queues", at.Region)
+	if _, err := iam.NewFromConfig(at.config).CreateRole(ctx, &iam.CreateRoleInput{
+		RoleName: &role, Path: aws.String(scope.Path()), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = at.prepare(ctx, preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})))
+	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), scope.Path()) {
+		t.Errorf("prepared with %v", err)
+	}
+}
+
 // An update of the account's stack that could not be undone is undone by the next run,
 // which goes on from there.
 func TestAStuckRollbackIsGoneOnWith(t *testing.T) {

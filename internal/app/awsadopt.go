@@ -48,7 +48,13 @@ func adoptions() map[string]adoption {
 			return "Bucket", name, err
 		}},
 		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			_, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+			// Hazard: names of roles are of all paths, and a broker makes roles on its own. What it
+			// has made there is not for an operator to take over.
+			if err == nil && aws.ToString(out.Role.Path) != p.fixed {
+				err = remedy.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
+					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
+			}
 			return "RoleName", name, err
 		}},
 		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
