@@ -192,7 +192,7 @@ localstack-env: ## print the command that exports where the deployed broker is (
 	@STACK=$(STACK) localstack/env.sh
 
 .PHONY: localstack-test
-localstack-test: ## test the broker that is deployed to the emulated AWS
+localstack-test: build ## test the broker that is deployed to the emulated AWS
 	@ARCHITECTURE=$(ARCHITECTURE) STACK=$(STACK) localstack/test.sh
 
 .PHONY: localstack-down

@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 prepare
-cdk bootstrap
+bootstrap
 cdk deploy --require-approval never
 # shellcheck disable=SC2016 # it is what to type
 echo 'deployed; eval "$(make -s localstack-env)" says where the broker is'

@@ -71,22 +71,34 @@ prepare() {
   go run ./infra/deployed prepare --stack "$STACK" -- "${context[@]}" ${CONTEXT:-}
 }
 
+# The CDK's command line says what it does where nobody looks unless it fails.
+quietly() {
+  local what=$1 log=$PWD/$run/$STACK.log
+  shift
+  mkdir -p "$run"
+  if ! CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20,22,24 "$@" >"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    fail "$what of $STACK has failed: see $log"
+  fi
+}
+cdk_program=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
+
 # cdk is the CDK's command line on the CDK app, for a stack. Stacks have folders
 # of their own, so that they can be deployed beside one another.
 cdk() {
-  local program=$PWD/.tools/cdk-2.1148.1/node_modules/.bin/cdk
-  [ -x "$program" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
-  local context
+  [ -x "$cdk_program" ] || fail "the CDK's command line is not installed: run make localstack-deploy"
+  local context out=$PWD/$run/$STACK.out
   contexts
-  mkdir -p "$run"
-  local log=$PWD/$run/$STACK.log out=$PWD/$run/$STACK.out
   # What follows on the command line, such as -c table=TABLE, stands in CONTEXT.
   # shellcheck disable=SC2086 # it is several words
-  if ! (cd infra && CI=true CDK_DISABLE_CLI_TELEMETRY=true JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=20,22,24 \
-    "$program" "$@" --output "$out" "${context[@]}" ${CONTEXT:-}) >"$log" 2>&1; then
-    tail -n 40 "$log" >&2
-    fail "cdk $1 of $STACK has failed: see $log"
-  fi
+  quietly "cdk $1" env --chdir infra "$cdk_program" "$@" --output "$out" "${context[@]}" ${CONTEXT:-}
+}
+
+# bootstrap makes what the CDK needs in the emulator's account. Beside the app, the
+# command line would synthesize that first, which is most of its work.
+bootstrap() {
+  mkdir -p "$run"
+  quietly 'cdk bootstrap' env --chdir "$run" "$cdk_program" bootstrap aws://000000000000/us-east-1
 }
 
 # base_path is what stands before the broker's own paths, by the emulator's own

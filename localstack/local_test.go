@@ -53,7 +53,7 @@ func TestRunBesideTheEmulator(t *testing.T) {
 func startedBeside(t *testing.T, env []string) platform {
 	t.Helper()
 	p := platform{username: "broker", password: "a password for a test alone"}
-	program, data := built(t), t.TempDir()
+	data := t.TempDir()
 	longshore := func(args ...string) *exec.Cmd {
 		c := exec.CommandContext(t.Context(), program, append(args, "--data", data)...)
 		c.Env = append(slices.Clone(env), "LONGSHORE_USERNAME="+p.username, "LONGSHORE_PASSWORD="+p.password)

@@ -52,12 +52,10 @@ func TestOperators(t *testing.T) {
 	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
 		t.Fatalf("deleting it says:\n%s", out)
 	}
+	eventually(t, "its thing is gone", settleLimit, func() bool { return len(c.things(t, instance)) == 0 })
 	eventually(t, "its deletion has ended", settleLimit, func() bool {
 		return !strings.Contains(longshore(t, "instances", "--state", "running"), instance)
 	})
-	if names := c.things(t, instance); len(names) != 0 {
-		t.Errorf("left behind: %q", names)
-	}
 	// To the platform it stays failed until it is deleted (PROV-30).
 	if state := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200).text("state"); state != "failed" {
 		t.Errorf("the platform is told %q", state)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,6 +16,9 @@ import (
 
 	"github.com/longshore/longshore/internal/platforms"
 )
+
+// program is the command line, which make has built.
+const program = "../bin/longshore"
 
 // longshore runs the command line against the stack, and gives what it says.
 func longshore(t *testing.T, args ...string) string {
@@ -27,22 +29,11 @@ func longshore(t *testing.T, args ...string) string {
 func longshoreOn(t *testing.T, stack string, args ...string) string {
 	t.Helper()
 	args = append(args, "--stack", stack)
-	out, err := exec.CommandContext(t.Context(), built(t), args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("longshore %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-// built is the program.
-func built(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "longshore")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/longshore")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
-	return program
 }
 
 func said(t *testing.T, out, pattern string) string {
