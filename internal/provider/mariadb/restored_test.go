@@ -10,10 +10,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/providertest"
 )
 
-// newOwnBench is a bench on a server of its own, which it may put back.
-func newOwnBench(t testing.TB) *bench {
+// newOwnBench is a bench whose broker has a login and a database of its own on a server.
+func newOwnBench(t testing.TB, s *mariadbtest.Server) *bench {
 	t.Helper()
-	w := &world{t: t, server: mariadbtest.New(t), clock: newClock(), calls: &providertest.Calls{}, broker: "broker"}
+	w := &world{t: t, server: s, clock: newClock(), calls: &providertest.Calls{}, broker: "broker"}
 	w.access = w.server.Access(t)
 	return benchOf(w)
 }
@@ -47,7 +47,7 @@ func troubled(t testing.TB, what, kind string, err error) {
 // A server whose folder is put back as it was has the account of a binding that was
 // removed since. Nothing is changed on it until each such account is locked.
 func TestRestored(t *testing.T) {
-	b := newOwnBench(t)
+	b := newOwnBench(t, mariadbtest.New(t))
 	in := b.instance("i")
 	must(b, b.p.Provision, in)
 	removed, kept := b.binding(in, "removed", ""), b.binding(in, "kept", "")
@@ -133,7 +133,7 @@ func TestEpochsAreRaisedNowAndThen(t *testing.T) {
 // A server of an earlier version has no epochs: it goes on as before, and is listed.
 // One that was restored to that time counts as restored.
 func TestServersWithoutEpochs(t *testing.T) {
-	b := newOwnBench(t)
+	b := newOwnBench(t, mariadbtest.Start(t))
 	in := b.provisioned("i")
 	known := b.at()
 	b.server.Root(t, "DROP TABLE "+b.access.Database+".epochs")
