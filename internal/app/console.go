@@ -31,9 +31,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/store/dynamo"
-	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/vault/kms"
-	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/stepfunctions"
 )
 
@@ -57,15 +55,14 @@ type Console interface {
 	Reconcile(ctx context.Context, provider, target string, meant bool) ([]operator.Reconciled, error)
 }
 
+// newConsole makes a console of what o says; all else is the same in every program.
 func newConsole(
-	records *ledger.Ledger, offered *catalog.Catalog, v vault.Vault, whose ledger.Identity, wired map[string]provider.Wired,
-	now func() time.Time, start func(context.Context, workflow.Ref) error,
+	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]provider.Wired, o operator.Options,
 ) *operator.Console {
-	return operator.New(operator.Options{
-		Records: records, Start: start, Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Now: now, NewID: newID,
-		Whose: whose, OperationTimeout: operationTimeout, Vault: v, Inventories: inventories(records, wired),
-		Servers: servers(wired),
-	})
+	o.Records, o.Catalog, o.ServiceOf = records, offered.Plan, offered.ServiceOf
+	o.NewID, o.OperationTimeout = newID, operationTimeout
+	o.Inventories, o.Servers = inventories(records, wired), servers(wired)
+	return operator.New(o)
 }
 
 // StackConsole is for a deployed broker. It uses the caller's own rights: to describe
@@ -99,8 +96,9 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 		return nil, err
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
-	return newConsole(records, offered, sealing, ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, wired, now,
-		engine.Start), nil
+	return newConsole(records, offered, wired, operator.Options{
+		Vault: sealing, Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, Now: now, Start: engine.Start,
+	}), nil
 }
 
 // fileControl is the socket through which a running broker is asked.
@@ -138,7 +136,7 @@ func FolderConsole(
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, f.vault, f.whose(), wired, f.clock.Now, nil)
+	console := newConsole(records, offered, wired, operator.Options{Vault: f.vault, Whose: f.whose(), Now: f.clock.Now})
 	for name, why := range left {
 		if slices.Contains(f.mark.Providers, name) {
 			console.Inventories[name] = absent{why} // otherwise what it holds would seem to be gone

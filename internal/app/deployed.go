@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
+	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/gateway"
 	"github.com/longshore/longshore/internal/ledger"
@@ -142,9 +143,12 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		StateMachine: set[EnvStateMachine], Provisioner: set[EnvProvisioner], Log: d.Log,
 	})
 	sealing := kms.New(awskms.NewFromConfig(d.Config), set[EnvKey])
+	decides := newBroker(broker.Options{
+		Identity: set[EnvBroker], Records: d.ledger(set[EnvTable]), Catalog: offered, Vault: sealing, Engine: engine, Now: now,
+		Log: d.Log, Metrics: d.Metrics,
+	}, bounds)
 	server := osb.New(osb.Options{
-		Broker:    newBroker(set[EnvBroker], d.ledger(set[EnvTable]), offered, sealing, engine, now, bounds, d.Log, d.Metrics),
-		Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
+		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
 		Metrics: d.Metrics,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,15 +12,13 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/metrics"
+	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/osb"
 	"github.com/longshore/longshore/internal/platforms"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/rates"
 	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/vault"
 	"github.com/longshore/longshore/internal/worker"
-	"github.com/longshore/longshore/internal/workflow"
 	"github.com/longshore/longshore/internal/workflow/inprocess"
 )
 
@@ -106,14 +104,13 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
 		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, wired),
 	})
-	e.Handler = osb.New(osb.Options{
-		Broker:    newBroker(e.folder.whose().Broker, records, offered, e.folder.vault, e.engine, now, s.RetryAfter, log, nil),
-		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: log,
-	})
+	e.Handler = e.handler(s, known, records)
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.records, e.console = records, newConsole(records, offered, e.folder.vault, e.folder.whose(), wired, now, e.engine.Start)
+	e.records, e.console = records, newConsole(records, offered, wired, operator.Options{
+		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
+	})
 	e.control = openControl(s.Data, e.console, e.backup, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
@@ -144,16 +141,24 @@ func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
 	return platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, e.log)
 }
 
-func newBroker(
-	identity string, records broker.Records, offered broker.Catalog, v vault.Vault, engine workflow.Engine, now func() time.Time,
-	r RetryAfter, log *slog.Logger, m *metrics.Metrics,
-) *broker.Broker {
-	return broker.New(broker.Options{
-		Identity: identity, Records: records, Catalog: offered, Vault: v, Engine: engine,
-		Now: now, NewID: newID, NewSecret: newSecret, Log: log, Metrics: m,
-		SynchronousWait: provider.DefaultWait, Waits: waits, OperationTimeout: operationTimeout,
-		MinRetryAfter: r.Min, MaxRetryAfter: r.Max,
+// handler answers platforms.
+func (e *Embedded) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
+	now := e.folder.clock.Now
+	return osb.New(osb.Options{
+		Broker: newBroker(broker.Options{
+			Identity: e.folder.whose().Broker, Records: records, Catalog: e.offered, Vault: e.folder.vault, Engine: e.engine,
+			Now: now, Log: e.log,
+		}, s.RetryAfter),
+		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: e.offered.Offerings, Now: now, NewID: newID, Log: e.log,
 	})
+}
+
+// newBroker makes a broker of what o says; all else is the same in every program.
+func newBroker(o broker.Options, r RetryAfter) *broker.Broker {
+	o.NewID, o.NewSecret = newID, newSecret
+	o.SynchronousWait, o.Waits, o.OperationTimeout = provider.DefaultWait, waits, operationTimeout
+	o.MinRetryAfter, o.MaxRetryAfter = r.Min, r.Max
+	return broker.New(o)
 }
 
 func (e *Embedded) resume() error {

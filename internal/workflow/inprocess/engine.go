@@ -121,7 +121,7 @@ func (e *Engine) drive(ref workflow.Ref) {
 		outcome, err := e.safely(ref)
 		if err != nil {
 			if e.ctx.Err() == nil {
-				e.log.Error("execution ended; the reaper will drive the operation again", "execution", ref.Name(), "error", err)
+				e.log.Error("execution ended; the reaper will start the operation again", "execution", ref.Name(), "error", err)
 			}
 			return
 		}

@@ -113,7 +113,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 		switch {
 		case errors.As(err, &failed):
 			// As in the state machine, what is thrown ends the execution.
-			e.Log.ErrorContext(ctx, "execution ended; the reaper will drive the operation again", "execution", ref.Name(), "error", err)
+			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(), "error", err)
 			return nil
 		case err != nil && ctx.Err() == nil:
 			return errors.Join(fmt.Errorf("finishing execution %q: %w", ref.Name(), err), e.handOver(ctx, ref))
