@@ -3,60 +3,19 @@ package compile_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/catalogtest"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
-// known are the providers that the tests know.
-var known = compile.Known("demo", "cloudformation")
+// What the tests of the catalog and of its compiler share.
+const sound = catalogtest.Sound
 
-// sound is an offering without a problem; tests spoil single lines of it.
-const sound = `id: offering-1
-name: one
-description: The first
-provider: demo
-bindable: true
-bindings_retrievable: true
-plans:
-- id: plan-1
-  name: small
-  description: The small one
-- id: plan-2
-  name: large
-  description: The large one
-`
-
-// spoil replaces the given lines of sound, counted from 1. A replacement may
-// hold several lines, or none.
-func spoil(lines map[int]string) string {
-	all := strings.SplitAfter(sound, "\n")
-	for n, with := range lines {
-		if with != "" && !strings.HasSuffix(with, "\n") {
-			with += "\n"
-		}
-		all[n-1] = with
-	}
-	return strings.Join(all, "")
-}
-
-func folder(files map[string]string) fs.FS {
-	f := fstest.MapFS{}
-	for name, text := range files {
-		f[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	return f
-}
-
-func load(files map[string]string) (*catalog.Catalog, error) {
-	return compile.Load(known, compile.Source{Name: "offerings", FS: folder(files)})
-}
+var known, spoil, folder, load = catalogtest.Known, catalogtest.Spoil, catalogtest.Folder, catalogtest.Load
 
 // A found is a problem as tests compare it: its place, and a fragment of what
 // it says where one is wanted.
