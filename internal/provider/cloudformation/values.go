@@ -13,9 +13,6 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// maxValue is the longest value of a parameter that CloudFormation takes, in bytes.
-const maxValue = 4096
-
 // A refusal says why a value is not passed on. It never repeats the value.
 type refusal string
 
@@ -117,8 +114,8 @@ func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(text) > maxValue {
-		return "", refusal(fmt.Sprintf("The value of %q is longer than %d bytes. Give a shorter one.", known, maxValue))
+	if len(text) > plan.MaxValue {
+		return "", refusal(fmt.Sprintf("The value of %q is longer than %d bytes. Give a shorter one.", known, plan.MaxValue))
 	}
 	return text, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func TestValues(t *testing.T) {
 	four := "4"
-	long := strings.Repeat("x", maxValue)
+	long, letters := strings.Repeat("x", plan.MaxValue), strings.Repeat("ü", plan.MaxValue/2)
 	for name, c := range map[string]struct {
 		reason string
 		source plan.Source
@@ -34,9 +34,9 @@ func TestValues(t *testing.T) {
 		"Target":     {"", plan.Source{Target: "subnets"}, `{"subnets":"x"}`, "s-1,s-2"},
 		"Longest":    {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, long), long},
 		"Longer":     {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, long+"x"), "!"},
-		"LongestLetters": {"bytes count, and not letters", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, strings.Repeat("ü", maxValue/2)),
-			strings.Repeat("ü", maxValue/2)},
-		"LongerLetters": {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, strings.Repeat("ü", maxValue/2)+"x"), "!"},
+		"LongestLetters": {"bytes count, and not letters", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, letters),
+			letters},
+		"LongerLetters": {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":%q}`, letters+"x"), "!"},
 		"LongList":      {"", plan.Source{Parameter: "a"}, fmt.Sprintf(`{"a":[%q,"x"]}`, long), "!"},
 		"Object":        {"", plan.Source{Parameter: "a"}, `{"a":{"b":"c"}}`, "!"},
 		"Lists":         {"", plan.Source{Parameter: "a"}, `{"a":[["b"]]}`, "!"},

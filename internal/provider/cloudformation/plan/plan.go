@@ -58,6 +58,9 @@ type Meaning struct {
 // than the time that an operation has.
 const DefaultMinutes = 50
 
+// MaxValue is the longest value of a parameter that CloudFormation takes, in bytes.
+const MaxValue = 4096
+
 // A Principal is what a binding gets of its own.
 type Principal string
 

@@ -169,14 +169,11 @@ func (r *reader) sources(given map[string]any) map[string]plan.Source {
 	return all
 }
 
-// maxValue is how many bytes CloudFormation takes as a parameter's value.
-const maxValue = 4096
-
 // valueText is a setting as CloudFormation takes it.
 func valueText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
-		return v, len(v) <= maxValue
+		return v, len(v) <= plan.MaxValue
 	case bool, json.Number, int, int64, uint64, float64:
 		return fmt.Sprint(v), true
 	case []any:
@@ -190,7 +187,7 @@ func valueText(v any) (string, bool) {
 			texts[i] = text
 		}
 		joined := strings.Join(texts, ",")
-		return joined, len(joined) <= maxValue
+		return joined, len(joined) <= plan.MaxValue
 	}
 	return "", false
 }

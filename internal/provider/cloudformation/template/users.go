@@ -99,9 +99,9 @@ func (c *checker) schema(at string, text json.RawMessage, uses []string) []strin
 		described, _ := properties[name].(map[string]any)
 		if most, why, mend := longest(described); why != "" {
 			c.about(below, why, mend)
-		} else if most > maxValue {
-			c.about(below, fmt.Sprintf("can be longer than %d bytes, which CloudFormation does not take", maxValue),
-				fmt.Sprintf("bound it: maxLength up to %d, as a character can have four bytes, or maxItems", maxValue/utf8Most))
+		} else if most > plan.MaxValue {
+			c.about(below, fmt.Sprintf("can be longer than %d bytes, which CloudFormation does not take", plan.MaxValue),
+				fmt.Sprintf("bound it: maxLength up to %d, as a character can have four bytes, or maxItems", plan.MaxValue/utf8Most))
 		}
 	}
 	return names
@@ -138,7 +138,7 @@ func longest(s map[string]any) (most int, why, mend string) {
 	case "string":
 		n, ok := count(s["maxLength"])
 		if !ok {
-			return 0, "is a text without a maxLength", fmt.Sprintf("write maxLength, up to %d", maxValue/utf8Most)
+			return 0, "is a text without a maxLength", fmt.Sprintf("write maxLength, up to %d", plan.MaxValue/utf8Most)
 		}
 		return n * utf8Most, "", ""
 	case "array":
@@ -163,7 +163,7 @@ func numberText(v any) string {
 
 func count(v any) (int, bool) {
 	n, err := strconv.Atoi(numberText(v))
-	return min(n, maxValue), err == nil
+	return min(n, plan.MaxValue), err == nil
 }
 
 // hidden are parts of names that people give to what nobody else should see.
