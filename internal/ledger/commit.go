@@ -60,8 +60,8 @@ func (d Due) Drop() Change {
 	return Change{action: store.ActionDelete, key: d.key, was: d.version}
 }
 
-// lookUpTimeout is for looking whether a commit landed whose answer was lost,
-// also when its own time is over.
+// lookUpTimeout bounds finding out whether a commit took effect whose answer was lost,
+// also after the time of the commit is over.
 const lookUpTimeout = 2 * time.Second
 
 // Commit applies all changes or none. ErrConflict means that nothing was

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// A bindingForm is how the record of a binding is stored: what was ordered stands
-// beside the other members, where that of an instance is a member of its own.
+// A bindingForm is how the record of a binding is stored: its attributes are members of
+// the record itself, where those of an instance are one member.
 type bindingForm struct {
 	lifecycle.Record
 	lifecycle.Attributes
@@ -23,7 +23,8 @@ type bindingForm struct {
 // memberOperation is the member of a record that is an operation.
 const memberOperation = "operation"
 
-// surelyRead is a depth that encoding/json reads: it reads ten times as much.
+// surelyRead is a depth of nesting that encoding/json certainly reads; its limit is ten
+// times as deep.
 const surelyRead = 1000
 
 // decodeRecord reads the record of an instance or a binding.
@@ -52,9 +53,9 @@ func decode(r store.Record, into any) error {
 	return nil
 }
 
-// encode gives what decode reads. Platforms' own objects stay as long as they
-// came, and one whose nesting only the whole record exceeds is refused: once
-// written, it could neither be read nor deleted.
+// encode gives what decode reads. Platforms' own objects keep their text. It refuses a
+// record that nests too deeply as a whole: once written, it could neither be read nor
+// deleted.
 func encode(body any) ([]byte, error) {
 	record, isRecord := body.(lifecycle.Record)
 	if isRecord && record.IsBinding() {
@@ -77,8 +78,8 @@ func encode(body any) ([]byte, error) {
 	return withUnknown(out, record)
 }
 
-// recordIn is the record that is read into; nil for what is never changed, or can
-// be lost, and so keeps no members of a newer program.
+// recordIn is the record that into is. It is nil for types that are never changed, or
+// may be lost: these do not keep members of a newer program.
 func recordIn(into any) *lifecycle.Record {
 	switch r := into.(type) {
 	case *lifecycle.Record:
@@ -90,7 +91,7 @@ func recordIn(into any) *lifecycle.Record {
 	}
 }
 
-// unmarshal reads a record, and keeps what it does not know.
+// unmarshal reads a record, and keeps members that it does not know.
 func unmarshal(body []byte, into any) error {
 	record := recordIn(into)
 	if record == nil {
@@ -120,7 +121,7 @@ func unmarshal(body []byte, into any) error {
 	return nil
 }
 
-// unknown is what is left of the members without those that a type has.
+// unknown are the members that a type does not have.
 func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unknown {
 	for _, f := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -132,7 +133,7 @@ func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unkn
 	return members
 }
 
-// withUnknown puts what was not known back into an encoded record.
+// withUnknown puts unknown members back into an encoded record.
 func withUnknown(body []byte, record lifecycle.Record) ([]byte, error) {
 	op := record.Operation
 	if record.Unknown == nil && (op == nil || op.Unknown == nil) {
@@ -157,7 +158,7 @@ func withUnknown(body []byte, record lifecycle.Record) ([]byte, error) {
 	return marshal(members)
 }
 
-// marshal leaves platforms' own objects as they came.
+// marshal keeps the text of platforms' own objects.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -21,24 +21,25 @@ const (
 	sortReport    = "REPORT#"
 )
 
-// An Inventory is how far the reaper is with comparing what exists to what is
+// An Inventory is how far the reaper has come with comparing what exists with what is
 // recorded, and what it may still do about it.
 type Inventory struct {
 	Version int64 `json:"-"`
 	// Due is when the next part is to be done.
 	Due time.Time `json:"due,omitzero"`
-	// Pass is the one that runs; nil between two.
+	// Pass is the running one; nil between two.
 	Pass *Pass `json:"pass,omitempty"`
 	// Things is how many existed in the last whole pass.
 	Things int `json:"things,omitempty"`
-	// Orphans counts what was deleted or put into quarantine since Since, which
-	// moves on by a day.
+	// Orphans counts what was deleted or put into quarantine since Since, which moves on
+	// by a day at a time.
 	Orphans int       `json:"adopted,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 	// Unseen is when no inventory was taken although one was due; nil if there
 	// is no such time, or everything that was made then has a record.
 	Unseen *Span `json:"unseen,omitempty"`
-	// Halt says why orphans are left alone until an operator says so; nil if not.
+	// Halt is why orphans are left alone until an operator resumes the reaper; nil if they
+	// are not.
 	Halt *Halt `json:"halt,omitempty"`
 }
 
@@ -65,13 +66,13 @@ type Halt struct {
 	Reason string    `json:"reason"`
 }
 
-// A Report is what a run of the reaper saw and did.
+// A Report is what a run of the reaper found and did.
 type Report struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Swept is set for a run that looked at what was due.
 	Swept *Swept `json:"swept,omitempty"`
-	// Counted is set for one that compared what exists to what is recorded.
+	// Counted is set for a run that compared what exists with what is recorded.
 	Counted *Counted `json:"counted,omitempty"`
 }
 
@@ -103,24 +104,24 @@ type Counted struct {
 	// Quarantined are orphans that nothing explains, and that were put out of use;
 	// in a dry run, they would have been.
 	Quarantined []string `json:"quarantined,omitempty"`
-	// InQuarantine counts those that were in quarantine before, and Released those
-	// that an operator has left alone.
+	// InQuarantine counts the things that were in quarantine before, and Released those
+	// that an operator has released.
 	InQuarantine int `json:"in_quarantine,omitempty"`
 	// Retained counts what is kept of deleted instances.
 	Retained int `json:"retained,omitempty"`
 	Released int `json:"released,omitempty"`
-	// Unreached says of providers what of them could not be listed, and why: of that
-	// the report says nothing.
+	// Unreached names what could not be listed, by provider, and why. The report says
+	// nothing about it.
 	Unreached []string `json:"unreached,omitempty"`
-	// Odd are of another incarnation than their record, or lack their tags:
-	// only a person can tell what they are.
+	// Odd are things of another incarnation than their record, or without their tags: only
+	// a person can tell what they are.
 	Odd []string `json:"odd,omitempty"`
 	// Halted is why the run stopped.
 	Halted string `json:"halted,omitempty"`
 }
 
-// An Identity says whose table this is. Whoever is about to act on what is
-// missing from a table asks first whether it is the right one, and whole.
+// An Identity says whose table this is. Whoever acts on what is missing from a table
+// first makes sure that it is the right one, and complete.
 type Identity struct {
 	Version    int64  `json:"-"`
 	Deployment string `json:"deployment"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A SweepLease says which run of the reaper may change anything, and until
-// when. A run that died gives nothing back: its lease ends by itself.
+// A SweepLease says which run of the reaper may change anything, and until when. The
+// lease of a run that died ends by itself.
 type SweepLease struct {
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until,omitzero"`

@@ -1,7 +1,7 @@
-// Package ledger keeps the lifecycle's records in a store: it owns their keys
-// and their encoding, and knows whether a commit whose answer was lost, or
-// whose repetition met a conflict, had landed after all. What the records mean
-// is the lifecycle's; how they are kept is the store's.
+// Package ledger keeps the lifecycle's records in a store. It owns their keys and their
+// encoding, and finds out whether a commit took effect whose answer was lost, or whose
+// repetition met a conflict. What the records mean is left to the lifecycle, and how
+// they are kept to the store.
 package ledger
 
 import (
@@ -15,12 +15,12 @@ import (
 	"github.com/longshore/longshore/internal/store"
 )
 
-// Schema is the version of the records' encoding. A record of a later one is
-// refused rather than misread; it rises only when what a member means changes.
-// Members that are added, to the record itself or to its operation, do not raise
-// it: programs that do not know them keep them (see lifecycle.Unknown), so that
-// functions can be replaced in any order. What is added means no harm where an
-// older program has let it stand.
+// Schema is the version of the records' encoding. A record of a later version is
+// refused rather than misread. The version rises only when the meaning of a member
+// changes. It does not rise for new members of a record or its operation: programs that
+// do not know them keep them (see lifecycle.Unknown), so that functions can be replaced
+// in any order. A new member must do no harm where an older program has left it
+// standing.
 const Schema = 1
 
 // Sort keys of the table.
@@ -31,12 +31,12 @@ const (
 	sortOperation = "OPERATION"
 )
 
-// ErrConflict: a record was changed in between; nothing was written. Read
-// again and decide again.
+// ErrConflict says that a record was changed in between, and that nothing was written.
+// Read again and decide again.
 var ErrConflict = store.ErrConflict
 
-// A Ledger reads and writes the records. It is stateless: its memory may be dropped
-// at any time.
+// A Ledger reads and writes the records. Its memory only saves time, and may be dropped
+// at any moment.
 type Ledger struct {
 	memory memory
 	store  store.Store
@@ -80,7 +80,7 @@ func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return r, err
 }
 
-// mostBindings is how many bindings are read at once in search of one.
+// mostBindings is how many bindings are read at once while searching for one.
 const mostBindings = 128
 
 // NextBinding reads the first binding of an instance that is no tombstone, in
