@@ -20,8 +20,9 @@ func newBackup() *cobra.Command {
 		Use: "backup {ID | --all} FILE", Short: "Save an instance's database, or all of a data folder, into a file",
 		Args: takes(1, 2, "a FILE to write"),
 		Long: `Save the database of the instance with that ID into a FILE, in pg_dump's custom
-format, through the broker that runs on the data folder. pg_restore reads it. It is
-as the database was at one moment, and users go on meanwhile.
+format, through the broker that runs on the data folder. pg_restore of the server's
+major version or a later one reads it. It is as the database was at one moment, and
+users go on meanwhile.
 
 With --all, save all of a data folder: records, the vault's key, the platforms'
 logins, and the database server with its roles, as they were at one moment. The
