@@ -90,8 +90,6 @@ type wanted struct {
 	now       time.Time
 	collation string
 	limits    limits
-	// keptUntil is how long what it is made of is retained, if it is given back.
-	keptUntil time.Time
 }
 
 // wanted reads what is asked for, and checks it with the server before anything is
