@@ -61,7 +61,9 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 	var count sql.NullInt64
 	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?), (SELECT count FROM epochs WHERE broker = ?)",
 		broker, broker).Scan(&id, &count)
-	s.identity.Store(&id.String)
+	if err == nil {
+		s.identity.Store(&id.String) // other steps lock by it
+	}
 	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64}}, err
 }
 

@@ -107,10 +107,12 @@ func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
 		return now, err
 	}
 	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions}
-	if n.login != "" || n.leaving {
+	// A database of another life is given back or removed, whatever the step is.
+	leaving := n.leaving || n.login == "" && now.name != n.database
+	if n.login != "" || leaving {
 		looks = append(looks, lookAtGrants)
 	}
-	if n.leaving {
+	if leaving {
 		looks = append(looks, lookAtEvents, lookAtDefiners)
 	}
 	for _, look := range looks {

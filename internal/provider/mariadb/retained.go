@@ -74,13 +74,12 @@ func (p *Provider) deprovision(ctx context.Context, s *site, in provider.Instanc
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
-	// Where it is retained already, a late call has made what stands under its name.
-	if !isRetained(keep.As, kept) {
-		if kept.instance.exists() {
-			return nil, nil, notOurs("instance")
-		}
+	switch {
+	case !kept.instance.exists():
 		next = retaining{*keep}.next
-	}
+	case kept.instance.label.Tags != keep.As:
+		return nil, nil, notOurs("instance")
+	} // else a late call has made what stands under its name
 	if _, unfinished, err := s.run(ctx, n, next); err != nil || unfinished != nil {
 		return unfinished, nil, err
 	}

@@ -236,6 +236,48 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 	}
 }
 
+// What an earlier life of an instance has taken is given back with the accounts that its
+// views run as.
+func TestTakenByAnEarlierLife(t *testing.T) {
+	b := newKeeper(t)
+	in := b.instance("i")
+	must(b, b.p.Provision, in)
+	binding, was, db := b.bound(in, "b", "")
+	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t")
+	must(b, b.p.Unbind, binding)
+	held := b.retained(in)
+	for _, incarnation := range []string{"one life", "the next life"} {
+		back := b.instance("back")
+		back.Incarnation, back.Source = incarnation, b.from(in, held)
+		must(b, b.p.Provision, back)
+		if got := b.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?", was["username"]); got != "1" {
+			t.Errorf("in %s, the account that a view runs as is gone", incarnation)
+		}
+	}
+}
+
+// What is retained may be dropped by its operator: an instance that was to have it back
+// can be deleted, and so can the record.
+func TestRetainedDatabaseIsDropped(t *testing.T) {
+	b := newKeeper(t)
+	in := b.instance("i")
+	must(b, b.p.Provision, in)
+	held := b.retained(in)
+	_, name := mariadb.Names(provider.TagsOf(in))
+	b.server.Root(t, "DROP DATABASE "+name)
+	back := b.instance("back")
+	back.Source = b.from(in, held)
+	if _, err := b.p.Provision(t.Context(), back); !isFailure(err) {
+		t.Errorf("what is gone is given back: %v", err)
+	}
+	back.Unfinished = true
+	must(b, b.p.Deprovision, back)
+	must(b, b.p.RemoveRetained, held)
+	if left := b.held(); len(left) != 0 {
+		t.Errorf("in the end it lists %+v", left)
+	}
+}
+
 // A life that is over and retained is not begun again by a call that comes late, nor by
 // a binding, and nobody's removal takes it but its own.
 func TestLateCallsLeaveWhatIsRetained(t *testing.T) {
