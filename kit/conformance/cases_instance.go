@@ -270,8 +270,8 @@ func updateBodyCases() []Case {
 			members(object{"service_id": "$service", "plan_id": "$unknown"}), status(400, 422)),
 		refusedUpdate("UPD-06/foreign", 0, "an update to a plan of another offering is refused",
 			members(object{"service_id": "$service", "plan_id": "$foreignplan"}), status(400, 422), withForeign),
-		{ID: "UPD-07", Since: 14, Title: "an update without plan_id leaves the plan as it is", given: updated, needs: []need{fetchable, free},
-			steps: []step{{get(instance), status(200).says("plan_id", "$plan")}}},
+		{ID: "UPD-07", Since: 14, Title: "an update without plan_id leaves the plan as it is", given: updated,
+			needs: []need{fetchable, keepsPlan}, steps: []step{{get(instance), status(200).says("plan_id", "$plan")}}},
 		{ID: "UPD-08", Since: 14, Title: "an update without parameters leaves them as they are", needs: []need{anyPlan, free, fetchable},
 			story: func(s *scene) {
 				a, ok := s.send(anew(provisionBody.with(freeParameter, 7)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -409,29 +410,27 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 // A connection that was kept, and that is closed when the next request comes, is
 // no silence of the broker.
 func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
+	type answered struct{} // of a connection: whether it was
 	broker := open(t).Handler
-	var mu sync.Mutex
-	answered, closed := map[string]bool{}, 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		kept := answered[r.RemoteAddr]
-		answered[r.RemoteAddr] = true
-		if kept {
-			closed++
-		}
-		mu.Unlock()
-		if kept {
+	var closed atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if kept := r.Context().Value(answered{}).(*atomic.Bool).Swap(true); kept {
+			closed.Add(1)
 			panic(http.ErrAbortHandler)
 		}
 		broker.ServeHTTP(w, r)
 	}))
+	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, answered{}, new(atomic.Bool))
+	}
+	server.Start()
 	defer server.Close()
 	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
 	report, err := conformance.Run(t.Context(), targetOf(server), options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if closed == 0 {
+	if closed.Load() == 0 {
 		t.Fatal("no connection was kept: the test proves nothing")
 	}
 	for _, r := range report.Results {

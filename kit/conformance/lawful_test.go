@@ -1,8 +1,10 @@
 package conformance_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/kit/conformance"
 )
@@ -165,5 +169,38 @@ func TestADeletionThatWasSlowOnce(t *testing.T) {
 		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
 			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
 		}
+	}
+}
+
+// A plan may take orders with any parameters and refuse to change them later,
+// while it can be changed for another plan.
+func TestAPlanWhoseParametersStay(t *testing.T) {
+	broker := open(t).Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		if q.Method == http.MethodPatch && bytes.Contains(body, []byte(`"parameters"`)) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"description":"The parameters of an instance stay as they are."}`)
+			return
+		}
+		q.Body = io.NopCloser(bytes.NewReader(body))
+		broker.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
+		Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile("^UPD-0[127] "),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]conformance.Outcome{}
+	for _, r := range report.Results {
+		found[r.ID] = r.Outcome
+	}
+	want := map[string]conformance.Outcome{
+		"UPD-01": conformance.Passed, "UPD-02": conformance.Passed, "UPD-07": conformance.NotApplicable,
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }

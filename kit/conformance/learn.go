@@ -365,6 +365,9 @@ func (s *scene) tryChanges(changes []object) {
 	case ok && a.status == http.StatusAccepted:
 		s.plan.changeAsync = true
 		s.plan.changeFails = s.settle(instanceOperation) == failed
+	case !ok || a.status >= http.StatusInternalServerError: // which does not say that there are none
+		s.plan.changes = nil
+		s.troubled(a, ok)
 	default:
 		s.plan.changes = nil
 	}

@@ -25,7 +25,10 @@ var (
 	notUpdateable = need{"a plan with siblings that cannot be changed for another (plan_updateable)", func(p *plan) bool {
 		return p.works && !p.updateable && p.sibling() != nil
 	}}
-	changeable    = need{"a plan that takes a change", func(p *plan) bool { return p.works && len(p.changes) > 0 && !p.changeFails }}
+	changeable = need{"a plan that takes a change", func(p *plan) bool { return p.works && len(p.changes) > 0 && !p.changeFails }}
+	keepsPlan  = need{"a plan that takes a change of its parameters", func(p *plan) bool {
+		return p.works && len(p.changes) > 0 && p.changes[0]["plan_id"] == nil
+	}}
 	twoChanges    = need{"a plan that takes two different changes", func(p *plan) bool { return p.works && len(p.changes) > 1 }}
 	changedSync   = need{"a plan that is updated synchronously", func(p *plan) bool { return p.changes != nil && !p.changeAsync }}
 	changedAsync  = need{"a plan that is updated asynchronously", func(p *plan) bool { return p.changeAsync }}
