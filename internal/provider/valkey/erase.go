@@ -52,16 +52,11 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 	if err != nil {
 		return provider.Status{}, err
 	}
-	var homes, keepers []string // of keys that were another instance's
 	for _, u := range found {
-		switch {
-		case u.label.Half:
-			err = s.giveBack(ctx, u)
-		case u.label.Was != nil:
-			homes, keepers = append(homes, u.label.Home), append(keepers, keeper(u.label.Home), retainedName(*u.label.Was))
-		}
-		if err != nil {
-			return provider.Status{}, err
+		if u.label.Half {
+			if err := s.giveBack(ctx, u); err != nil {
+				return provider.Status{}, err
+			}
 		}
 	}
 	users, err := s.users(ctx, bindings(tags))
@@ -74,6 +69,12 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 	stays, err := s.users(ctx, retainedBeginning(tags))
 	if err != nil {
 		return provider.Status{}, err
+	}
+	var homes, keepers []string // of keys that were another instance's
+	for _, u := range found {
+		if was := u.label.Was; was != nil && !u.label.Half && !slices.Contains(stays, retainedName(u.label.Tags)) { // else they are retained
+			homes, keepers = append(homes, u.label.Home), append(keepers, keeper(u.label.Home), retainedName(*was))
+		}
 	}
 	for i, kept := range stays {
 		stays[i] = homeOf(kept)

@@ -61,6 +61,20 @@ func (s *server) retained(ctx context.Context, t provider.Tags) (user, error) {
 	return u, err
 }
 
+// taken reports whether the keys that were retained are an instance's. Hazard: the word
+// that they are may come late, of one that was given up since, and nobody would have them.
+func (s *server) taken(ctx context.Context, kept user) (bool, error) {
+	by := kept.label.Taken
+	if by == nil {
+		return false, nil
+	}
+	u, err := s.user(ctx, name(*by))
+	if err == nil && !u.exists { // perhaps it has them be retained itself
+		u, err = s.user(ctx, retainedName(*by))
+	}
+	return u.exists && u.label.Tags == *by, err
+}
+
 // retain has the keys of an instance be retained. What is there by half is removed.
 func (s *server) retain(ctx context.Context, in provider.Instance, r hosted.Retaining) (provider.Status, error) {
 	kept, err := s.retained(ctx, r.Tags)
@@ -104,11 +118,15 @@ func (s *server) retain(ctx context.Context, in provider.Instance, r hosted.Reta
 	return st, err
 }
 
-// giveBack has what was retained, and became the instance of a user, be as it was.
+// giveBack has what was retained, and became the instance of a user, be as it was. What
+// is another's by now is left to it: the user's label came late.
 func (s *server) giveBack(ctx context.Context, u user) error {
 	kept, err := s.retained(ctx, *u.label.Was)
 	if err != nil {
 		return err
+	}
+	if by := kept.label.Taken; by != nil && *by != u.label.Tags {
+		return s.remove(ctx, u.name)
 	}
 	if !kept.exists {
 		kept.label = u.label
@@ -142,10 +160,12 @@ func (s *server) take(ctx context.Context, in provider.Instance, l label) (provi
 	}
 	made, others := split(found, in.Incarnation)
 	switch {
-	case len(others) > 0:
+	case len(others) > 0 && !made.exists:
 		st, err := s.erase(ctx, in)
 		st.Done = false
 		return st, err
+	case len(others) > 0: // they came late, as in a provision
+		return provider.Status{}, s.remove(ctx, others...)
 	case made.exists && !made.label.Half:
 		return done(s.save(ctx))
 	}
@@ -153,7 +173,11 @@ func (s *server) take(ctx context.Context, in provider.Instance, l label) (provi
 	if err != nil {
 		return provider.Status{}, err
 	}
-	if !kept.exists || kept.label.Taken != nil && *kept.label.Taken != tags {
+	elsewhere, err := s.taken(ctx, kept)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	if !kept.exists || elsewhere && *kept.label.Taken != tags {
 		return provider.Status{}, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
 	}
 	// The new label is first: whatever is the last, the keys are found by one.
@@ -185,7 +209,11 @@ func (s *server) removeRetained(ctx context.Context, h provider.Holding) (provid
 	if err != nil {
 		return provider.Status{}, err
 	}
-	if !kept.exists || kept.label.Taken != nil {
+	taken, err := s.taken(ctx, kept)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	if taken || !kept.exists {
 		return done(s.save(ctx))
 	}
 	home := kept.label.home()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -228,6 +229,90 @@ func TestLateCallsLeaveWhatIsRetained(t *testing.T) {
 	if diff := cmp.Diff([]provider.Holding{held}, w.held()); diff != "" || must(t, root, "DBSIZE") != int64(1) {
 		t.Errorf("what is retained (-before +after):\n%s", diff)
 	}
+}
+
+// late has the server get a label of another life of the id, of a caller that died long ago.
+func (w *world) late(in provider.Instance) {
+	w.t.Helper()
+	in.Incarnation = "long over"
+	tags := provider.TagsOf(in)
+	must(w.t, w.server.Root(w.t), "ACL", "SETUSER", valkey.Name(tags), "reset", "off", valkey.LabelRule(tags))
+}
+
+// Keys that were given back are an instance's, also where something of another life of its
+// id comes late: they neither go with that, nor when they are retained again beside it.
+func TestLateLivesLeaveWhatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, valkeytest.New(t))
+	root := w.server.Root(t)
+	w.provision("i")
+	a := w.bind("i", "b", "")
+	must(t, w.login(a), "SET", a.prefix+"key", "value")
+	back := from(w.keeping("back"), w.retain(w.keeping("i")))
+	for range 2 {
+		w.drive(&back, func() (provider.Status, error) { return w.p.Provision(t.Context(), back) })
+		w.late(back)
+	}
+	late := must(t, root, "ACL", "GETUSER", valkey.Name(provider.TagsOf(back)))
+	if late == nil || must(t, root, "DBSIZE") != int64(1) {
+		t.Fatal("the keys are gone with a label that came late")
+	}
+	held := w.retain(w.keeping("back"))
+	if must(t, root, "DBSIZE") != int64(1) {
+		t.Error("the keys that were to be retained are gone")
+	}
+	must(t, root, "ACL", "SETUSER", valkey.Name(provider.TagsOf(back)), "reset", "off", labelOf(t, late)) // it lands late
+	orphan := w.instance("back")
+	orphan.PlanID = ""
+	w.drive(&orphan, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), orphan) })
+	if diff := cmp.Diff([]provider.Holding{held}, w.held()); diff != "" || must(t, root, "DBSIZE") != int64(1) {
+		t.Errorf("what is retained (-before +after):\n%s", diff)
+	}
+}
+
+// That keys are an instance's may be said by a call that comes when it was given up: they
+// are had back all the same, and removed.
+func TestGivenUpAndTakenLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, valkeytest.New(t))
+	root := w.server.Root(t)
+	w.provision("i")
+	a := w.bind("i", "b", "")
+	must(t, w.login(a), "SET", a.prefix+"key", "value")
+	held := w.retain(w.keeping("i"))
+	given := func(id string) provider.Instance {
+		in := from(w.keeping(id), held)
+		w.drive(&in, func() (provider.Status, error) { return w.p.Provision(t.Context(), in) })
+		return in
+	}
+	giveUp := func(in provider.Instance) {
+		late := must(t, root, "ACL", "GETUSER", held.Name)
+		in.Unfinished = true
+		w.drive(&in, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), in) })
+		must(t, root, "ACL", "SETUSER", held.Name, "reset", "off", labelOf(t, late))
+	}
+	giveUp(given("one"))
+	back := given("another")
+	if again := w.bind("another", "b of it", ""); must(t, w.login(again), "GET", again.prefix+"key") != "value" {
+		t.Error("what was given up is not had back")
+	}
+	giveUp(back)
+	w.removed(held)
+	if got, all := must(t, root, "DBSIZE"), must(t, root, "ACL", "USERS").([]any); got != int64(0) || len(all) != 5 {
+		t.Errorf("in the end %v keys are left, and the users %v", got, all)
+	}
+}
+
+// labelOf is the rule of a user's label.
+func labelOf(t *testing.T, user any) string {
+	t.Helper()
+	for channel := range strings.FieldsSeq(strings.Trim(fmt.Sprint(user), "[]")) {
+		if strings.HasPrefix(channel, "&longshore:") {
+			return channel
+		}
+	}
+	t.Fatalf("a user without a label: %v", user)
+	return ""
 }
 
 func isFailure(err error) bool {
