@@ -441,6 +441,9 @@ func (f *Fake) size(ctx context.Context, _ string) (size int64, err error) {
 	return 8 << 20, f.Effect(ctx, "size", func() error { return nil })
 }
 
+// Drop drops a database, as its operator may.
+func (f *Fake) Drop(name string) { _ = f.atomic(func() error { return f.dropDatabase(name) }) }
+
 // Plant makes a role as somebody else would.
 func (f *Fake) Plant(name, comment string) {
 	_ = f.atomic(func() error { return f.create(name, comment) })

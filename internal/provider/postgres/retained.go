@@ -96,13 +96,12 @@ func (p *Provider) deprovision(ctx context.Context, s *site, n names, in provide
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
-	// Where it is retained already, a late call has made what stands under its name.
-	if _, is := isRetained(r.As, kept); !is {
-		if kept.owner.exists() || kept.database.exists() {
-			return nil, nil, notOurs()
-		}
+	switch label, _ := kept.owner.label(); {
+	case !kept.owner.exists() && !kept.database.exists():
 		next = r.next
-	}
+	case label.Tags != r.As || label.Locked != lockedRetained:
+		return nil, nil, notOurs()
+	} // else a late call has made what stands under its name
 	if _, unfinished, err := s.run(ctx, n, next); err != nil || unfinished != nil {
 		return unfinished, nil, err
 	}

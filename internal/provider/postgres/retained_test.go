@@ -144,6 +144,31 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 	}
 }
 
+// What is retained may be dropped by its operator: an instance that was to have it back
+// can be deleted all the same, and so can what is left.
+func TestRetainedDatabaseIsDropped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
+	f := postgres.NewFake("one", d.clock.Now)
+	d.p.Fake(f)
+	d.in.Snapshot = json.RawMessage(`{"retain_days":7}`)
+	d.provision()
+	kept := d.retain()
+	f.Drop("lsd" + kept.Name[3:])
+	back := d.life("back", "op-2")
+	back.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
+		Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
+	if _, f := back.drive(func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }); f == nil {
+		t.Error("what is gone is given back")
+	}
+	back.in.Unfinished = true
+	back.deprovision()
+	d.remove(kept)
+	if held := d.held(); len(held) != 0 {
+		t.Errorf("in the end it lists %+v", held)
+	}
+}
+
 // What is deleted is closed, and free as an id; it is removed alone, and whatever has
 // its id stays.
 func TestDeletedDatabasesAreRetained(t *testing.T) {
