@@ -83,7 +83,8 @@ func locked(tags provider.Tags, why string, now standing) act {
 		return put{r}
 	}
 	for _, l := range now.logins {
-		if !l.exists || !l.record.exists() || l.record.facts.Phase != ready {
+		phase := l.record.facts.Phase
+		if !l.exists || !l.record.exists() || phase == left || phase == ended {
 			continue
 		}
 		switch shut := cmp.Or(l.record.label.Locked, now.instance.label.Locked) != ""; {
@@ -91,7 +92,7 @@ func locked(tags provider.Tags, why string, now standing) act {
 			return lockLogin{l.record, true}
 		case shut && l.sessions > 0:
 			return endSessions{l.name}
-		case !shut && l.locked:
+		case !shut && l.locked && phase == ready: // else its bind opens it
 			return unlockLogin{l.name}
 		}
 	}

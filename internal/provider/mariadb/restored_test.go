@@ -105,6 +105,32 @@ func TestRestored(t *testing.T) {
 	must(b, b.p.Bind, b.binding(in, "next", ""))
 }
 
+// An account that a backup caught when it was open already, and not on record as ready, is
+// locked like any other.
+func TestOpenAccountsAreLocked(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding := b.binding(in, "b", "")
+	grant := must(b, b.p.Bind, binding).Grant
+	b.server.Root(t, "UPDATE "+b.access.Database+`.things SET facts = REPLACE(facts, '"ready"', '"making"') WHERE name = ?`,
+		grant.Credentials["username"])
+	for _, h := range b.held() {
+		if h.Tags.Binding == "" {
+			continue
+		}
+		if err := b.p.Quarantine(t.Context(), h); err != nil || opens(t, grant) {
+			t.Errorf("in quarantine it opens: %v", err)
+		}
+		if err := b.p.Release(t.Context(), h); err != nil {
+			t.Error(err)
+		}
+	}
+	must(b, b.p.Bind, binding)
+	if !opens(t, grant) {
+		t.Error("it opens no more")
+	}
+}
+
 // The epoch is raised by a change, and not by each, nor by a step that changes nothing.
 func TestEpochsAreRaisedNowAndThen(t *testing.T) {
 	b := newBench(t)
