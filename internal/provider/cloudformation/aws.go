@@ -43,7 +43,8 @@ type account struct {
 	seen    seen
 }
 
-// seen are stacks that an inventory has described, by their ids and last changes.
+// seen are stacks that an inventory has described, by their ids, statuses and last
+// changes: an update that is undone gives back the tags that were.
 type seen struct {
 	mu     sync.Mutex
 	stacks map[string]*stack
@@ -250,7 +251,8 @@ const (
 
 // list goes through the summaries of all stacks, and describes those of the prefix, each
 // once in a process while it stays as it is: to describe all at once, the broker would
-// need the right to read what others' stacks give out. A cursor is how many of a page of summaries are done, and where it begins.
+// need the right to read what others' stacks give out. A cursor is how many of a page of
+// summaries are done, and where it begins.
 func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	skip, _ := strconv.Atoi(from)
@@ -263,7 +265,7 @@ func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stac
 		if n < skip || !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
 			continue
 		}
-		key := aws.ToString(s.StackId) + " " + aws.ToTime(s.LastUpdatedTime).String()
+		key := fmt.Sprint(aws.ToString(s.StackId), s.StackStatus, aws.ToTime(s.LastUpdatedTime))
 		found := a.seen.get(key)
 		if found == nil {
 			if described == listPage {

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-
 	"slices"
 	"time"
 
@@ -350,7 +349,7 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 			s.now.Work.Tries++
 		}
 	}
-	if d.verb == callContinue && s.now.Work.Updated {
+	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // what began it counts
 		why, err := s.reason(ctx)
 		if err != nil {
 			return provider.Status{}, err

@@ -250,7 +250,11 @@ func (f *fake) cancel(a *fakeAccount, o order) error {
 	if !s.tokens[o.token] {
 		s.tokens[o.token] = true
 		s.undo()
-		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), whole(updateRolledBack))
+		end := updateRolledBack
+		if s.failing == callCancel {
+			end = updateRollbackFailed
+		}
+		f.plans(s, o.token, whole("UPDATE_ROLLBACK_IN_PROGRESS"), part(updateFailed, "Resource update cancelled"), whole(end))
 	}
 	return nil
 }

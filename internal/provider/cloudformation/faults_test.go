@@ -496,16 +496,18 @@ func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 func TestUpdatesEndInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes   time.Duration // each of four parts
+		failing verb
 		changes string
 		note    string
 	}{
-		"InTime": {10 * time.Minute, "update", "two"}, "TooLong": {20 * time.Minute, "update cancel", "one"},
-		"AllButTheCleanup": {16 * time.Minute, "update", "two"},
+		"InTime": {10 * time.Minute, "", "update", "two"}, "TooLong": {20 * time.Minute, "", "update cancel", "one"},
+		"Stuck":            {20 * time.Minute, callCancel, "update cancel continue", "one"},
+		"AllButTheCleanup": {16 * time.Minute, "", "update", "two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			in := b.ready(provider.KindUpdate)
-			b.fake.takes = c.takes
+			b.fake.takes, b.stack().failing = c.takes, c.failing
 			in.Operation.Started, in.Parameters = b.clock.Now(), json.RawMessage(`{"note":"two"}`)
 			in.Operation.Deadline = in.Operation.Started.Add(time.Hour)
 			_, f := b.drive(&in)

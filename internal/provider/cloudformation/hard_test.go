@@ -130,8 +130,11 @@ func TestUpdateIsStopped(t *testing.T) {
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
 	u := r.next(in, provider.KindUpdate)
-	u.Parameters = []byte(`{"do":"update=1"}`)
+	u.Parameters, u.PlanID = []byte(`{"do":"update=1"}`), "another"
 	r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
+	if all := r.sweep(); len(all) != 1 {
+		t.Errorf("the inventory has %+v", all)
+	}
 	r.now = func() time.Time { return time.Now().Add(plan.DefaultMinutes * time.Minute) }
 	f := r.run(&u, r.Update)
 	if f == nil || f.Message != textLate+" The instance is as it was before." || !*f.InstanceUsable || !*f.UpdateRepeatable {
@@ -139,6 +142,9 @@ func TestUpdateIsStopped(t *testing.T) {
 	}
 	if s := r.stack(in); s.status != updateRolledBack || s.outputs["Do"] != "" {
 		t.Errorf("the stack is %s with %v", s.status, s.outputs)
+	}
+	if all := r.sweep(); len(all) != 1 || all[0].PlanID != in.PlanID {
+		t.Errorf("undone, and the inventory has %+v", all)
 	}
 	in.State = u.State
 	r.gone(in)

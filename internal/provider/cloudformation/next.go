@@ -183,6 +183,8 @@ func (s standing) update() decision {
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
 		return decision{act: actExplain, failed: failed{Usable: yes(), Repeatable: yes()}}
+	case usable(status) && s.late && !s.Work.Updated: // it would have to be undone at once
+		return decision{act: actFail, failed: failed{Message: textLate, Usable: yes(), Repeatable: yes()}}
 	case usable(status):
 		return s.order(callUpdate)
 	}
