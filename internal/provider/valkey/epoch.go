@@ -9,30 +9,38 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // The epoch of a server is the greatest that the name of a user says, one that can do
 // nothing: a file of users that was put back has a lesser one. A name is never given
-// another meaning, so that a command that comes late lowers nothing.
-const epochPrefix = userIdentity + "."
+// another meaning, so that a command that comes late lowers nothing. Each broker has its
+// own: what others have changed since the file was put back says nothing of what it lost.
+func (s *server) epochPrefix() string {
+	return userIdentity + "." + hosted.Name("", provider.Tags{Broker: s.broker}) + "."
+}
 
 // raiseEvery is how much time passes at least until the epoch is raised again: the server
 // writes all of its users down each time.
 const raiseEvery = 10 * time.Second
 
-func epochName(count int64, at time.Time) string {
-	return fmt.Sprintf("%s%d.%d", epochPrefix, count, at.UnixMilli())
+// epochOf reads the name of such a user; zero if it is none.
+func (s *server) epochOf(name string) (count int64, raised time.Time) {
+	first, second, _ := strings.Cut(strings.TrimPrefix(name, s.epochPrefix()), ".")
+	count, err1 := strconv.ParseInt(first, 10, 64)
+	ms, err2 := strconv.ParseInt(second, 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0, time.Time{}
+	}
+	return count, time.UnixMilli(ms).UTC()
 }
 
 // epochs reads where the server is; zero if it never said.
 func (s *server) epochs(ctx context.Context) error {
-	names, err := s.users(ctx, epochPrefix)
+	names, err := s.users(ctx, s.epochPrefix())
 	for _, name := range names {
-		count, at, _ := strings.Cut(strings.TrimPrefix(name, epochPrefix), ".")
-		n, err1 := strconv.ParseInt(count, 10, 64)
-		ms, err2 := strconv.ParseInt(at, 10, 64)
-		if err1 == nil && err2 == nil && n > s.epoch.Count {
-			s.epoch.Count, s.raised = n, time.UnixMilli(ms).UTC()
+		if count, raised := s.epochOf(name); count > s.epoch.Count {
+			s.epoch.Count, s.raised = count, raised
 		}
 	}
 	return err
@@ -49,18 +57,18 @@ func (s *server) changes(ctx context.Context) error {
 
 // raise has the server be at a count, and keep that.
 func (s *server) raise(ctx context.Context, count int64) error {
-	before, err := s.users(ctx, epochPrefix)
+	before, err := s.users(ctx, s.epochPrefix())
 	if err != nil {
 		return err
 	}
 	s.epoch.Count, s.raised = count, s.now()
-	name := epochName(count, s.raised)
+	name := fmt.Sprintf("%s%d.%d", s.epochPrefix(), count, s.raised.UnixMilli())
 	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {
 		return err
 	}
 	before = slices.DeleteFunc(before, func(one string) bool {
-		n, err := strconv.ParseInt(strings.Split(one, ".")[1], 10, 64)
-		return err != nil || n >= count
+		n, _ := s.epochOf(one)
+		return n == 0 || n >= count
 	})
 	if len(before) > 0 {
 		if _, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, before...)...); err != nil {

@@ -80,6 +80,30 @@ func TestRestored(t *testing.T) {
 	w.drive(&in, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), in) })
 }
 
+// A broker that shares the server, and changes it before and after the file was put back,
+// hides from no other one that it was.
+func TestRestoredForOneOfTwoBrokers(t *testing.T) {
+	t.Parallel()
+	s := valkeytest.New(t)
+	w, other := newWorld(t, s), newWorld(t, s)
+	w.provision("i")
+	other.provision("i")
+	removed := w.bind("i", "removed", "")
+	file := s.Kept(t)
+	w.clock.Advance(time.Minute)
+	w.unbind("i", "removed")
+	known := w.at()
+	s.PutBack(t, file)
+	w.login(removed) // else nothing is shown
+	for _, id := range []string{"a", "b", "c"} {
+		other.clock.Advance(time.Minute)
+		other.bind("i", id, "")
+	}
+	if now := w.at(); now.Follows(known) {
+		t.Errorf("another broker's changes have it be at %v, after %v", now, known)
+	}
+}
+
 // The epoch is raised by a change, and not by each, nor by a step that changes nothing;
 // a command that comes late does not lower it.
 func TestEpochsAreRaisedNowAndThen(t *testing.T) {
@@ -98,7 +122,8 @@ func TestEpochsAreRaisedNowAndThen(t *testing.T) {
 	}
 	w.clock.Advance(time.Minute)
 	w.unbind("i", "b") // which changes nothing
-	must(t, w.server.Root(t), "ACL", "SETUSER", "longshore.1.0", "reset", "off")
+	late := "longshore." + hosted.Name("", provider.Tags{Broker: w.broker}) + ".1.0"
+	must(t, w.server.Root(t), "ACL", "SETUSER", late, "reset", "off")
 	if got := w.at().Count; got != 2 {
 		t.Errorf("without a change it is at %d", got)
 	}

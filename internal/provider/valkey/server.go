@@ -106,6 +106,7 @@ type server struct {
 	conn   conn
 	target string
 	access hosted.Access
+	broker string
 	now    func() time.Time
 	epoch  provider.Epoch // the one that it is at, once that was asked for
 	raised time.Time      // when it was raised last, UTC
@@ -119,7 +120,7 @@ func (p *Provider) open(ctx context.Context, target string, access hosted.Access
 	if err != nil {
 		return nil, explain(target, err)
 	}
-	s := &server{conn: c, target: target, access: access, now: p.o.Now}
+	s := &server{conn: c, target: target, access: access, broker: p.o.Broker, now: p.o.Now}
 	hello, err := s.do(ctx, "HELLO")
 	if err == nil {
 		about, _ := hello.AsMap()
