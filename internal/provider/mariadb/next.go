@@ -13,6 +13,10 @@ func noInstance() *provider.Failure {
 	return provider.Failf("The database does not exist, or is another one by now. Create the instance again.")
 }
 
+func noRetained() *provider.Failure {
+	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+}
+
 // provision is the next act towards the instance; nil when it stands.
 func (w wanted) provision(now standing) (act, error) {
 	r := now.instance
@@ -25,6 +29,8 @@ func (w wanted) provision(now standing) (act, error) {
 		return nil, notOurs("instance")
 	case r.label.Incarnation != w.tags.Incarnation:
 		return remove(w.tags, now)
+	case !now.database && r.facts.Phase == taken: // an empty one is not what was to be given back
+		return nil, noRetained()
 	case !now.database:
 		return createDatabase{r.facts.Collation}, nil
 	case r.facts.Phase != ready:

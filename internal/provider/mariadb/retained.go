@@ -126,7 +126,7 @@ func (w wanted) move(ctx context.Context, s *site, from provider.Source) func(st
 			return nil, s.Explain(err)
 		}
 		if !isRetained(as, there) {
-			return nil, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+			return nil, noRetained()
 		}
 		r, fresh := there.instance, w.record(taken)
 		r.instance, r.label = fresh.instance, fresh.label

@@ -214,17 +214,7 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 			held := b.retained(in)
 			half := b.instance("half")
 			half.Source = b.from(in, held)
-			for n := 1; ; n++ { // until it was taken, and no more
-				_, disarm := b.calls.Arm(n, providertest.Killed)
-				_, err := b.p.Provision(t.Context(), half)
-				disarm()
-				if err == nil {
-					t.Fatal("it was never taken alone")
-				}
-				if of := provider.TagsOf(half); len(b.held()) == 1 && b.held()[0].Tags == of {
-					break
-				}
-			}
+			b.halfTaken(half)
 			gone(b, half)
 			for _, h := range b.held() {
 				if cmp.Equal(h, held) {
@@ -265,16 +255,46 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	held := b.retained(in)
 	_, name := mariadb.Names(provider.TagsOf(in))
 	b.server.Root(t, "DROP DATABASE "+name)
+	refused := func(back provider.Instance) {
+		t.Helper()
+		if _, err := b.p.Provision(t.Context(), back); !isFailure(err) {
+			t.Errorf("what is gone is given back: %v", err)
+		}
+		back.Unfinished = true
+		must(b, b.p.Deprovision, back)
+	}
 	back := b.instance("back")
 	back.Source = b.from(in, held)
-	if _, err := b.p.Provision(t.Context(), back); !isFailure(err) {
-		t.Errorf("what is gone is given back: %v", err)
-	}
-	back.Unfinished = true
-	must(b, b.p.Deprovision, back)
+	refused(back)
 	must(b, b.p.RemoveRetained, held)
+
+	in.Incarnation = "another"
+	must(b, b.p.Provision, in)
+	back.Source = b.from(in, b.retained(in))
+	b.halfTaken(back)
+	_, name = mariadb.Names(provider.TagsOf(in))
+	b.server.Root(t, "DROP DATABASE "+name)
+	refused(back)
 	if left := b.held(); len(left) != 0 {
 		t.Errorf("in the end it lists %+v", left)
+	}
+}
+
+// halfTaken has an instance take what is retained, and do no more.
+func (b *bench) halfTaken(half provider.Instance) {
+	b.t.Helper()
+	for n := 1; ; n++ {
+		_, disarm := b.calls.Arm(n, providertest.Killed)
+		_, err := b.p.Provision(b.t.Context(), half)
+		disarm()
+		if err == nil {
+			b.t.Fatal("it was never taken alone")
+		}
+		for _, h := range b.held() {
+			if h.Tags == provider.TagsOf(half) {
+				return
+			}
+		}
 	}
 }
 

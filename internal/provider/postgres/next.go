@@ -55,6 +55,10 @@ func noInstance() error {
 	return provider.Failf("There is no such database. Ask the operator of the service.")
 }
 
+func noRetained() error {
+	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+}
+
 // of are the tags of a binding's instance, whatever its incarnation.
 func of(binding provider.Tags) provider.Tags {
 	binding.Binding = ""
@@ -111,6 +115,8 @@ func (w *wantedInstance) provision(now standing) (decision, error) {
 		return remove(w.tags, now)
 	case !now.owner.exists():
 		return decision{act: createOwner{w.facts.text(w.label())}}, nil
+	case !now.database.exists() && factsOf(label).Was != nil && !factsOf(label).Ready: // an empty one is not what was to be given back
+		return decision{}, noRetained()
 	case !now.database.exists():
 		return decision{act: createDatabase{w.locale, w.connections()}}, nil
 	case !known || !now.database.open:

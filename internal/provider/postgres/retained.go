@@ -151,7 +151,7 @@ func (w *wantedInstance) move(ctx context.Context, s *site, from provider.Tags) 
 			return decision{}, s.Explain(err)
 		}
 		if _, is := isRetained(from, there); !is {
-			return decision{}, provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+			return decision{}, noRetained()
 		}
 		f := w.facts
 		f.From, f.Until, f.Was = kept.owner, w.keptUntil, &from

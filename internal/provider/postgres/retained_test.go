@@ -119,20 +119,7 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 			half := d.life("half", "op-2")
 			half.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
 				Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-			died := errors.New("died")
-			f.Effect = func(_ context.Context, name string, do func() error) error {
-				if strings.HasPrefix(name, "postgres.configure") {
-					return died
-				}
-				return do()
-			}
-			if _, err := half.p.Provision(t.Context(), half.in); !errors.Is(err, died) {
-				t.Fatal(err)
-			}
-			if held := d.held(); len(held) != 1 || held[0].Tags.Instance != "half" {
-				t.Fatalf("it was not taken: %+v", held)
-			}
-			f.Effect = func(_ context.Context, _ string, do func() error) error { return do() }
+			half.taken(f)
 			gone(half)
 			for _, h := range d.held() {
 				if h.Name == kept.Name && h.Tags == kept.Tags && h.RetainedUntil.Equal(kept.RetainedUntil) {
@@ -142,6 +129,25 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 			t.Errorf("it lists %+v, want %+v among them", d.held(), kept)
 		})
 	}
+}
+
+// taken has an instance take what is retained, and do no more.
+func (d *desk) taken(f *postgres.Fake) {
+	d.t.Helper()
+	died := errors.New("died")
+	f.Effect = func(_ context.Context, name string, do func() error) error {
+		if strings.HasPrefix(name, "postgres.configure") {
+			return died
+		}
+		return do()
+	}
+	if _, err := d.p.Provision(d.t.Context(), d.in); !errors.Is(err, died) {
+		d.t.Fatal(err)
+	}
+	if held := d.held(); len(held) != 1 || held[0].Tags != provider.TagsOf(d.in) {
+		d.t.Fatalf("it was not taken: %+v", held)
+	}
+	f.Effect = func(_ context.Context, _ string, do func() error) error { return do() }
 }
 
 // What is retained may be dropped by its operator: an instance that was to have it back
@@ -154,16 +160,27 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	d.in.Snapshot = json.RawMessage(`{"retain_days":7}`)
 	d.provision()
 	kept := d.retain()
-	f.Drop("lsd" + kept.Name[3:])
 	back := d.life("back", "op-2")
 	back.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
 		Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-	if _, f := back.drive(func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }); f == nil {
-		t.Error("what is gone is given back")
+	refused := func() {
+		t.Helper()
+		if _, f := back.drive(func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }); f == nil {
+			t.Error("what is gone is given back")
+		}
+		gone := *back
+		gone.in.Unfinished = true
+		gone.deprovision()
 	}
-	back.in.Unfinished = true
-	back.deprovision()
+	f.Drop("lsd" + kept.Name[3:])
+	refused()
 	d.remove(kept)
+
+	d.provision()
+	d.retain()
+	back.taken(f)
+	f.Drop(hosted.Name("lsd", provider.TagsOf(back.in)))
+	refused()
 	if held := d.held(); len(held) != 0 {
 		t.Errorf("in the end it lists %+v", held)
 	}
