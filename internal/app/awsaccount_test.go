@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/awserr/faulttest"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
@@ -287,19 +288,7 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	if _, err := prepare("sqs:CreateQueue"); err != nil {
 		t.Fatal(err)
 	}
-	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
-	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
-		StackName: stack, EnableTerminationProtection: aws.Bool(false),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}); err != nil {
-		t.Fatal(err)
-	}
-	p := at.preparation(*stack, "", preparing(t, scope, nil))
-	if s, err := p.settled(ctx); err != nil || s != nil {
-		t.Fatalf("the stack is %+v, %v", s, err)
-	}
+	deleted(t, at, scope)
 
 	o := preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}))
 	role, bucket := scope.ServiceRole("queues", at.Region), scope.Bucket(at.Account, at.Region)
@@ -321,6 +310,55 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	}
 	if did, err := prepare("sqs:TagQueue"); err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
 		t.Errorf("again: %+v, %v", did, err)
+	}
+}
+
+// deleted has somebody delete the account's stack, whose resources stay.
+func deleted(t *testing.T, at awsPlace, scope plan.Scope) {
+	t.Helper()
+	ctx := t.Context()
+	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
+	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
+		StackName: stack, EnableTerminationProtection: aws.Bool(false),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}); err != nil {
+		t.Fatal(err)
+	}
+	p := at.preparation(*stack, "", preparing(t, scope, nil))
+	if s, err := p.settled(ctx); err != nil || s != nil {
+		t.Fatalf("the stack is %+v, %v", s, err)
+	}
+}
+
+// A run that adopts loses the answer of a call, and ends: the next one goes on from
+// there, and the one after that finds nothing to do.
+func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	at, err := provenAWS(ctx, emulator.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	o.Emulated = true
+	if _, err := at.prepare(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range []string{"CreateChangeSet", "ExecuteChangeSet", "UpdateStack", "UpdateTerminationProtection"} {
+		deleted(t, at, scope)
+		cut := at
+		p := &faulttest.Plan{At: 1, Fault: faulttest.Lost, Only: func(c faulttest.Call) bool { return c.Operation == operation }}
+		cut.config = p.Into(at.config)
+		if _, err := cut.prepare(ctx, o); err == nil || len(p.Met()) != 1 {
+			t.Errorf("%s has no answer, and the run ends with %v", operation, err)
+		}
+		if _, err := at.prepare(ctx, o); err != nil {
+			t.Errorf("%s had no answer, and the next run ends with %v", operation, err)
+		}
+		if did, err := at.prepare(ctx, o); err != nil || len(did.Adopted)+len(did.Changed)+len(did.Made) != 0 {
+			t.Errorf("%s had no answer, and the run after that did %+v, %v", operation, did, err)
+		}
 	}
 }
 
