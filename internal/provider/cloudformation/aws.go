@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 
@@ -251,25 +251,28 @@ const (
 
 // list goes through the summaries of all stacks, and describes those of the prefix, each
 // once in a process while it stays as it is: to describe all at once, the broker would
-// need the right to read what others' stacks give out. A cursor is how many of a page of
-// summaries are done, and where it begins.
+// need the right to read what others' stacks give out.
+//
+// A cursor is the id of the stack that comes next, and where its page of summaries
+// begins. Stacks come and go meanwhile, those of others too: if that one has gone, its
+// page begins again, so that none is left out.
 func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
-	skip, _ := strconv.Atoi(from)
 	described := 0
 	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing stacks: %w", err)
 	}
-	for n, s := range out.StackSummaries {
-		if n < skip || !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
+	begin := slices.IndexFunc(out.StackSummaries, func(s types.StackSummary) bool { return aws.ToString(s.StackId) == from })
+	for _, s := range out.StackSummaries[max(0, begin):] {
+		if !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
 			continue
 		}
 		key := fmt.Sprint(aws.ToString(s.StackId), s.StackStatus, aws.ToTime(s.LastUpdatedTime))
 		found := a.seen.get(key)
 		if found == nil {
 			if described == listPage {
-				return page, fmt.Sprintf("%d %s", n, token), nil
+				return page, aws.ToString(s.StackId) + " " + token, nil
 			}
 			if found, err = a.describe(ctx, aws.ToString(s.StackId)); err != nil {
 				return nil, "", err
@@ -282,7 +285,7 @@ func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stac
 		}
 	}
 	if token = aws.ToString(out.NextToken); token != "" {
-		next = "0 " + token
+		next = " " + token
 	}
 	return page, next, nil
 }
