@@ -81,7 +81,7 @@ func TestValkey(t *testing.T) {
 	if state := settled(t, p.url, instancePath("i")); state == "failed" {
 		t.Errorf("the deprovision has %s:\n%s", state, p.log)
 	}
-	if left, err := server.Root(t).Do("KEYS", "*"); err != nil || len(left.([]any)) > 0 {
+	if left, err := server.Root(t).Do("KEYS", prefix+"*"); err != nil || len(left.([]any)) > 0 {
 		t.Errorf("keys are left: %v %v", left, err)
 	}
 	for _, secret := range []string{access.Password, password} {
