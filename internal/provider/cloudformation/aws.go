@@ -131,7 +131,8 @@ func (a *account) describe(ctx context.Context, ref string) (*stack, error) {
 func stackOf(s types.Stack) *stack {
 	out := &stack{
 		id: aws.ToString(s.StackId), name: aws.ToString(s.StackName), status: string(s.StackStatus), labels: map[string]string{},
-		created: aws.ToTime(s.CreationTime), outputs: map[string]string{}, parameters: map[string]bool{}, role: aws.ToString(s.RoleARN),
+		created: aws.ToTime(s.CreationTime), updated: aws.ToTime(s.LastUpdatedTime), outputs: map[string]string{},
+		parameters: map[string]bool{}, role: aws.ToString(s.RoleARN),
 	}
 	for _, t := range s.Tags {
 		out.labels[aws.ToString(t.Key)] = aws.ToString(t.Value)

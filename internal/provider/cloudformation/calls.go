@@ -73,10 +73,16 @@ func (s *step) minutes() int32 {
 // late reports whether an update has had its time. CloudFormation sets it none, and goes
 // on when its operation has failed: the record would keep what the plan meant before,
 // and the stack become what it means now. The last sixth of the operation's time is for
-// undoing it.
+// undoing it. The time that an operation waited for its target before is not the update's.
 func (s *step) late() bool {
-	op := s.in.Operation
-	end := op.Started.Add(time.Duration(cmp.Or(s.m.Minutes, plan.DefaultMinutes)) * time.Minute)
+	op, begun := s.in.Operation, s.p.now()
+	if s.now.Work.Updated {
+		begun = op.Started
+		if found := s.now.stack; found != nil && found.updated.After(begun) {
+			begun = found.updated
+		}
+	}
+	end := begun.Add(time.Duration(cmp.Or(s.m.Minutes, plan.DefaultMinutes)) * time.Minute)
 	if last := op.Deadline.Add(-op.Deadline.Sub(op.Started) / 6); !op.Deadline.IsZero() && last.Before(end) {
 		end = last
 	}

@@ -78,6 +78,7 @@ type stack struct {
 	tags    provider.Tags
 	owned   bool
 	created time.Time
+	updated time.Time // when its last update began; zero for none
 	outputs map[string]string
 	// parameters are the names of those that it has.
 	parameters map[string]bool

@@ -148,7 +148,8 @@ func (s *step) see(ctx context.Context) error {
 			return s.p.explain(ctx, s.name, err)
 		}
 	}
-	s.now.stack, s.now.late = found, s.late()
+	s.now.stack = found
+	s.now.late = s.late()
 	if found == nil {
 		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
 		return nil

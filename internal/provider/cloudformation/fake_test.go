@@ -199,7 +199,7 @@ func (f *fake) change(a *fakeAccount, o order) error {
 	if o.body != "" {
 		s.body = o.body
 	}
-	s.tokens[o.token] = true
+	s.tokens[o.token], s.updated = true, f.now()
 	s.undo = func() {
 		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
 	}

@@ -521,3 +521,16 @@ func TestUpdatesEndInTime(t *testing.T) {
 		})
 	}
 }
+
+// An update whose operation has waited for its target longer than an update may take
+// has all of that time still.
+func TestAnUpdateThatHasWaitedHasItsTime(t *testing.T) {
+	b := newBench(t)
+	in := b.ready(provider.KindUpdate)
+	b.fake.takes = 10 * time.Minute
+	in.Operation.Started, in.Parameters = b.clock.Now().Add(-2*time.Hour), json.RawMessage(`{"note":"two"}`)
+	in.Operation.Deadline = in.Operation.Started.Add(24 * time.Hour)
+	if _, f := b.drive(&in); f != nil || b.changes() != "update" || b.stack().params["Note"] != "two" {
+		t.Errorf("failed with %v, and the note is %q after %s", f, b.stack().params["Note"], b.changes())
+	}
+}
