@@ -16,6 +16,7 @@ import (
 var (
 	Name      = name
 	Beginning = beginning
+	Explain   = explain
 )
 
 const PageSize = pageSize

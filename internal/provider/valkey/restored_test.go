@@ -1,12 +1,15 @@
 package valkey_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
 )
 
@@ -78,6 +81,16 @@ func TestRestored(t *testing.T) {
 	w.login(kept)
 	in.Epoch = next
 	w.drive(&in, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), in) })
+}
+
+// A broker that ends in the middle of a call blames no server, and rings no alarm.
+func TestCanceledIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	var trouble *provider.Trouble
+	err := valkey.Explain("t", &net.OpError{Op: "dial", Err: context.Canceled})
+	if !errors.Is(err, context.Canceled) || errors.As(err, &trouble) {
+		t.Errorf("a call that was canceled is %v", err)
+	}
 }
 
 // A broker that shares the server, and changes it before and after the file was put back,

@@ -171,8 +171,8 @@ var troubles = map[string]struct{ kind, remedy string }{
 // explain says whose answer an error is and what to do. A step that meets one is
 // made again.
 func explain(target string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, context.Canceled) { // the broker itself has ended it
+		return err
 	}
 	if answer, ok := valkey.IsValkeyErr(err); ok {
 		code, _, _ := strings.Cut(answer.Error(), " ")
