@@ -61,14 +61,19 @@ func keepCredentials(v any) {
 }
 
 // TestMain looks, when all is done, into everything that the stack has written
-// down for others to read.
+// down for others to read. After a failure it prints what the functions logged as
+// errors: the emulator takes its logs with it.
 func TestMain(m *testing.M) {
 	keep("the platform's password", os.Getenv("BROKER_PASSWORD"))
 	code := m.Run()
 	if os.Getenv("BROKER_URL") != "" {
-		if err := nothingIsTold(context.Background()); err != nil {
+		logged, err := nothingIsTold(context.Background())
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "looking for secrets:", err)
 			code = max(code, 1)
+		} else if code != 0 {
+			fmt.Fprintln(os.Stderr, "errors that the functions have logged, of which faults that tests make are some:")
+			fmt.Fprint(os.Stderr, strings.Join(logged, ""))
 		}
 	}
 	os.Exit(code)
@@ -79,6 +84,7 @@ type watch struct {
 	known  map[string]string
 	looked map[string]int
 	errs   []error
+	logged []string // the lines that tell of errors
 }
 
 func (w *watch) look(where, text string) {
@@ -92,11 +98,11 @@ func (w *watch) look(where, text string) {
 }
 
 // nothingIsTold looks into each function's log, where its metrics are too, the
-// executions, the records and the dead letters.
-func nothingIsTold(ctx context.Context) error {
+// executions, the records and the dead letters. It gives the errors in the logs.
+func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	secrets.Lock()
 	w := &watch{known: maps.Clone(secrets.known), looked: map[string]int{}}
@@ -104,11 +110,11 @@ func nothingIsTold(ctx context.Context) error {
 	stacks, stack := cloudformation.NewFromConfig(cfg), cmp.Or(os.Getenv("STACK"), "Longshore")
 	said, err := outputs.Of(ctx, stacks, stack)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	groups, err := logGroups(ctx, stacks, stack)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = errors.Join(
 		w.logs(ctx, cloudwatchlogs.NewFromConfig(cfg), groups),
@@ -132,7 +138,7 @@ func nothingIsTold(ctx context.Context) error {
 			err = errors.Join(err, fmt.Errorf("not looked at: %s", where))
 		}
 	}
-	return errors.Join(append(w.errs, err)...)
+	return w.logged, errors.Join(append(w.errs, err)...)
 }
 
 // logGroups are the stack's, and those that functions write to where an
@@ -165,7 +171,11 @@ func (w *watch) logs(ctx context.Context, client *cloudwatchlogs.Client, groups 
 				return fmt.Errorf("reading log %q: %w", group, err)
 			}
 			for _, e := range page.Events {
-				w.look("a line of a log", aws.ToString(e.Message))
+				line := aws.ToString(e.Message)
+				w.look("a line of a log", line)
+				if strings.Contains(line, `"level":"ERROR"`) {
+					w.logged = append(w.logged, strings.TrimSpace(line)+"\n")
+				}
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func TestPlatforms(t *testing.T) {
 	}{
 		"NoVerb":       {[]string{"platform"}, 2, "add, list, remove, rotate"},
 		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, remove, rotate"},
-		"NoName":       {[]string{"platform", "add"}, 2, "name first"},
+		"NoName":       {[]string{"platform", "add"}, 2, "needs a NAME"},
 		"Surplus":      {[]string{"platform", "remove", "a", "b"}, 2, `does not take "b"`},
 		"NoFolder":     {[]string{"platform", "list", "--data", t.TempDir()}, 1, "started once"},
 		"Unknown":      {[]string{"platform", "rotate", "none", "--data", data}, 1, "platform list"},
