@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -195,6 +197,29 @@ func (w *world) drive(ctx context.Context, ref workflow.Ref) {
 		w.clock = w.clock.Add(max(outcome.Wait, time.Millisecond))
 	}
 	w.Fatalf("%s does not settle", ref.Name())
+}
+
+// driveAll steps what was started, in turns, until all of it is settled: a deletion
+// waits for those of its bindings.
+func (w *world) driveAll(ctx context.Context) {
+	for range 100 {
+		wait := time.Millisecond
+		for _, name := range slices.Sorted(maps.Keys(w.started)) {
+			outcome, err := w.worker().Step(ctx, w.started[name])
+			if err != nil {
+				w.Fatalf("step of %s: %v", name, err)
+			}
+			if outcome.Settled {
+				delete(w.started, name)
+			}
+			wait = max(wait, outcome.Wait)
+		}
+		if len(w.started) == 0 {
+			return
+		}
+		w.clock = w.clock.Add(wait)
+	}
+	w.Fatalf("%d operations do not settle", len(w.started))
 }
 
 // alive runs a part of the history, and reports whether it came to its end.

@@ -86,10 +86,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 				t.Fatal(err)
 			}
 			report.Orphans, report.Quarantined, report.Ended = report.Orphans+one.Orphans, report.Quarantined+one.Quarantined, report.Ended+one.Ended
-			for name, ref := range w.started {
-				delete(w.started, name)
-				w.drive(t.Context(), ref)
-			}
+			w.driveAll(t.Context())
 		}
 		return report
 	}

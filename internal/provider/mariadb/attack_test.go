@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,13 @@ func number(t testing.TB, err error) uint16 {
 	return e.Number
 }
 
+// refused reports whether a server let nobody in. It says so by three numbers, for a
+// wrong password, a locked account and one that is not there, and not always alike.
+func refused(t testing.TB, err error) bool {
+	t.Helper()
+	return slices.Contains([]uint16{1045, 1698, 4151}, number(t, err))
+}
+
 func exec(t testing.TB, db interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 }, statements ...string) {
@@ -224,7 +232,7 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "EXECUTE s"); err == nil {
 		t.Error("a session outlives its binding")
 	}
-	if err := changed.PingContext(t.Context()); number(t, err) != 1045 {
+	if err := changed.PingContext(t.Context()); !refused(t, err) {
 		t.Errorf("the changed password, after the unbind: %v", err)
 	}
 	var n int
@@ -270,7 +278,7 @@ func TestWhatABindingDefined(t *testing.T) {
 			if err := other.QueryRowContext(t.Context(), use).Scan(&got); err != nil || got != 7 {
 				t.Errorf("what the binding defined gives %d, error %v", got, err)
 			}
-			if err := dial(t, credentials, nil).PingContext(t.Context()); number(t, err) != 1045 && number(t, err) != 4151 {
+			if err := dial(t, credentials, nil).PingContext(t.Context()); !refused(t, err) {
 				t.Errorf("the ended binding logs in: %v", err)
 			}
 			if held := b.held(); len(held) != 2 { // the instance and the other binding
