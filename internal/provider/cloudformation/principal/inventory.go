@@ -71,7 +71,8 @@ const (
 )
 
 // lookLate tells the log of keys beside the recorded one. Whoever lists may delete
-// nothing: they go with the next step on the binding.
+// nothing: they go with the next step on the binding. Keys that cannot be read are
+// looked at by the next sweep: an inventory without them is complete all the same.
 func (k *Keeper) lookLate(ctx context.Context, f found) error {
 	age := k.Now().Sub(f.Created)
 	k.mu.Lock()
@@ -84,14 +85,17 @@ func (k *Keeper) lookLate(ctx context.Context, f found) error {
 		return err
 	}
 	keys, err := k.IAM.Keys(ctx, f.Name)
-	if absentIsFine(err) != nil {
-		return fmt.Errorf("reading the keys of a user: %w", err)
+	var full Found
+	if err == nil && len(keys) > 1 {
+		full, err = k.IAM.Get(ctx, f.kind, f.Name)
+	}
+	if err != nil {
+		if absentIsFine(err) != nil {
+			k.Log.WarnContext(ctx, "the keys of a user cannot be read", "user", f.Name, "error", err)
+		}
+		return ctx.Err()
 	}
 	if len(keys) > 1 {
-		full, err := k.IAM.Get(ctx, f.kind, f.Name)
-		if err != nil {
-			return absentIsFine(err)
-		}
 		for _, key := range keys {
 			if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
 				k.Log.WarnContext(ctx, "a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",

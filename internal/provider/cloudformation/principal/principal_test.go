@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -530,6 +531,8 @@ func TestCallsGoWrong(t *testing.T) {
 // A call that makes a key may land when its binding is long bound: an inventory after
 // the time that AWS takes such a call finds the key, once.
 func TestLateKeysAreFound(t *testing.T) {
+	t.Run("CannotBeRead", lateKeysThatCannotBeRead)
+
 	b := newBench(t, plan.User)
 	of := b.binding("binding-1", "operation-1")
 	granted := b.mustBind(&of)
@@ -590,5 +593,45 @@ func TestSynchronousBindsEndInTime(t *testing.T) {
 	b.mustBind(&of)
 	if took := b.clock.Now().Sub(start); took > provider.MaxWait/2 {
 		t.Errorf("took %v of %v", took, provider.MaxWait)
+	}
+}
+
+// withoutKeys is an IAM that tells nobody of keys while denied is set.
+type withoutKeys struct {
+	principal.IAM
+	denied bool
+}
+
+func (w *withoutKeys) Keys(ctx context.Context, user string) ([]principal.KeyInfo, error) {
+	if w.denied {
+		return nil, errors.New("access is denied")
+	}
+	return w.IAM.Keys(ctx, user)
+}
+
+// lateKeysThatCannotBeRead take nothing from an inventory, and are looked at again.
+func lateKeysThatCannotBeRead(t *testing.T) {
+	b := newBench(t, plan.User)
+	of := b.binding("binding-1", "operation-1")
+	b.mustBind(&of)
+	late, err := b.IAM.CreateKey(t.Context(), b.name(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(15 * time.Minute)
+	denying := &withoutKeys{IAM: b.IAM, denied: true}
+	b.IAM = denying
+	for _, told := range []int{0, 1} {
+		page, _, err := b.List(t.Context(), "")
+		if err != nil || len(page) != 1 {
+			t.Errorf("the inventory has %d users, error %v", len(page), err)
+		}
+		if n := strings.Count(b.log.String(), "key="+late.ID); n != told {
+			t.Errorf("the key is told %d times, want %d: %s", n, told, b.log.String())
+		}
+		denying.denied = false
+	}
+	if !strings.Contains(b.log.String(), "cannot be read") {
+		t.Error("nobody is told that keys cannot be read")
 	}
 }
