@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,55 +242,45 @@ func TestStraysAreQuarantined(t *testing.T) {
 		t.Fatal(err)
 	}
 	longshore(t, "reaper", "resume") // its inventory is due now
-	deadline := time.Now().Add(settleLimit)
-	for {
+	refused := false
+	eventually(t, "it is put into quarantine", settleLimit, func() bool {
 		got, err := things.Get(ctx, stray.Name)
 		if err != nil {
 			t.Fatalf("it is gone, though nothing explains it: %v", err)
 		}
-		if got.Quarantined {
-			break
+		refused = !got.Quarantined && os.Getenv("AUTH") == "true" && refusedToList(t, records)
+		return got.Quarantined || refused
+	})
+	if refused {
+		// MiniStack's IAM asks for the right to list parameters on
+		// everything, where AWS asks for it on the path. The reaper then
+		// leaves it alone, and says so; the stray is this test's to remove.
+		t.Log("the emulator does not let the reaper list what exists")
+		if got, err := things.Get(ctx, stray.Name); err != nil || things.Delete(ctx, got) != nil {
+			t.Errorf("removing it: %v", err)
 		}
-		if os.Getenv("AUTH") == "true" && refusedToList(t, records) {
-			// MiniStack's IAM asks for the right to list parameters on
-			// everything, where AWS asks for it on the path. The reaper then
-			// leaves it alone, and says so; the stray is this test's to remove.
-			t.Log("the emulator does not let the reaper list what exists")
-			if got, err := things.Get(ctx, stray.Name); err != nil || things.Delete(ctx, got) != nil {
-				t.Errorf("removing it: %v", err)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it is still in use; the reaper says:\n%s", longshore(t, "reaper", "report"))
-		}
-		time.Sleep(2 * time.Second) // the rule fires each minute
+		return
 	}
 	if list := longshore(t, "reaper", "quarantine"); !strings.Contains(list, stray.Name) {
 		t.Errorf("it is not listed:\n%s", list)
 	}
 	longshore(t, "reaper", "delete", stray.Name, "--yes")
-	for {
-		if _, err := things.Get(ctx, stray.Name); err != nil {
-			break
+	eventually(t, "it is deleted", settleLimit, func() bool {
+		_, err := things.Get(ctx, stray.Name)
+		return err != nil
+	})
+	// An inventory reports when it has ended, which may be after the deletion.
+	eventually(t, "a report says that it was put into quarantine", settleLimit, func() bool {
+		var report struct {
+			Reports []ledger.Report
 		}
-		if time.Now().After(deadline.Add(settleLimit)) {
-			t.Fatal("it is still there, though it was to be deleted")
+		if err := json.Unmarshal([]byte(longshore(t, "reaper", "report", "--format", "json", "--last", "100")), &report); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
-	}
-	var report struct {
-		Reports []ledger.Report
-	}
-	if err := json.Unmarshal([]byte(longshore(t, "reaper", "report", "--format", "json", "--last", "100")), &report); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range report.Reports {
-		if r.Counted != nil && strings.Contains(strings.Join(r.Counted.Quarantined, " "), stray.Name) {
-			return
-		}
-	}
-	t.Errorf("no report says that it was put into quarantine:\n%s", longshore(t, "reaper", "report"))
+		return slices.ContainsFunc(report.Reports, func(r ledger.Report) bool {
+			return r.Counted != nil && strings.Contains(strings.Join(r.Counted.Quarantined, " "), stray.Name)
+		})
+	})
 }
 
 // refusedToList reports whether an inventory could not list anything: the next one
