@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -184,7 +185,27 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 		made.Close()
 		own.stop()
 	}
+	if from != URLEmbedded { // that one has answered
+		h.greet(made, e.log)
+	}
 	return w, nil
+}
+
+// greetTimeout is how long a server may delay the start of the embedded broker.
+const greetTimeout = 5 * time.Second
+
+// greet tells the operator at the start, rather than at the first operation, what is
+// wrong with a server. The broker goes on: its operations wait until that is mended.
+func (h hostedRow) greet(made hostedProvider, log *slog.Logger) {
+	r, can := made.(provider.Reconciler)
+	if !can {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
+	defer cancel()
+	if _, _, err := r.Survey(ctx, hosted.DefaultTarget); err != nil {
+		log.Error("the "+h.title+" server cannot be used: what is asked of it waits until this is mended", "provider", h.name, "error", err)
+	}
 }
 
 // wiredOf is such a provider as programs use it.

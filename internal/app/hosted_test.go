@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -222,6 +223,9 @@ func TestPostgresByURL(t *testing.T) {
 	}
 
 	b.start(given)
+	if strings.Contains(b.log.String(), "cannot be used") {
+		t.Errorf("a server that has nothing yet is said to be no good:\n%s", b.log)
+	}
 	service, plan, _ := b.ids("postgres", "small")
 	b.provision("service_instances/i", service, plan)
 	credentials := b.bind("service_instances/i/service_bindings/b", service, plan)
@@ -263,6 +267,34 @@ func TestPostgresByURL(t *testing.T) {
 	}
 	if strings.Contains(b.log.String(), access.Password) {
 		t.Error("the password of the broker's login is in the log")
+	}
+}
+
+// A server that refuses the broker's login, or is not there, is said at the start, before
+// anything is asked of it; the rest is offered.
+func TestAServerThatIsNoGood(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "17")
+	wrong := server.Access()
+	wrong.Password = "not-the-password"
+	nobody, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = nobody.Close()
+	b := newEmbedded(t)
+	for given, says := range map[string]string{
+		urlOf(wrong): "it refuses the broker's login: give its name and password anew",
+		"postgresql://longshore:secret@" + nobody.Addr().String() + "/longshore": "nobody answers at its address",
+	} {
+		b.start(map[string]string{"LONGSHORE_POSTGRES_URL": given})
+		log := b.log.String()
+		if !strings.Contains(log, "level=ERROR") || !strings.Contains(log, says) || strings.Contains(log, wrong.Password) {
+			t.Errorf("at the start the log says\n%s\nwant: %s", log, says)
+		}
+		if _, _, offers := b.ids("demo", "sync"); !offers {
+			t.Error("the rest is not offered")
+		}
 	}
 }
 
