@@ -39,10 +39,12 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 func compiled(dir string, o compile.Options) ([]byte, error) {
 	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
 	if dir != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
 			return nil, &remedy.Error{
 				Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
-				Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=)",
+				Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
+					"the broker's user read it",
+				Cause: err,
 			}
 		}
 		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})

@@ -55,10 +55,16 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The folder that an operator names exists.
+// The folder that an operator names exists and is one.
 func TestLoadWithoutFolder(t *testing.T) {
-	_, err := offered.Load(filepath.Join(t.TempDir(), "gone"))
-	if err == nil || !strings.Contains(err.Error(), "offerings folder") {
-		t.Errorf("want an error that names the folder, got %v", err)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, file + "-gone"} {
+		_, err := offered.Load(name)
+		if err == nil || !strings.Contains(err.Error(), "offerings folder") || !strings.Contains(err.Error(), "let the broker's user read it") {
+			t.Errorf("%s: want an error that names the folder and a remedy, got %v", name, err)
+		}
 	}
 }

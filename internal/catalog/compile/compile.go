@@ -9,6 +9,7 @@
 package compile
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -205,8 +206,12 @@ func offeringFiles(source Source) (names []string, misplaced []remedy.Error, err
 	}
 	for _, e := range entries {
 		name, extension := e.Name(), path.Ext(e.Name())
+		_, inside := fs.Stat(source.FS, path.Join(name, OfferingFile))
 		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
 		case strings.HasPrefix(name, "."):
+		case errors.Is(inside, fs.ErrPermission):
+			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the folder cannot be read",
+				Remedy: "let the user that runs this read it and what is in it", Cause: inside})
 		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
 			names = append(names, path.Join(name, OfferingFile))
 		case err == nil && info.IsDir():

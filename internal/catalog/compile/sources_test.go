@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -35,6 +36,12 @@ func TestLoadSources(t *testing.T) {
 			sources: []compile.Source{{Name: "mine",
 				FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
 			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml"}},
+		},
+		"UnreadableFolder": {
+			reason: "A folder that its owner alone may read is not taken for an empty one.",
+			sources: []compile.Source{{Name: "mine",
+				FS: unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}}},
+			want: []found{{"mine/b", 0, "cannot be read"}},
 		},
 		"TooLargeFile": {
 			reason:  "A file beyond any real one is not read into memory.",
@@ -75,6 +82,19 @@ func TestLoadSources(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An unreadable file system lets nobody into one of its folders.
+type unreadable struct {
+	fs.FS
+	name string
+}
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, u.name+"/") {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.FS.Open(name)
 }
 
 // What stands beside an offering is its provider's, whatever its name; the
