@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,7 +86,15 @@ func provenAWS(ctx context.Context, cfg aws.Config) (awsPlace, error) {
 	if cfg.Region == "" {
 		return p, remedy.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
 	}
-	out, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	_, err := cfg.Credentials.Retrieve(ctx)
+	var out *sts.GetCallerIdentityOutput
+	if err == nil {
+		out, err = sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+		if _, unreached := errors.AsType[*net.OpError](err); unreached {
+			return p, &remedy.Error{Name: "AWS", What: "cannot be reached",
+				Remedy: "see that the network leads there; for an emulator, that it runs where AWS_ENDPOINT_URL says", Cause: err}
+		}
+	}
 	if err != nil {
 		return p, &remedy.Error{Name: "AWS", What: "does not say whose account it is",
 			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` says the account; " +

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -179,8 +180,14 @@ func bare(resource json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(r)
 }
 
+// importPatience is how long an import may take. It makes nothing, so that one which has
+// not ended by then never began.
+const importPatience = 15 * time.Minute
+
 // imports makes the change set and executes it.
 func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChangeSetInput) error {
+	ctx, cancel := context.WithTimeout(ctx, importPatience)
+	defer cancel()
 	before, err := p.look(ctx)
 	if err != nil {
 		return err

@@ -74,7 +74,11 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		t.Errorf("prepared: %+v, %v", w, err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-	left("does not say whose account")
+	left("it runs where AWS_ENDPOINT_URL says")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	left("set AWS_PROFILE")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	e.used = true
 	if _, err := cloudformationEmbedded(e); err != nil {
 		t.Errorf("used before, and AWS does not answer: %v", err)
