@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	for _, s := range append(servicestest.Services(), servicestest.Own()) {
 		services = append(services, s.Offering)
 	}
-	options := conformance.Options{Now: time.Now, Only: only, Parallel: 8, OperationTimeout: settleLimit, Without: services}
+	options := conformance.Options{Now: time.Now, Only: only, OperationTimeout: settleLimit, Without: services}
 	report, err := conformance.Run(context.WithoutCancel(t.Context()),
 		conformance.Target{URL: p.url, Username: p.username, Password: p.password}, options)
 	if err != nil {
