@@ -436,6 +436,7 @@ func cancelled(s *scene) bool {
 		return false
 	}
 	if !ok || !s.checked(a, status(202, 200, 204)) {
+		s.atOnce = ok && a.status < 500 && s.ended() // nothing was left to be cancelled
 		return false
 	}
 	if _, known := s.known("operation"); !known {

@@ -172,6 +172,41 @@ func TestADeletionThatWasSlowOnce(t *testing.T) {
 	}
 }
 
+// A provision that ends before its cancellation arrives is cancelled no more: on a slow
+// machine the kit asks anew.
+func TestACancellationThatComesTooLate(t *testing.T) {
+	broker := open(t).Handler
+	var delayed atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.Method == http.MethodDelete && strings.HasPrefix(q.URL.Path, "/operations/") && delayed.CompareAndSwap(false, true) {
+			for ended := 0; ended != http.StatusSeeOther && ended != http.StatusFound; time.Sleep(10 * time.Millisecond) {
+				status := q.Clone(q.Context())
+				status.Method = http.MethodGet
+				answer := httptest.NewRecorder()
+				broker.ServeHTTP(answer, status)
+				ended = answer.Code
+			}
+		}
+		broker.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	asked := regexp.MustCompile("^FAC-1[01] ")
+	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
+		Now: time.Now, Parallel: 1, OperationTimeout: 5 * time.Minute, Only: asked,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !delayed.Load() {
+		t.Fatal("nothing was cancelled")
+	}
+	for _, r := range report.Results {
+		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
+			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
+		}
+	}
+}
+
 // A plan may take orders with any parameters and refuse to change them later,
 // while it can be changed for another plan.
 func TestAPlanWhoseParametersStay(t *testing.T) {

@@ -31,7 +31,7 @@ type scene struct {
 	// running is the path at which a running operation is polled.
 	running string
 	// atOnce is true if the broker did within the request what it did later when
-	// the plan was tried, as it may.
+	// the plan was tried, or before the request that was about it, as it may.
 	atOnce bool
 
 	failures []Failure
@@ -158,7 +158,12 @@ func (s *scene) late() bool {
 	if s.atOnce {
 		return true
 	}
-	if s.running == "" || s.settles || len(s.failures) == 0 {
+	return !s.settles && len(s.failures) > 0 && s.ended()
+}
+
+// ended reports whether no operation runs any more.
+func (s *scene) ended() bool {
+	if s.running == "" {
 		return false
 	}
 	a, ok := s.exchange(get(s.running).silent())
