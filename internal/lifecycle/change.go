@@ -111,6 +111,14 @@ func (r Record) Quieted() Record {
 	return r
 }
 
+// TakenOver records that a deprovision removes the binding in place of the unbind that
+// runs.
+func (r Record) TakenOver(deprovision string) Record {
+	r = r.clone()
+	r.Operation.TakenBy = deprovision
+	return r
+}
+
 // Entomb records that the deletion of something that does not exist was requested.
 func (r Record) Entomb(now, received time.Time) (Record, error) {
 	if _, err := r.next(Entomb); err != nil {

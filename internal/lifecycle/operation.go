@@ -93,6 +93,9 @@ type Operation struct {
 	// Unbound is how far a deprovision has come: no binding is left whose id is up to this
 	// one, in the order of their bytes.
 	Unbound string `json:"unbound,omitempty"`
+	// TakenBy is the deprovision that removes the binding in place of this unbind, which
+	// waits for as long as that runs.
+	TakenBy string `json:"taken_by,omitempty"`
 	// Quiet says that the update has found no step of a binding of the instance calling
 	// the cloud. No bind can begin one, since the instance is not ready.
 	Quiet bool `json:"quiet,omitempty"`

@@ -287,7 +287,7 @@ func (r *Record) past(now time.Time) *PastOperation {
 		op.Next, op.Faults, op.Trouble = time.Time{}, 0, ""
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	op.Target, op.Source, op.Unbound = nil, nil, ""
+	op.Target, op.Source, op.Unbound, op.TakenBy = nil, nil, "", ""
 	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention)}
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/longshore/longshore/internal/ledger"
@@ -44,24 +45,35 @@ func (w *Worker) refusal(ctx context.Context, s subject, op *lifecycle.Operation
 }
 
 // removeBinding removes one binding of an instance that is being deleted. None can
-// be added meanwhile: a bind checks that the instance is ready. A bind that runs has
-// stopped, or this waits until its lease is given up or has run out. An unbind that
-// runs is waited for: two deletions of the same thing, each beginning again what the
-// other has begun, would never end.
+// be added meanwhile: a bind checks that the instance is ready. A bind or an unbind that
+// runs has stopped, or this waits until its lease is given up or has run out.
 func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record) (workflow.Outcome, error) {
 	op := s.record.Operation
 	if until := b.Busy(op.ID, s.at, w.witness()); !until.IsZero() {
 		return w.wait(ctx, ref, s, leasePause(op, until, s.at))
 	}
-	if unbinds := b.InProgress() && b.Operation.Kind == lifecycle.Unbind && !b.Operation.Overdue(s.at); unbinds && op.Overdue(s.at) {
-		return w.answered(ctx, ref, s, answer{}) // it has waited long enough
-	} else if unbinds {
-		return w.wait(ctx, ref, s, leasePause(op, b.Operation.Deadline, s.at))
+	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && b.Operation.TakenBy != op.ID {
+		return w.takeOver(ctx, b, op.ID)
 	}
 	return w.ask(ctx, ref, s, subject{record: b, instance: s.record},
 		func(ctx context.Context, ref workflow.Ref, s subject, a answer) (workflow.Outcome, error) {
 			return w.bindingAnswered(ctx, ref, s, b.Key, a)
 		})
+}
+
+// takeOver has the deprovision remove a binding in place of an unbind that runs. The
+// deprovision can do what the unbind cannot: of an instance that goes, nothing need be
+// handed over.
+//
+// Hazard: two deletions of the same thing, each beginning again what the other has begun,
+// would never end. So the unbind waits from this commit on. A step of it that read the
+// record before loses its own commit, which takes the lease.
+func (w *Worker) takeOver(ctx context.Context, b lifecycle.Record, deprovision string) (workflow.Outcome, error) {
+	err := w.Records.Commit(ctx, ledger.Put(b.TakenOver(deprovision)))
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return workflow.Outcome{}, err
+	}
+	return workflow.Outcome{Wait: raceWait}, nil
 }
 
 // bindingAnswered records what a provider answered to the removal of a binding, in the

@@ -240,15 +240,7 @@ func (w *world) alive(part func()) (survived bool) {
 // end.
 func (w *world) rest() {
 	for range 50 {
-		// Bindings first: an instance's deletion waits for an unbind that runs.
-		for _, bindings := range []bool{true, false} {
-			for name, ref := range w.started {
-				if ref.Token.Key.IsBinding() == bindings {
-					delete(w.started, name)
-					w.drive(context.Background(), ref)
-				}
-			}
-		}
+		w.driveAll(context.Background())
 		w.clock = w.clock.Add(2 * lifecycle.Grace)
 		if report, err := w.reaper().Sweep(context.Background()); err != nil {
 			w.Fatalf("sweep: %v", err)
@@ -350,17 +342,18 @@ func both(first, second func(*world)) func(*world) {
 }
 
 var deeds = map[string]deed{
-	"Provision":                 {func(*world) {}, provision, 1, lifecycle.Ready, instanceKey},
-	"Restore":                   {done(provision), restore, 2, lifecycle.Ready, restoredKey},
-	"Update":                    {done(provision), update, 1, lifecycle.Ready, instanceKey},
-	"Deprovision":               {done(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
-	"DeprovisionWithBinding":    {done(provision, bind), deprovision, 0, lifecycle.Deleted, instanceKey},
-	"DeprovisionWithBindings":   {done(provision, bind, unbind, bindAs("c"), bindAs("d")), deprovision, 0, lifecycle.Deleted, instanceKey},
-	"DeprovisionOvertakes":      {begun(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
-	"DeprovisionOvertakesABind": {both(done(provision), begun(bind)), deprovision, 0, lifecycle.Deleted, instanceKey},
-	"Bind":                      {done(provision), bind, 2, lifecycle.Ready, bindingKey},
-	"Unbind":                    {done(provision, bind), unbind, 1, lifecycle.Deleted, bindingKey},
-	"UnbindOvertakes":           {both(done(provision), begun(bind)), unbind, 1, lifecycle.Deleted, bindingKey},
+	"Provision":                    {func(*world) {}, provision, 1, lifecycle.Ready, instanceKey},
+	"Restore":                      {done(provision), restore, 2, lifecycle.Ready, restoredKey},
+	"Update":                       {done(provision), update, 1, lifecycle.Ready, instanceKey},
+	"Deprovision":                  {done(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionWithBinding":       {done(provision, bind), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionWithBindings":      {done(provision, bind, unbind, bindAs("c"), bindAs("d")), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakes":         {begun(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakesABind":    {both(done(provision), begun(bind)), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakesAnUnbind": {both(done(provision, bind), begun(unbind)), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"Bind":                         {done(provision), bind, 2, lifecycle.Ready, bindingKey},
+	"Unbind":                       {done(provision, bind), unbind, 1, lifecycle.Deleted, bindingKey},
+	"UnbindOvertakes":              {both(done(provision), begun(bind)), unbind, 1, lifecycle.Deleted, bindingKey},
 }
 
 // Dying before or after each effect of each request, and repeating the request

@@ -41,6 +41,8 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 			return w.answered(ctx, ref, s, answer{})
 		}
 		wait = max(wait, instanceWait)
+	case taken:
+		wait = max(wait, pause(now.Sub(op.Started)))
 	}
 	if wait > 0 {
 		return w.wait(ctx, ref, s, wait)

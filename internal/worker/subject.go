@@ -49,9 +49,11 @@ const (
 	broken                  // fail: the deletion of the instance has failed
 	over                    // stop: the deletion of the instance removes the binding
 	lost                    // fail: the source has changed
+	taken                   // wait: the deletion of the instance removes the binding in place of the unbind
 )
 
-// standing tells whether the operation may go on. An unbind always may (UNB-10).
+// standing tells whether the operation may go on. An unbind may (UNB-10), unless the
+// deletion of its instance has taken it over.
 func (s subject) standing() standing {
 	switch source := s.record.Operation.Source; {
 	case source == nil:
@@ -60,8 +62,10 @@ func (s subject) standing() standing {
 	case !source.Retained && !source.Stands(s.source):
 		return lost
 	}
-	switch {
-	case s.record.Operation.Kind != lifecycle.Bind:
+	switch op := s.record.Operation; {
+	case op.TakenBy != "" && s.instance.Runs(lifecycle.Token{Operation: op.TakenBy}):
+		return taken
+	case op.Kind != lifecycle.Bind:
 		return free
 	case s.instance.Incarnation != s.record.InstanceIncarnation:
 		return over
