@@ -22,9 +22,17 @@ const (
 	keptIdle    = time.Minute
 )
 
+// collation is that of the broker's sessions. Hazard: the driver writes values into
+// statements, so the server has to read their letters as the driver wrote them.
+const collation = "utf8mb4_bin"
+
 // session is what every session of the broker's is told, whatever the server's
-// defaults are: text is taken as it stands, and no lock is waited for.
+// defaults are: text is taken as it stands, and no lock is waited for. The server may
+// ignore the collation of a client's greeting (skip-character-set-client-handshake).
 var session = map[string]string{
+	"character_set_client":     "utf8mb4",
+	"character_set_results":    "utf8mb4",
+	"collation_connection":     collation,
 	"sql_mode":                 "'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'",
 	"lock_wait_timeout":        "2",
 	"innodb_lock_wait_timeout": "2",
@@ -48,7 +56,10 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	if path.IsAbs(access.Host) {
 		config.Net, config.Addr = "unix", access.Host
 	}
-	config.Timeout, config.ClientFoundRows, config.Collation = dialTimeout, true, "utf8mb4_bin"
+	config.Timeout, config.ClientFoundRows, config.Collation = dialTimeout, true, collation
+	// Hazard: all logins of a server share max_prepared_stmt_count. One tenant can prepare
+	// as many as there may be, so the broker prepares none.
+	config.InterpolateParams = true
 	config.Params = session
 	config.Logger = &mysql.NopLogger{}
 	switch access.TLS {

@@ -59,12 +59,13 @@ func Guide() string { return guide }
 type Server struct {
 	dir, port    string
 	base, server string
+	settings     []string
 	authority    string
 	root         *sql.DB
 	exited       <-chan struct{}
 }
 
-var shared = sync.OnceValues(start)
+var shared = sync.OnceValues(func() (*Server, error) { return start() })
 
 // Start gives the server of this process. Tests do not stop it, nor change its
 // settings. Where there are no programs the test fails: a suite that did not run
@@ -81,11 +82,14 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// New gives a server of the test's own, which it may stop.
-func New(t testing.TB) *Server {
+// New gives a server of the test's own, which it may stop. Settings are arguments of
+// the program, after those that all servers have.
+func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	Start(t) // skips, or fails, where there is none
-	s, err := start()
+	if testing.Short() {
+		t.Skip("needs a MariaDB, which -short leaves out")
+	}
+	s, err := start(settings...)
 	if err != nil {
 		t.Fatalf("no MariaDB: %v", err)
 	}
@@ -190,7 +194,7 @@ func programs() (base, server, install string, err error) {
 	return base, server, install, nil
 }
 
-func start() (*Server, error) {
+func start(settings ...string) (*Server, error) {
 	base, server, install, err := programs()
 	if err != nil {
 		return nil, err
@@ -199,7 +203,7 @@ func start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, base: base, server: server}
+	s := &Server{dir: dir, base: base, server: server, settings: settings}
 	if err := s.setUp(install); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -244,6 +248,7 @@ func (s *Server) run() (err error) {
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
 		"--skip-log-bin", "--max-connections=200", "--tmpdir=" + s.dir,
 	}
+	args = append(args, s.settings...)
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // it is asked for by name, or refused
 	}
@@ -253,6 +258,7 @@ func (s *Server) run() (err error) {
 	}
 	config := mysql.NewConfig()
 	config.User, config.Net, config.Addr, config.Logger = "root", "unix", at("s"), log.New(io.Discard, "", 0)
+	config.InterpolateParams = true // also when a test has used up the prepared statements
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return err
