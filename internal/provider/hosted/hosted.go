@@ -57,6 +57,15 @@ const (
 	TLSVerify  = "verify-full" // encrypted, by whom the certificate names
 )
 
+// Types of credentials, by the names that the Service Binding Specification for
+// Kubernetes has. Libraries look a binding up by its type, and some refuse to work at
+// all beside one that has none.
+const (
+	TypePostgreSQL = "postgresql"
+	TypeMySQL      = "mysql" // MariaDB's too
+	TypeRedis      = "redis" // Valkey's too
+)
+
 // Public is the address that users are given.
 func (a Access) Public() (host string, port int) {
 	return cmp.Or(a.PublicHost, a.Host), cmp.Or(a.PublicPort, a.Port)

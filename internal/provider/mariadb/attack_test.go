@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -503,6 +504,13 @@ func TestTLS(t *testing.T) {
 	}
 	db := dial(t, credentials, verified(t, credentials))
 	exec(t, db, "CREATE TABLE t (a INT)")
+	want := []string{"ca", "database", "host", "jdbcUrl", "name", "password", "port", "sslmode", "type", "uri", "username"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(credentials))); diff != "" {
+		t.Errorf("the credentials have (-want +got):\n%s", diff)
+	}
+	if credentials["type"] != "mysql" || credentials["database"] != credentials["name"] {
+		t.Errorf("it is of the type %v, for the database %v", credentials["type"], credentials["database"])
+	}
 }
 
 // Limits are those of the plan, and change in place.

@@ -34,6 +34,7 @@ func grantOf(access hosted.Access, tls bool, now standing, password string) *pro
 	}
 	jdbc := url.Values{"user": {login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
 	credentials := map[string]any{
+		"type": hosted.TypeMySQL, "database": name,
 		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + name + "?" + jdbc.Encode(),
 		"host": host, "port": port, "name": name, "username": login, "password": password, "sslmode": mode,
 	}

@@ -79,4 +79,3 @@ func TestLettersOfTheServer(t *testing.T) {
 	binding, _, _ := b.bound(in, "b", "")
 	b.live(binding)
 }
-

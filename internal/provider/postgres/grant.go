@@ -73,6 +73,7 @@ func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	uri.RawQuery = query.Encode()
 	jdbc := url.Values{"user": {n.login}, "password": {w.password}, "sslmode": {mode}}
 	credentials := map[string]any{
+		"type": hosted.TypePostgreSQL, "database": n.database,
 		"uri": uri.String(), "jdbcUrl": "jdbc:postgresql://" + address + "/" + n.database + "?" + jdbc.Encode(),
 		"host": host, "port": port, "name": n.database, "username": n.login, "password": w.password, "sslmode": mode,
 	}

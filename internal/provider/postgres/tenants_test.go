@@ -374,12 +374,15 @@ func TestCredentials(t *testing.T) {
 	d.provision()
 	g := d.bind("a", "")
 	var names []string
-	for _, name := range []string{"uri", "jdbcUrl", "host", "port", "name", "username", "password", "sslmode", "ca"} {
+	for _, name := range []string{"type", "database", "uri", "jdbcUrl", "host", "port", "name", "username", "password", "sslmode", "ca"} {
 		if g.Credentials[name] == nil {
 			names = append(names, name)
 		}
 	}
-	if len(names) > 0 || len(g.Credentials) != 9 || g.Credentials["sslmode"] != "verify-full" || g.Credentials["port"] != s.Port() {
+	if g.Credentials["type"] != "postgresql" || g.Credentials["database"] != g.Credentials["name"] {
+		t.Errorf("it is of the type %v, for the database %v", g.Credentials["type"], g.Credentials["database"])
+	}
+	if len(names) > 0 || len(g.Credentials) != 11 || g.Credentials["sslmode"] != "verify-full" || g.Credentials["port"] != s.Port() {
 		t.Errorf("missing %v of %d, sslmode %v", names, len(g.Credentials), g.Credentials["sslmode"])
 	}
 	if jdbc := g.Credentials["jdbcUrl"].(string); !strings.HasPrefix(jdbc, "jdbc:postgresql://127.0.0.1:") ||

@@ -656,6 +656,10 @@ func TestTLS(t *testing.T) {
 		if g["tls"] != true || g["ca"] != c.ca || !strings.HasPrefix(g["uri"].(string), "rediss://") {
 			t.Error("an app is not told of TLS")
 		}
+		want := []string{"ca", "database", "host", "password", "port", "prefix", "tls", "type", "uri", "username"}
+		if got := slices.Sorted(maps.Keys(g)); !slices.Equal(got, want) || g["type"] != "redis" || g["database"] != 0 {
+			t.Errorf("the credentials have %v, of the type %v, for the database %v", got, g["type"], g["database"])
+		}
 		w.deprovision("i")
 	}
 }

@@ -380,6 +380,7 @@ func credentials(a hosted.Access, user, password, prefix string) map[string]any 
 		uri = "rediss"
 	}
 	all := map[string]any{
+		"type": hosted.TypeRedis, "database": 0, // the only one that a user may SELECT
 		"uri":  fmt.Sprintf("%s://%s:%s@%s", uri, user, password, net.JoinHostPort(host, strconv.Itoa(port))),
 		"host": host, "port": port, "username": user, "password": password, "prefix": prefix, "tls": uri == "rediss",
 	}
