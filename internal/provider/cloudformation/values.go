@@ -47,6 +47,10 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	if v := map[string]string{
 		"organization": i.place.Organization, "space": i.place.Space, "instance_name": i.place.InstanceName,
 	}[s.Context]; v != "" {
+		// Whoever orders cannot mend what the platform calls it: it is cleaned, not refused.
+		if v = plan.Tidy(v); opens(v) {
+			v = strings.ReplaceAll(v, "{", "(")
+		}
 		return v, true
 	}
 	if v, ok := i.target.value(s.Target); ok {
@@ -123,16 +127,18 @@ func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 func plain(name string, v any, foreign bool) (string, error) {
 	switch v := v.(type) {
 	case string:
-		// A template takes a list apart at its commas, and may join it without them.
-		if foreign && slices.ContainsFunc(strings.Split(v, ","), suspicious) {
+		switch {
+		case foreign && opens(v):
 			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, or one beside a comma. "+
 				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.", name))
+		case strings.ContainsFunc(v, plan.Unwritable):
+			return "", refusal(fmt.Sprintf("The value of %q has a control character. Give one without.", name))
 		}
 		return v, nil
 	case bool:
 		return fmt.Sprint(v), nil
 	case json.Number:
-		return v.String(), nil
+		return plan.Number(v), nil
 	case []any:
 		return list(name, v, foreign)
 	}
@@ -156,6 +162,10 @@ func list(name string, all []any, foreign bool) (string, error) {
 	}
 	return strings.Join(texts, ","), nil
 }
+
+// opens reports whether a text could open a dynamic reference: a template takes a list
+// apart at its commas, and may join it without them.
+func opens(text string) bool { return slices.ContainsFunc(strings.Split(text, ","), suspicious) }
 
 // suspicious reports whether a text, alone or between others, could become one of
 // CloudFormation's dynamic references, {{resolve:...}}.

@@ -53,10 +53,24 @@ func TestValues(t *testing.T) {
 		"SpacedElement": {"", plan.Source{Parameter: "a"}, `{"a":["x{\u2003","y"]}`, "!"},
 		"Tail":          {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
 		"Braces":        {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
-		"Name":          {"a platform's names are foreign, too", plan.Source{Context: "instance_name"}, `{}`, "!"},
+		"Point":         {"an integer is written as one", plan.Source{Parameter: "a"}, `{"a":30.0}`, "30"},
+		"Exponent":      {"", plan.Source{Parameter: "a"}, `{"a":5e0}`, "5"},
+		"Shift":         {"", plan.Source{Parameter: "a"}, `{"a":1200e-2}`, "12"},
+		"MinusZero":     {"", plan.Source{Parameter: "a"}, `{"a":-0}`, "0"},
+		"Zero":          {"a template may compare it with 0", plan.Source{Parameter: "a"}, `{"a":0.0}`, "0"},
+		"Fraction":      {"", plan.Source{Parameter: "a"}, `{"a":-125e-2}`, "-1.25"},
+		"Digits":        {"", plan.Source{Parameter: "a"}, `{"a":1.50}`, "1.50"},
+		"Integers":      {"in lists, too", plan.Source{Parameter: "a"}, `{"a":[1.0,2e1]}`, "1,20"},
+		"Control":       {"the stack could not be read", plan.Source{Parameter: "a"}, `{"a":"x\u0001y"}`, "!"},
+		"Delete":        {"", plan.Source{Parameter: "a"}, `{"a":"x\u007f"}`, "!"},
+		"NoCharacter":   {"", plan.Source{Parameter: "a"}, `{"a":"x\uffff"}`, "!"},
+		"ControlInList": {"", plan.Source{Parameter: "a"}, `{"a":["x","\u0000"]}`, "!"},
+		"Lines":         {"a certificate has some", plan.Source{Parameter: "a"}, `{"a":"x\n\ty"}`, "x\n\ty"},
+		"Name":          {"no order fails of what a platform calls it", plan.Source{Context: "instance_name"}, `{}`, "((resolve:ssm:x}}-- é"},
+		"LongName":      {"", plan.Source{Context: "organization"}, `{}`, "x" + strings.Repeat("ü", plan.MaxValue/2-1)},
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
-			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}"}}
+			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}\x01\n é", Organization: "x" + letters}}
 		i, err := inputsOf(in, Target{Subnets: []string{"s-1", "s-2"}})
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func queue() provider.Checked {
 		Create: json.RawMessage(daysSchema), Update: json.RawMessage(daysSchema),
 		Settings: map[string]any{
 			"parameters": map[string]any{
-				"Days": map[string]any{"parameter": "retention_days", "value": json.Number("4")},
+				"Days": map[string]any{"parameter": "retention_days", "value": json.Number("4.0")},
 				"Fifo": map[string]any{"value": false},
 			},
 			"credentials": map[string]any{"queue_url": "${QueueUrl}", "queue_arn": "${QueueArn}"},

@@ -34,6 +34,9 @@ func (c *checker) refuse(t *model) {
 		c.resource(t, name, t.resources[name])
 	}
 	walk(root, "", func(at string, v any) {
+		if text, _ := v.(string); strings.ContainsFunc(text, plan.Unwritable) {
+			problem(at, "the text has a control character", "remove it: what AWS tells of such a stack cannot be read")
+		}
 		object, _ := v.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(functions, name[4:]) || name == "Fn::Transform") {

@@ -161,7 +161,7 @@ func (r *reader) sources(given map[string]any) map[string]plan.Source {
 		if v, there := member["value"]; there {
 			text, ok := valueText(v)
 			if s.Value = &text; !ok {
-				r.about(at+"value", "is no value of a parameter", "write text, a number, true or false, or a list of them")
+				r.about(at+"value", "is no value of a parameter", "write text without control characters, a number, true or false, or a list of them")
 			}
 		}
 		all[name] = s
@@ -173,8 +173,10 @@ func (r *reader) sources(given map[string]any) map[string]plan.Source {
 func valueText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
-		return v, len(v) <= plan.MaxValue
-	case bool, json.Number, int, int64, uint64, float64:
+		return v, len(v) <= plan.MaxValue && !strings.ContainsFunc(v, plan.Unwritable)
+	case json.Number:
+		return plan.Number(v), true
+	case bool, int, int64, uint64, float64:
 		return fmt.Sprint(v), true
 	case []any:
 		texts := make([]string, len(v))
