@@ -111,7 +111,7 @@ func ParseAWSTargets(setting, text string) (t AWSTargets, err error) {
 			return t, &remedy.Error{Name: setting, What: fmt.Sprintf("names %q, which cannot be read", text),
 				Remedy: "give the path of a file that holds the targets as JSON, or the JSON itself", Cause: err}
 		}
-		setting, text = fmt.Sprintf("%s (%s)", setting, text), string(file)
+		setting, text = fmt.Sprintf("%s (%s)", setting, text), strings.TrimPrefix(string(file), "\ufeff")
 	}
 	if text != "" {
 		if err := decodeStrictly(setting, []byte(text), &t); err != nil {

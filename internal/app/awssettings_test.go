@@ -27,7 +27,7 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 		Rules: []AWSRule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
 	}
 	file := filepath.Join(t.TempDir(), "targets.json")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
 		t.Fatal(err)
 	}
 	for what, given := range map[string]string{"Text": text, "File": file, "OwnWords": want.String()} {

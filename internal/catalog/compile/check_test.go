@@ -67,6 +67,29 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// A plan whose provider takes no parameters needs no schema, and refuses what users give.
+func TestAPlanWithoutParametersTakesNone(t *testing.T) {
+	for snapshot, takes := range map[string]bool{`{"accepts":[]}`: false, `{"accepts":["size"]}`: true, `{}`: true} {
+		o := compile.Options{Providers: map[string]provider.Check{"demo": func(provider.Checked) (json.RawMessage, error) {
+			return json.RawMessage(snapshot), nil
+		}}}
+		c, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := json.RawMessage(`{"size": 1}`)
+		if err := c.CheckCreate("offering-1", "plan-1", given); (err == nil) != takes {
+			t.Errorf("%s: a provision says %v", snapshot, err)
+		}
+		if err := c.CheckUpdate("offering-1", "plan-1", given); (err == nil) != takes {
+			t.Errorf("%s: an update says %v", snapshot, err)
+		}
+		if err := c.CheckCreate("offering-1", "plan-1", nil); err != nil {
+			t.Errorf("%s: without parameters it says %v", snapshot, err)
+		}
+	}
+}
+
 // A file that a provider keeps is in the catalog by its digest, and is not there
 // where its offering is left out.
 func TestKeptFiles(t *testing.T) {

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -170,7 +171,28 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, asked
 		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:
 		p.Snapshot = snapshot
+		if accepts := provider.ChangeOf(snapshot).Accepts; accepts != nil && len(accepts) == 0 {
+			describeNone(p)
+		}
 	}
+}
+
+// describeNone gives a plan that takes no parameters the schemas that say so: without
+// them, what users give would be taken, and have no effect.
+func describeNone(p *catalog.Plan) {
+	none := &catalog.ParametersSchema{Parameters: json.RawMessage(
+		`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{},"additionalProperties":false}`)}
+	var all catalog.Schemas
+	if p.Schemas != nil {
+		all = *p.Schemas
+	}
+	var instance catalog.InstanceSchemas
+	if all.ServiceInstance != nil {
+		instance = *all.ServiceInstance
+	}
+	instance.Create, instance.Update = cmp.Or(instance.Create, none), cmp.Or(instance.Update, none)
+	all.ServiceInstance = &instance
+	p.Schemas = &all
 }
 
 func parametersOf(s *catalog.ParametersSchema) json.RawMessage {

@@ -57,6 +57,7 @@ func Check(checked provider.Checked) (json.RawMessage, error) {
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}
+	c.unmet()
 	return json.Marshal(m)
 }
 

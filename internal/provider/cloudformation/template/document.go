@@ -62,7 +62,7 @@ func read(folder fs.FS, name string) (*document, error) {
 	case len(text) > maxFile:
 		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
 	case path.Ext(name) == ".json":
-		err = d.json(text)
+		err = d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // which editors on Windows write
 	default:
 		err = d.yaml(text)
 	}

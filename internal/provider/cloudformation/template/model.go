@@ -65,7 +65,11 @@ func newModel(d *document, problem func(at, what, mend string)) *model {
 	for name, object := range m.section("Parameters", problem) {
 		p := parameter{fallback: object["Default"], members: object}
 		p.kind, _ = object["Type"].(string)
-		p.secret = object["NoEcho"] == true || object["NoEcho"] == "true"
+		echo, plain := scalarText(object["NoEcho"])
+		p.secret = strings.EqualFold(echo, "true") // as CloudFormation reads it
+		if object["NoEcho"] != nil && (!plain || !p.secret && !strings.EqualFold(echo, "false")) {
+			problem("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false", "write true, or leave it out")
+		}
 		m.parameters[name] = p
 	}
 	for name, object := range m.section("Resources", problem) {

@@ -139,6 +139,12 @@ func isGuarded(action string) bool {
 	return slices.ContainsFunc(guarded, func(g string) bool { return strings.HasPrefix(action, g) })
 }
 
+// oneFunction is a resource that names a function: the operator's own, which makes custom
+// resources of many instances, has no name of an instance's.
+var oneFunction = regexp.MustCompile(`^arn:[^*?]+:lambda:[^*?]+:function:[A-Za-z0-9_-]+(:[A-Za-z0-9_-]+)?$`)
+
+func isInvoke(action string) bool { return strings.EqualFold(action, "lambda:InvokeFunction") }
+
 // prefix stands in permissions for what the names of all that the broker makes begin
 // with.
 const prefix = "${Prefix}"
@@ -158,7 +164,9 @@ func (c *checker) serviceRole(d *document, t *model) {
 				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q %s", resource, what),
 					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only"))
 			})
-			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, isGuarded) {
+			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, func(action string) bool {
+				return isGuarded(action) && !(isInvoke(action) && oneFunction.MatchString(resource))
+			}) {
 				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
 					"put "+prefix+" into the name"))
 			}
@@ -267,7 +275,9 @@ var noBindings = []string{"iam", "sts", "organizations", "cloudformation", "acco
 
 // bindingPolicy checks what a binding may do: named actions on the instance's own.
 func (c *checker) bindingPolicy(d *document, known map[string]bool) {
-	for _, s := range c.statements(d) {
+	all := c.statements(d)
+	c.proves(all)
+	for _, s := range all {
 		c.actions(d, s)
 		c.everything(d, s)
 		for i, action := range s.actions {

@@ -47,6 +47,7 @@ func (c *checker) refuse(t *model) {
 	c.references(t)
 	c.dynamic(t)
 	c.parameterTypes(t)
+	c.exports(t)
 	if text, err := json.Marshal(t.value); err != nil || len(text) > maxTemplate {
 		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate), "shorten it, or offer its parts apart")
 	}
@@ -86,9 +87,9 @@ func (c *checker) resource(t *model, name string, r resource) {
 			"leave parameters of it out of updates"))
 	}
 	c.names(t, name, r, s)
-	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" {
+	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" || !given && snapshots(r) {
 		problem(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it",
-			"write Delete, and on_delete: retain in the settings of plans whose instances are to be retained")
+			"write DeletionPolicy: Delete, and on_delete: retain in the settings of plans whose instances are to be retained")
 	}
 	if isCustom(r.kind) {
 		timeout, _ := scalarText(r.properties["ServiceTimeout"])
@@ -97,14 +98,70 @@ func (c *checker) resource(t *model, name string, r resource) {
 				"write the seconds, 1 to 3600, after which it has failed: a stack hangs for an hour otherwise")
 		}
 	}
-	if _, bounded := r.properties["PermissionsBoundary"]; !bounded && (r.kind == "AWS::IAM::Role" || r.kind == "AWS::IAM::User") {
-		problem(at+"/Properties", name+" has no PermissionsBoundary", "give it the offering's: without one, the service role may not make it")
+	if r.kind == "AWS::IAM::Role" || r.kind == "AWS::IAM::User" {
+		c.bounded(t, name, r)
+	}
+}
+
+// snapshots reports whether CloudFormation leaves a snapshot behind unless it is told not
+// to: of databases of RDS alone.
+func snapshots(r resource) bool {
+	return r.kind == "AWS::RDS::DBCluster" || r.kind == "AWS::RDS::DBInstance" && r.properties["DBClusterIdentifier"] == nil
+}
+
+// bounded refuses a principal without the boundary of the offering: the service role may
+// make none with another.
+func (c *checker) bounded(t *model, name string, r resource) {
+	at, named := "/Resources"+slot(name)+"/Properties", plan.Scope("").Boundary(c.Offering, "")
+	mend := "give it the offering's: without one, the service role may not make it"
+	boundary, given := r.properties["PermissionsBoundary"]
+	if !given {
+		c.add(t.problem(at, name+" has no PermissionsBoundary", mend))
+		return
+	}
+	is := false
+	walk((&evaluator{model: t, sources: c.parameters}).resolve(boundary), "", func(_ string, v any) {
+		text, _ := v.(string)
+		is = is || strings.Contains(text, named)
+	})
+	if !is {
+		c.add(t.problem(at+"/PermissionsBoundary", name+" has a PermissionsBoundary that is not the offering's",
+			"write !Sub [\"arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/longshore/${Scope}-fixed/longshore-${Scope}"+named+
+				"${AWS::Region}\", {Scope: !Select [1, !Split [\"-\", !Ref AWS::StackName]]}]"))
+	}
+}
+
+// exports refuses a fixed name of an export: the second instance of a region could not
+// be made.
+func (c *checker) exports(t *model) {
+	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
+		export, given := t.outputs[name]["Export"]
+		if object, _ := export.(map[string]any); given && !c.ofStack(t, object["Name"]) {
+			c.add(t.problem("/Outputs"+slot(name)+"/Export", "the export of output "+name+" has a name that is not made of the stack's",
+				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none"))
+		}
 	}
 }
 
 func (c *checker) warn(e *remedy.Error) {
-	if c.Warn != nil {
+	known := false
+	for _, s := range c.silenced {
+		if strings.Contains(e.Error(), s.about) {
+			s.met, known = true, true
+		}
+	}
+	if c.Warn != nil && !known {
 		c.Warn(*e)
+	}
+}
+
+// unmet warns of silences that are about nothing any more: the next warning like that
+// would go unseen.
+func (c *checker) unmet() {
+	for _, s := range c.silenced {
+		if !s.met && c.Warn != nil {
+			c.Warn(*remedy.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
+		}
 	}
 }
 

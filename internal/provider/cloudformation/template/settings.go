@@ -35,6 +35,13 @@ type settings struct {
 	existing                      *plan.Existing
 	target                        string
 	minutes                       int
+	silenced                      []*silence
+}
+
+// A silence is a warning that the operator has looked at, and need not see again.
+type silence struct {
+	about string // part of the warning's text
+	met   bool
 }
 
 // A reader notes what is wrong with settings, and goes on.
@@ -96,7 +103,7 @@ func (r *reader) texts(at string, object map[string]any, name, mend string) map[
 func readSettings(given map[string]any) (s settings, problems []error) {
 	var r reader
 	r.known("", given, "template", "permissions", "policy", "template_digest", "parameters", "credentials", "principal", "assume",
-		"proof", "on_delete", "existing", "target", "minutes")
+		"proof", "on_delete", "existing", "target", "minutes", "warnings")
 	for name, into := range map[string]*string{"template": &s.template, "permissions": &s.permissions, "policy": &s.policy} {
 		*into = r.text("", given, name, "", "name a file beside the offering's, such as "+templateFile)
 	}
@@ -113,6 +120,7 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 	s.assume = r.assume(given, s.principal)
 	s.proof = r.proof(given)
 	s.existing = r.existing(given)
+	s.silenced = r.silences(given)
 	s.onDelete = plan.Rule(r.text("", given, "on_delete", "", "write empty, retain or refuse"))
 	switch {
 	case s.existing != nil && s.onDelete != "":
@@ -243,6 +251,32 @@ func (r *reader) proof(given map[string]any) *plan.Proof {
 		r.about("proof.path", "is no path", "begin it with a slash")
 	}
 	return p
+}
+
+// silences reads which warnings are known here, each with the reason: that is for whoever
+// reads the file next.
+func (r *reader) silences(given map[string]any) (all []*silence) {
+	const mend = "list each as {about: PART OF THE WARNING, reason: WHY IT IS SO}"
+	list, ok := given["warnings"].([]any)
+	if given["warnings"] != nil && !ok {
+		r.about("warnings", "is not a list", mend)
+	}
+	for i, item := range list {
+		name := "warnings." + strconv.Itoa(i)
+		object, ok := item.(map[string]any)
+		if !ok {
+			r.about(name, "is not a mapping", mend)
+			continue
+		}
+		r.known(name+".", object, "about", "reason")
+		s := &silence{about: r.text(name+".", object, "about", "", mend)}
+		if reason := r.text(name+".", object, "reason", "", mend); reason == "" || s.about == "" {
+			r.about(name, "does not say which warning it is about, or why that is known", mend)
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // existing reads what names a resource that the broker does not make.

@@ -70,7 +70,7 @@ func requiredOf(text json.RawMessage) (all []string) {
 // an effect, nil for where none has.
 func (c *checker) schema(at string, text json.RawMessage, uses []string) []string {
 	if len(text) == 0 {
-		if len(uses) > 0 || at == createAt {
+		if len(uses) > 0 {
 			c.about("", "take anything of users: the plan has no"+strings.ReplaceAll(at, "/", " "),
 				"describe the parameters there, with additionalProperties: false")
 		}

@@ -1,0 +1,165 @@
+package template_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// database adds a database of RDS to the template.
+func database(attributes string) []wrong {
+	return []wrong{more("  D: {Type: AWS::RDS::DBInstance, " + attributes + "}\n"), rights("rds:CreateDBInstance", "rds:DeleteDBInstance")}
+}
+
+// role adds a role with a boundary to the template.
+func role(boundary string) []wrong {
+	return []wrong{
+		more("  R: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {}, PermissionsBoundary: " + boundary + "}}\n"),
+		rights("iam:CreateRole", "iam:DeleteRole"),
+	}
+}
+
+func proof(members object) []wrong { return []wrong{setting("proof", members)} }
+
+func target(operation string) object {
+	return object{"service": "sqs", "headers": object{"X-Amz-Target": "AmazonSQS." + operation}, "body": "{}"}
+}
+
+// shared is a right to have a function of the operator's make custom resources.
+func shared(resource string) []wrong {
+	return []wrong{with("permissions.json", "\n  \"Resource\": \"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*\"}]}",
+		` "Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},`+
+			`{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "`+resource+`"}]}`),
+		more("  C: {Type: Custom::X, Properties: {ServiceTimeout: 60, ServiceToken: \"arn:aws:lambda:x:y:function:maker\"}}\n"),
+	}
+}
+
+const (
+	boundaryOf = `!Sub ["arn:aws:iam::${AWS::AccountId}:policy/longshore/${S}-fixed/longshore-${S}-p-NAME-${AWS::Region}", {S: x}]`
+	function   = "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:"
+)
+
+// Each plan is refused, or taken where it wants nothing.
+func TestWhatAnOrderWouldMeet(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		do     []wrong
+		want   string
+	}{
+		"SecretInWords": {"CloudFormation takes True for true", []wrong{with("template.yaml", "    Default: 4\n",
+			"    Default: 4\n    NoEcho: 'True'\n"), with("template.yaml", "!GetAtt Queue.Arn", "!Ref Days"),
+			setting("parameters", object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})},
+			"template.yaml:22: output QueueArn shows the secret parameter Days"},
+		"SecretInDoubt": {"what CloudFormation may read in another way is not guessed",
+			[]wrong{with("template.yaml", "    Default: 4\n", "    Default: 4\n    NoEcho: yes\n")},
+			"template.yaml:7: NoEcho of Days is neither true nor false"},
+		"Snapshots": {"CloudFormation leaves a snapshot of it behind", database("Properties: {StorageEncrypted: true}"),
+			"template.yaml:19: D outlives its stack"},
+		"SnapshotsOfCluster": {"of clusters too", []wrong{more("  D: {Type: AWS::RDS::DBCluster}\n"),
+			rights("rds:CreateDBCluster", "rds:DeleteDBCluster")}, "template.yaml:19: D outlives its stack"},
+		"InACluster":   {"a cluster's instance has none", database("Properties: {DBClusterIdentifier: x}"), ""},
+		"Deleted":      {"it is said", database("DeletionPolicy: Delete"), ""},
+		"FixedExport":  {"two instances would want it", []wrong{exported("queue")}, "template.yaml:20: the export of output QueueUrl has a name"},
+		"Export":       {"each instance has its own", []wrong{exported("!Sub \"${AWS::StackName}-url\"")}, ""},
+		"ExportOfUser": {"users would choose it", []wrong{exported("!Ref Fifo")}, "template.yaml:20: the export of output QueueUrl has a name"},
+		"Boundary":     {"it is the offering's", role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), ""},
+		"OtherBoundary": {"there is none of that name", role(strings.Replace(boundaryOf, "NAME", "sns", 1)),
+			"template.yaml:19: R has a PermissionsBoundary that is not the offering's"},
+		"LongBoundary": {"the name of a long offering is shortened in it", append(role(strings.Replace(boundaryOf, "NAME",
+			"queues-of-the-whole-company", 1)), func(_ *testing.T, c *provider.Checked) { c.Offering = "queues-of-the-whole-company" }),
+			"template.yaml:19: R has a PermissionsBoundary that is not the offering's; write !Sub"},
+		"ProofOfOther": {"the policy lacks it", proof(target("GetQueueAttributes")),
+			"proof is a call that the plan's policy does not allow, sqs:GetQueueAttributes"},
+		"ProofAsForm": {"forms name it too", proof(object{"service": "sqs", "body": "Action=ListQueues&Version=2012-11-05"}),
+			"proof is a call that the plan's policy does not allow, sqs:ListQueues"},
+		"ProofOfBucket": {"a listing has another name there", proof(object{"service": "s3", "method": "GET", "path": "/x?list-type=2"}),
+			"proof is a call that the plan's policy does not allow, s3:ListBucket"},
+		"ProofOfObject": {"so has a read", proof(object{"service": "s3", "method": "HEAD", "path": "/x/y"}),
+			"proof is a call that the plan's policy does not allow, s3:GetObject"},
+		"ProofDenied": {"a denial goes before", append(proof(target("SendMessage")), with("policy.json", `"Statement": [`,
+			`"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "*"}, `)),
+			"proof is a call that the plan's policy does not allow, sqs:SendMessage"},
+		"Proof":        {"it is allowed", proof(target("ReceiveMessage")), ""},
+		"ProofOfBatch": {"the right to send is one for a batch, too", proof(target("SendMessageBatch")), ""},
+		"ProofOfRest":  {"what other services call is not told by the path", proof(object{"service": "lambda", "path": "/2015/x"}), ""},
+		"Shared":       {"a function of the operator's makes resources of many instances", shared(function + "maker"), ""},
+		"SharedByAll": {"each function of the account is more than that", shared(function + "m*"),
+			"permissions.json:3: \"arn:${AWS::Partition}:lambda"},
+		"Silent": {"what silences is said with a reason", []wrong{setting("warnings", []any{object{"about": "TLS"}})},
+			"warnings.0 does not say"},
+		"SilentText": {"and listed", []wrong{setting("warnings", "TLS")}, "warnings is not a list"},
+		"ByteOrderMark": {"editors on Windows write one", []wrong{with("policy.json", "{", "\ufeff{"),
+			with("permissions.json", "{", "\ufeff{")}, ""},
+		"NoParameters": {"a plan that takes none describes none", []wrong{func(_ *testing.T, c *provider.Checked) {
+			c.Create, c.Update = nil, nil
+		}, setting("parameters", object{"Fifo": object{"value": "false"}})}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			checked := queue()
+			for _, do := range c.do {
+				do(t, &checked)
+			}
+			got := problems(t, checked)
+			if (c.want == "") != (len(got) == 0) || len(got) > 1 || c.want != "" && !strings.HasPrefix(got[0], c.want) {
+				t.Errorf("%s:\ngot  %q\nwant %q", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+// exported gives an output of the template an export.
+func exported(name string) wrong {
+	return with("template.yaml", "QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ")
+}
+
+// A warning that the operator knows is not said again, and its silence goes when the
+// warning has gone.
+func TestSilencedWarnings(t *testing.T) {
+	warned := func(silences ...any) (got []string) {
+		checked := queue()
+		setting("proof", nil)(t, &checked)
+		if silences != nil {
+			setting("warnings", silences)(t, &checked)
+		}
+		checked.Warn = func(w remedy.Error) { got = append(got, w.Error()) }
+		meaningOf(t, checked)
+		return got
+	}
+	all := warned()
+	known := object{"about": "can be used without TLS", "reason": "the queue holds nothing that matters"}
+	got := warned(known, object{"about": "everybody", "reason": "it was once"})
+	want := []string{`warnings silence "everybody", which no warning of this plan says: remove it`}
+	for _, one := range all {
+		if !strings.Contains(one, "TLS") {
+			want = append([]string{one}, want...)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(all) != len(want) {
+		t.Errorf("of %q -want +got:\n%s", all, diff)
+	}
+}
+
+// The boundary that a refusal names is the one that an account holds, of a long name too.
+func TestNamedBoundary(t *testing.T) {
+	scope, place := plan.ScopeOf("Longshore"), plan.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
+	for _, offering := range []string{"sqs", "queues-of-the-whole-company"} {
+		checked := queue()
+		checked.Offering = offering
+		for _, do := range role("!Ref Days") {
+			do(t, &checked)
+		}
+		got, err := plan.Fill(regexp.MustCompile(`arn:[^"]*`).FindString(strings.Join(problems(t, checked), "")), map[string]string{
+			plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
+			"Scope": strings.TrimPrefix(string(scope), "longshore-"),
+		})
+		if want := scope.BoundaryARN(place, offering); err != nil || got != want {
+			t.Errorf("%s: got  %s (%v)\nwant %s", offering, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package template
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// services are those whose actions begin with another word than their signatures have.
+var services = map[string]string{"monitoring": "cloudwatch", "email": "ses", "tagging": "tag"}
+
+// otherActions are the calls that another action allows than the one of their name.
+var otherActions = map[string]string{
+	"sqs:SendMessageBatch": "sqs:SendMessage", "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+	"sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility", "sns:PublishBatch": "sns:Publish",
+	// Which action these need depends on what stands in them.
+	"dynamodb:ExecuteStatement": "", "dynamodb:BatchExecuteStatement": "", "dynamodb:ExecuteTransaction": "",
+	"dynamodb:TransactGetItems": "", "dynamodb:TransactWriteItems": "", "kms:ReEncrypt": "",
+}
+
+var formAction = regexp.MustCompile(`(?:^|[?&])Action=(\w+)`)
+
+// actionOf is the action that a proof's call needs; empty where its text does not say.
+func actionOf(p plan.Proof) string {
+	operation := ""
+	for name, text := range p.Headers {
+		if strings.EqualFold(name, "X-Amz-Target") {
+			operation = text[strings.LastIndexByte(text, '.')+1:]
+		}
+	}
+	for _, text := range []string{p.Body, p.Path} {
+		if found := formAction.FindStringSubmatch(text); found != nil && operation == "" {
+			operation = found[1]
+		}
+	}
+	switch {
+	case p.Service == "sts" && operation == "GetCallerIdentity": // no policy can deny it
+		return ""
+	case p.Service == "s3":
+		return objectAction(p)
+	case operation == "":
+		return ""
+	}
+	service := p.Service
+	if other, is := services[service]; is {
+		service = other
+	}
+	action := service + ":" + operation
+	if other, is := otherActions[action]; is {
+		return other
+	}
+	return action
+}
+
+// objectAction is the action of a call of S3, which is told by its method, by whether its
+// path goes on behind the bucket, and by its query.
+func objectAction(p plan.Proof) string {
+	path, query, _ := strings.Cut(p.Path, "?")
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	first, _, _ := strings.Cut(query, "&")
+	first, _, _ = strings.Cut(first, "=")
+	switch reads := p.Method == http.MethodGet || p.Method == http.MethodHead; {
+	case bucket == "":
+		return ""
+	case key == "" && reads:
+		return map[string]string{
+			"": "s3:ListBucket", "list-type": "s3:ListBucket", "prefix": "s3:ListBucket", "max-keys": "s3:ListBucket",
+			"location": "s3:GetBucketLocation", "versioning": "s3:GetBucketVersioning", "versions": "s3:ListBucketVersions",
+			"uploads": "s3:ListBucketMultipartUploads", "tagging": "s3:GetBucketTagging",
+		}[first]
+	case key != "" && query == "" && reads:
+		return "s3:GetObject"
+	case key != "" && query == "" && p.Method == http.MethodPut:
+		return "s3:PutObject"
+	case key != "" && query == "" && p.Method == http.MethodDelete:
+		return "s3:DeleteObject"
+	}
+	return ""
+}
+
+// proves refuses a proof that the plan's policy does not allow: each bind would wait for
+// a key that never proves itself, and then fail.
+func (c *checker) proves(all []statement) {
+	if c.proof == nil {
+		return
+	}
+	action := actionOf(*c.proof)
+	denied := slices.ContainsFunc(all, func(s statement) bool {
+		return !s.allows && !s.bounded && slices.ContainsFunc(s.actions, func(pattern string) bool {
+			return matches(strings.ToLower(pattern), strings.ToLower(action))
+		})
+	})
+	if action != "" && (denied || !allowed(all, action)) {
+		c.about("proof", fmt.Sprintf("is a call that the plan's policy does not allow, %s: no binding could be made", action),
+			"allow it in the policy, or make a call that is allowed")
+	}
+}
