@@ -82,6 +82,7 @@ var (
 	_ provider.Provider    = (*client)(nil)
 	_ provider.Inventory   = (*client)(nil)
 	_ provider.Retainer    = (*client)(nil)
+	_ provider.Refuser     = (*client)(nil)
 	_ provider.Quarantiner = quarantiner{}
 	_ provider.Reconciler  = reconciler{}
 )
@@ -99,6 +100,12 @@ func (c *client) Update(ctx context.Context, in provider.Instance) (provider.Sta
 // Deprovision implements provider.Provider.
 func (c *client) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	return c.step(ctx, targetsOf(in), request{Verb: verbDeprovision, Instance: &in})
+}
+
+// Refuses implements provider.Refuser. A provider inside that is none refuses nothing.
+func (c *client) Refuses(ctx context.Context, in provider.Instance) error {
+	_, err := c.step(ctx, targetsOf(in), request{Verb: verbRefuses, Instance: &in})
+	return err
 }
 
 // Bind implements provider.Provider.

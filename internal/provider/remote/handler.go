@@ -94,6 +94,10 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 		st, err = w.Provider.Update(ctx, *r.Instance)
 	case verbDeprovision:
 		st, err = w.Provider.Deprovision(ctx, *r.Instance)
+	case verbRefuses:
+		if can, ok := w.Provider.(provider.Refuser); ok {
+			err = can.Refuses(ctx, *r.Instance)
+		}
 	case verbBind:
 		st, err = w.Provider.Bind(ctx, *r.Binding)
 	case verbUnbind:
@@ -118,11 +122,7 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 		if !ok {
 			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Quarantiner"))
 		}
-		if r.Verb == verbRelease {
-			err = q.Release(ctx, *r.Holding)
-		} else {
-			err = q.Quarantine(ctx, *r.Holding)
-		}
+		err = quarantine(ctx, q, r)
 	}
 	var failure *provider.Failure
 	switch {
@@ -138,6 +138,13 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 		return answer{Page: out}
 	}
 	return answer{Status: &st}
+}
+
+func quarantine(ctx context.Context, q provider.Quarantiner, r request) error {
+	if r.Verb == verbRelease {
+		return q.Release(ctx, *r.Holding)
+	}
+	return q.Quarantine(ctx, *r.Holding)
 }
 
 // reconcile makes a call of a reconciler: the status has the target and its epoch.

@@ -64,6 +64,11 @@ func (p *told) Deprovision(ctx context.Context, in provider.Instance) (provider.
 	return p.step(ctx, "deprovision", in)
 }
 
+func (p *told) Refuses(ctx context.Context, in provider.Instance) error {
+	_, err := p.step(ctx, "refuses", in)
+	return err
+}
+
 func (p *told) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	return p.step(ctx, "bind", b)
 }
@@ -110,6 +115,7 @@ func (p *told) Advance(ctx context.Context, t provider.Target, now, was provider
 type call struct {
 	told
 	provider.Wired
+	inside  provider.Provider
 	reached json.RawMessage // what the provider inside was opened with
 	asked   []provider.Target
 	log     bytes.Buffer
@@ -117,9 +123,10 @@ type call struct {
 
 func newCall() *call {
 	c := &call{}
+	c.inside = &c.told
 	handler := remote.NewHandler(map[string]remote.Open{"told": func(reach json.RawMessage) (provider.Wired, error) {
 		c.reached = reach
-		return provider.Wired{Provider: &c.told, Inventory: &c.told}, nil
+		return provider.Wired{Provider: c.inside, Inventory: &c.told}, nil
 	}}, slog.New(slog.NewJSONHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	reach := func(_ context.Context, targets []provider.Target) (json.RawMessage, error) {
 		c.asked = targets
@@ -273,6 +280,34 @@ func TestFailuresTravel(t *testing.T) {
 		if c.log.Len() > 0 {
 			t.Errorf("logged: %s", &c.log)
 		}
+	}
+}
+
+// Whether a deletion is refused is asked inside, too: a refusal and all that the
+// question needs arrive. Where the provider inside refuses none, nor does this one.
+func TestRefusesInside(t *testing.T) {
+	in := filled[provider.Instance](t)
+	refuses := func(c *call) error { return c.Provider.(provider.Refuser).Refuses(t.Context(), in) }
+	c := newCall()
+	if err := refuses(c); err != nil {
+		t.Errorf("what is not refused: %v", err)
+	}
+	if d := cmp.Diff([]any{"refuses", in}, c.got); d != "" {
+		t.Errorf("what is asked: -want +got:\n%s", d)
+	}
+	want := &provider.Failure{Message: "it is not empty", InstanceUsable: new(true), Untouched: true}
+	c.err = want
+	got, ok := errors.AsType[*provider.Failure](refuses(c))
+	if d := cmp.Diff(want, got); !ok || d != "" {
+		t.Errorf("a refusal: -want +got:\n%s", d)
+	}
+	if c.err = errors.New("canary: no route to db-2"); !passing(refuses(c)) {
+		t.Error("a fault is taken for an answer")
+	}
+	c = newCall()
+	c.inside = struct{ provider.Provider }{&c.told} // which is no Refuser
+	if err := refuses(c); err != nil || c.got != nil {
+		t.Errorf("a provider that refuses nothing was told %v: %v", c.got, err)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	verbProvision   = "provision"
 	verbUpdate      = "update"
 	verbDeprovision = "deprovision"
+	verbRefuses     = "refuses"
 	verbBind        = "bind"
 	verbUnbind      = "unbind"
 	verbList        = "list"
@@ -120,7 +121,7 @@ func (r request) check() error {
 	complete := map[string]bool{
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
 		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
-		verbRemove: r.Holding != nil,
+		verbRemove: r.Holding != nil, verbRefuses: r.Instance != nil,
 		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
 	}
 	if !complete[r.Verb] {
