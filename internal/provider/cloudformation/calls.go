@@ -31,9 +31,16 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 	case callRetain:
 		return s.fillRetention(ctx, o)
 	case callDelete:
-		if s.now.spares() {
-			o.spared, err = s.spare(ctx, s.now.stack, s.retained())
+		if s.now.rule != plan.Retain {
+			return nil
+		}
+		// An update has asked CloudFormation for the mark, which not all types pass on.
+		names, err := s.spare(ctx, s.now.stack, s.retained())
+		if err != nil {
 			return s.p.explain(ctx, s.name, err)
+		}
+		if s.now.spares() {
+			o.spared = names
 		}
 	}
 	return nil

@@ -196,21 +196,31 @@ func (a *account) labelled(ctx context.Context, services []string, labels ...pro
 const tagMost = 20
 
 // spare implements contents. The resources are found by the tags that their stack gave
-// them. What takes no tag, or none from the broker, is spared all the same: the log
-// names it.
+// them, and where these are missing, or not listed yet, by their ids. What takes no tag
+// from the broker is spared all the same: the log names it.
 func (a *account) spare(ctx context.Context, s *stack, mark provider.Label) (names []string, err error) {
 	left, err := a.resources(ctx, s.id)
 	if err != nil {
 		return nil, err
-	}
-	for _, r := range left {
-		names = append(names, aws.ToString(r.LogicalResourceId))
 	}
 	arns, err := a.labelled(ctx, nil, s.tags.Labels()...)
 	if err != nil {
 		return nil, err
 	}
 	arns = slices.DeleteFunc(arns, func(found string) bool { return strings.Contains(found, ":cloudformation:") })
+	for _, r := range left {
+		names = append(names, aws.ToString(r.LogicalResourceId))
+		kind, id := aws.ToString(r.ResourceType), aws.ToString(r.PhysicalResourceId)
+		if slices.ContainsFunc(arns, func(found string) bool { return isIn(found, id) }) || strings.HasSuffix(kind, "Policy") {
+			continue
+		}
+		if own := arnOf(s.id, kind, id); own != "" {
+			arns = append(arns, own)
+			continue
+		}
+		a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it, if it takes any", "resource", id, "type", kind,
+			"tag", mark.Name, "value", mark.Value)
+	}
 	for some := range slices.Chunk(arns, tagMost) {
 		out, err := a.tagging.TagResources(ctx, &tagging.TagResourcesInput{ResourceARNList: some, Tags: map[string]string{mark.Name: mark.Value}})
 		if err != nil {
@@ -222,6 +232,40 @@ func (a *account) spare(ctx context.Context, s *stack, mark provider.Label) (nam
 		}
 	}
 	return names, nil
+}
+
+// isIn reports whether an ARN is of what has an id, which is a name, a URL or the ARN.
+func isIn(found, id string) bool {
+	if found == id {
+		return true
+	}
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	return strings.HasSuffix(found, ":"+id) || strings.HasSuffix(found, "/"+id)
+}
+
+// arnOf is the ARN of a resource of a stack; empty where its type does not say.
+func arnOf(stack, kind, id string) string {
+	here, err := arn.Parse(stack)
+	if err != nil || !strings.HasPrefix(kind, "AWS::") {
+		return ""
+	}
+	if arn.IsARN(id) {
+		return id
+	}
+	name := id[strings.LastIndexByte(id, '/')+1:]
+	switch kind {
+	case kindBucket:
+		return "arn:" + here.Partition + ":s3:::" + name
+	case kindQueue:
+		here.Service, here.Resource = "sqs", name
+	case kindTable:
+		here.Service, here.Resource = "dynamodb", "table/"+name
+	case kindStream:
+		here.Service, here.Resource = "kinesis", "stream/"+name
+	default:
+		return ""
+	}
+	return here.String()
 }
 
 // isOf reports whether an ARN is of a kind. Those of buckets, queues and topics end in

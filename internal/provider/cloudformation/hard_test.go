@@ -2,6 +2,7 @@ package cloudformation
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
@@ -265,6 +267,50 @@ func TestRules(t *testing.T) {
 	if err != nil || !stackOf(gone.Stacks[0]).retained {
 		t.Errorf("nothing says since when it is retained: error %v", err)
 	}
+	if tags, err := c.GetBucketTagging(t.Context(), &s3.GetBucketTaggingInput{Bucket: bucket}); err != nil || !marked(tags) {
+		t.Errorf("the bucket itself has no mark: error %v", err)
+	}
+}
+
+func marked(tags *s3.GetBucketTaggingOutput) bool {
+	return slices.ContainsFunc(tags.TagSet, func(l s3types.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained })
+}
+
+// What is retained is marked also where its tags do not say any more whose it is, or where
+// nothing finds it by them yet; what cannot be marked is told.
+func TestMarksWhatHasLostItsTags(t *testing.T) {
+	t.Parallel()
+	r := newReal(t, Options{})
+	stood := r.stack(r.made(bucketPlan(r), `{}`))
+	bucket := aws.String(stood.outputs["BucketName"])
+	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := c.DeleteBucketTagging(t.Context(), &s3.DeleteBucketTaggingInput{Bucket: bucket}); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	o := Options{Config: r.config, Log: slog.New(slog.NewTextHandler(&said, nil))}
+	a, _ := openAWS(o, Target{})
+	spare := func() {
+		t.Helper()
+		names, err := a.spare(t.Context(), stood, provider.Label{Name: plan.LabelRetained, Value: "2030-01-02"})
+		if err != nil || len(names) != 1 {
+			t.Errorf("it spares %q: error %v", names, err)
+		}
+	}
+	spare()
+	if tags, err := c.GetBucketTagging(t.Context(), &s3.GetBucketTaggingInput{Bucket: bucket}); err != nil || !marked(tags) {
+		t.Errorf("the bucket has no mark: error %v", err)
+	}
+	if said.Len() > 0 {
+		t.Errorf("the log says %s", said.String())
+	}
+	if _, err := c.DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: bucket}); err != nil {
+		t.Fatal(err)
+	}
+	spare()
+	if !strings.Contains(said.String(), "has no mark") || !strings.Contains(said.String(), *bucket) {
+		t.Errorf("the log does not say what has no mark: %s", said.String())
+	}
 }
 
 // What is to be retained of a stack that somebody has deleted, and that got stuck, stays
@@ -443,8 +489,11 @@ func TestNoSecretsByValues(t *testing.T) {
 		}
 		in := r.instance(m, `{"a":"`+values[0]+`"}`)
 		in.Place.InstanceName = values[1]
-		if f := r.run(&in, r.Provision); f == nil || r.stack(in) != nil {
-			t.Errorf("%q: provisioned with failure %v", values, f)
+		switch f, made := r.run(&in, r.Provision), r.stack(in); {
+		case f != nil && made != nil, f == nil && made == nil:
+			t.Errorf("%q: failure %v, and there is %+v", values, f, made)
+		case f == nil && r.tells(made.name, secret): // what the platform calls it is cleaned
+			t.Errorf("%q: the secret is read", values)
 		}
 	}
 }

@@ -20,14 +20,21 @@ func telling(e event) bool {
 // protection matches what says that a thing is not to be deleted.
 var protection = regexp.MustCompile(`(?i)(deletion|termination) ?protection`)
 
+const textSettings = "AWS does not accept its settings. Check the parameters, or ask the operator of the service."
+
 // causes are common reasons, in a developer's words. The reason itself is for the log:
-// it holds account ids, ARNs and names of the operator's.
+// it holds account ids, ARNs and names of the operator's. The first that matches counts.
+// Names of properties stand in reasons, too, such as VisibilityTimeout: a pattern is more
+// than a part of a word.
 var causes = []struct {
 	reason *regexp.Regexp
 	words  string
 }{
 	{regexp.MustCompile(`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`),
 		"the service's account does not allow it. Ask the operator of the service."},
+	{regexp.MustCompile(`(?i)failed to satisfy constraint|Model validation failed|invalid (value|parameter)|` +
+		`\bfor (the )?(parameter|property|attribute)\b.* is (invalid|not valid)|must be (between|one of|less|greater|at (least|most))`),
+		textSettings},
 	{regexp.MustCompile(`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`),
 		"a limit of the service's account is reached. Ask the operator of the service to raise it."},
 	{regexp.MustCompile(`(?i)throttl|rate exceeded|slow ?down`), "AWS was asked too much at once. Try again later."},
@@ -36,11 +43,13 @@ var causes = []struct {
 		"it is protected against deletion. Take the protection away, or ask the operator of the service."},
 	{regexp.MustCompile(`(?i)already exists|AlreadyExists|AlreadyOwned`),
 		"one of that name is there already. Try again, or ask the operator of the service."},
-	{regexp.MustCompile(`(?i)timed? ?out|exceeded|did not stabilize|NotStabilized|stabiliz`), "it was not ready in time. Try again."},
-	{regexp.MustCompile(`(?i)capacity|not available in|unsupported.*(zone|region)`),
+	{regexp.MustCompile(`(?i)\btimed[ -]?out\b|\btime[ -]?out\b|\bexceeded attempts|\btime\b.*\bexceeded|stabiliz`),
+		"it was not ready in time. Try again."},
+	{regexp.MustCompile(`(?i)insufficient\w*capacity|\b(insufficient|sufficient|enough|no)\b.*\bcapacity\b|\bcapacity\b.*(available|zone)|` +
+		`not available in|unsupported.*(zone|region)`),
 		"AWS has no capacity for it at the moment. Try again later, or choose another plan."},
 	{regexp.MustCompile(`(?i)invalid|malformed|validation|must (be|not|have|match)|not valid|constraint|InvalidRequest|one of`),
-		"AWS does not accept its settings. Check the parameters, or ask the operator of the service."},
+		textSettings},
 	{regexp.MustCompile(`(?i)does not exist|not ?found|no such`), "something that it needs is not there. Ask the operator of the service."},
 	{regexp.MustCompile(`(?i)internal|service unavailable|5\d\d`), "AWS had a fault. Try again later."},
 }
