@@ -118,11 +118,14 @@ func printPrepared(out io.Writer, did app.PreparedAccount) error {
 
 func newAWSRights(getenv func(string) string) *cobra.Command {
 	var s scoped
+	var part int
 	c := &cobra.Command{
 		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs", Args: takes(0, 0, ""),
 		Long: `Print the IAM policy that the user or role needs by which ` + "`longshore serve --aws`" + `
 works, in the account and the region that AWS_PROFILE and AWS_REGION lead to. It
-names the roles of other accounts that LONGSHORE_AWS_TARGETS has.`,
+names the roles of other accounts that LONGSHORE_AWS_TARGETS has. With several
+targets they are more than IAM takes in one policy: attach each part that --part
+prints.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			scope, err := s.scope()
 			if err != nil {
@@ -132,14 +135,27 @@ names the roles of other accounts that LONGSHORE_AWS_TARGETS has.`,
 			if err != nil {
 				return err
 			}
-			policy, err := app.AWSRights(c.Context(), scope, targets, s.emulated)
+			policies, err := app.AWSRights(c.Context(), scope, targets, s.emulated)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), string(policy))
-			return err
+			return printRights(c.OutOrStdout(), policies, part)
 		},
 	}
 	s.flags(c)
+	c.Flags().IntVar(&part, "part", 0, "`N` of the policies that the rights are spread over, from 1 on")
 	return c
+}
+
+// printRights prints one of some policies; 0 is for the only one.
+func printRights(out io.Writer, policies [][]byte, part int) error {
+	switch n := len(policies); {
+	case part < 0 || part > n:
+		return &usageError{fmt.Sprintf("--part %d: there are %d", part, n)}
+	case part == 0 && n > 1:
+		return &usageError{fmt.Sprintf("the rights are more than IAM takes in one policy: make %d, of what --part 1 to --part %d print, "+
+			"and attach all of them", n, n)}
+	}
+	_, err := fmt.Fprintln(out, string(policies[max(part, 1)-1]))
+	return err
 }

@@ -29,7 +29,6 @@ import (
 
 	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -339,16 +338,22 @@ func (t AWSTargets) Options() (o account.Options) {
 	return o
 }
 
-// AWSRights is the IAM policy that the embedded broker's own credentials need in the
-// account that the SDK's settings lead to. Roles are those that it takes in other
-// accounts.
-func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulated bool) ([]byte, error) {
+// AWSRights are the IAM policies that the embedded broker's own credentials need in the
+// account that the SDK's settings lead to: one, or several where IAM takes no policy of
+// that size. Roles are those that it takes in other accounts.
+func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulated bool) (policies [][]byte, err error) {
 	p, err := loadAWS(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o := targets.Options()
 	o.Emulated = emulated
-	d := iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(account.Rights(scope, o), p.Place)}
-	return json.MarshalIndent(d, "", "  ")
+	for _, d := range account.Parts(account.Fill(account.Rights(scope, o), p.Place)) {
+		raw, err := json.MarshalIndent(d, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		policies = append(policies, raw)
+	}
+	return policies, nil
 }
