@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -9,8 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/awserr"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
@@ -114,8 +116,9 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 const awsLook = 20 * time.Second
 
 // cloudformationEmbedded is the provider in the embedded broker, if it is asked for and
-// its account is prepared. If the provider was used before and AWS does not answer now,
-// it is wired all the same: its operations wait, and each step checks the account anew.
+// its account is prepared. If the provider was used before and AWS does not answer now, or
+// refuses, it is wired all the same: its operations wait, and each step checks the account
+// anew.
 func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	s, err := awsSettings(e.getenv)
 	if err != nil {
@@ -127,21 +130,48 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
 	scope := plan.ScopeOf(e.broker)
-	at, err := loadAWS(ctx)
-	if err == nil {
-		err = at.ready(ctx, scope, s.targets, e)
-	}
+	var at awsPlace
+	err = whileRefused(ctx, e.wait, func() (err error) {
+		if at, err = loadAWS(ctx); err == nil {
+			err = at.ready(ctx, scope, s.targets, e)
+		}
+		return err
+	})
 	switch {
 	case err == nil:
-	case e.used && at.config.Region != "" && awserr.Of(err) == awserr.Passing:
-		e.log.Warn("AWS does not answer: what is asked of it waits", "error", err)
+	case e.used && at.config.Region != "":
+		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
 	default:
+		if awsRefuses(err) {
+			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
+		}
 		return provider.Wired{}, unavailable{err}
 	}
 	return awsWired(cloudformation.Options{
 		Broker: e.broker, Scope: scope, Targets: s.targets.given(e.offered, e.log), Config: at.config, Emulated: s.emulated,
 		File: e.offered.File, Now: e.now, Log: e.log,
 	}), nil
+}
+
+// awsRefuses reports whether AWS has answered, and not as was asked.
+func awsRefuses(err error) bool {
+	_, is := errors.AsType[smithy.APIError](err)
+	return is
+}
+
+// whileRefused looks again where AWS refuses, as long as there is time: a key that is new
+// is not known everywhere yet, and what is throttled passes. The error is that of the last
+// look.
+func whileRefused(ctx context.Context, wait func(context.Context, time.Duration) error, look func() error) error {
+	err := look()
+	for again := time.Second; awsRefuses(err) && wait(ctx, again) == nil; again *= 2 {
+		seen := look()
+		if seen != nil && ctx.Err() != nil {
+			break
+		}
+		err = seen
+	}
+	return err
 }
 
 // ready checks that the broker's own account is prepared, and warns of other targets

@@ -1,12 +1,18 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -14,6 +20,7 @@ import (
 
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -54,7 +61,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
 	e := embedding{
 		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
-		getenv: func(name string) string { return set[name] },
+		getenv: func(name string) string { return set[name] }, wait: pause.For,
 	}
 	left := func(want string) {
 		t.Helper()
@@ -86,6 +93,74 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_DEFAULT_REGION", "")
 	left("AWS_REGION is not set")
+}
+
+// A refused call at the start is made again, and costs nobody the offerings: who has used
+// them before keeps them however long it is refused, and who has not is told in the log.
+func TestARefusedStartIsTriedAgain(t *testing.T) {
+	cfg := emulator.Config(t)
+	to, err := url.Parse(*cfg.BaseEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refuses atomic.Int32 // so many calls
+	onward := httputil.NewSingleHostReverseProxy(to)
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>new</Message></Error></ErrorResponse>`)
+			return
+		}
+		onward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(at.Close)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": at.URL, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	broker := emulator.Name("broker")
+	if _, err := PrepareAWS(t.Context(), preparing(t, plan.ScopeOf(broker), offered)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason       string
+		refused      int32
+		used         bool
+		waits        int
+		wired, warns bool
+	}{
+		"Once":         {"the next call is taken", 1, false, 1, true, false},
+		"ForLong":      {"the offerings of the broker that never had any are left out", 100, false, 5, false, true},
+		"ForLongInUse": {"whoever has instances sees their offerings", 100, true, 5, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said strings.Builder
+			waited := 0
+			e := embedding{
+				folder: "here", broker: broker, offered: offered, now: now, used: tc.used,
+				log: slog.New(slog.NewTextHandler(&said, nil)), getenv: func(name string) string { return map[string]string{EnvAWS: "true"}[name] },
+				wait: func(context.Context, time.Duration) error {
+					if waited++; waited == 5 {
+						return context.DeadlineExceeded
+					}
+					return nil
+				},
+			}
+			refuses.Store(tc.refused)
+			w, err := cloudformationEmbedded(e)
+			refuses.Store(0)
+			_, left := asUnavailable(err)
+			if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
+				t.Errorf("%s: wired %v, error %v, after %d waits", tc.reason, w.Provider, err, waited)
+			}
+			if strings.Contains(said.String(), "level=WARN") != tc.warns {
+				t.Errorf("%s: the log says %s", tc.reason, said.String())
+			}
+		})
+	}
 }
 
 // From outside, a stack has the provider where its outputs say so.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
@@ -59,6 +61,7 @@ type embedding struct {
 	log     *slog.Logger
 	getenv  func(string) string
 	now     func() time.Time
+	wait    func(context.Context, time.Duration) error // pause.For
 	// serves is called with a server that is started in the data folder.
 	serves func(backup.Server)
 }
@@ -158,7 +161,7 @@ func wiredIn(
 		}
 		w, err := known[name].embedded(embedding{
 			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name), offered: offered,
-			getenv: getenv, now: f.clock.Now, log: log,
+			getenv: getenv, now: f.clock.Now, wait: pause.For, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
 		if why, leaves := asUnavailable(err); leaves {
