@@ -35,7 +35,8 @@ func blocks(t *testing.T, language string) (found []string) {
 // else. Each server of the test has its own, since they name it.
 func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 	t.Helper()
-	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login", Database: "longshore"}
+	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login", Database: "longshore",
+		TLS: hosted.TLSDisable}
 	verifier, err := scram.Verifier(a.Password)
 	if err != nil {
 		t.Fatal(err)

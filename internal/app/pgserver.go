@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/pgserver"
@@ -20,7 +22,8 @@ func startPostgres(e embedding) (started, error) {
 	}
 	e.log.Info("PostgreSQL runs", "address", s.Address(), "programs", s.Cluster().Bin)
 	c := s.Cluster()
-	e.serves(backup.Server{Superuser: c.SuperuserURL("postgres"), Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})
+	e.serves(backup.Server{Connect: func(ctx context.Context) (*pgx.Conn, error) { return c.Connect(ctx, "") },
+		Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})
 	return started{access: s.Access(), programs: c.Bin, stop: func() {
 		if err := s.Close(); err != nil {
 			e.log.Error("the PostgreSQL server cannot be stopped: the next start takes it over", "error", err)

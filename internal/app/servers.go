@@ -49,7 +49,8 @@ func valkeyRow() hostedRow {
 		name: ProviderValkey, title: "Valkey",
 		engine: hosted.Engine{
 			Schemes: map[string]string{
-				"redis": hosted.TLSDisable, "valkey": hosted.TLSDisable, "rediss": hosted.TLSVerify, "valkeys": hosted.TLSVerify,
+				"redis": hosted.TLSDisable.String(), "valkey": hosted.TLSDisable.String(),
+				"rediss": hosted.TLSVerify.String(), "valkeys": hosted.TLSVerify.String(),
 			},
 			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
 		},

@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/longshore/longshore/internal/secret"
 )
 
@@ -40,8 +42,8 @@ type Folder struct {
 // A Server is a PostgreSQL server that runs on a part of a data folder.
 type Server struct {
 	secret.Holder
-	// Superuser is the connection string of a superuser, by the server's socket.
-	Superuser string
+	// Connect connects as a superuser.
+	Connect func(ctx context.Context) (*pgx.Conn, error)
 	// Data is the server's data directory, by its path in the folder.
 	Data string
 }

@@ -44,7 +44,7 @@ var ErrUnderWay = errors.New("another backup is under way: wait until it is done
 const closeWithin = 5 * time.Second
 
 func beginServer(ctx context.Context, s Server, to *archive) (_ *serverCopy, err error) {
-	conn, err := pgx.Connect(ctx, s.Superuser)
+	conn, err := s.Connect(ctx)
 	if err != nil {
 		return nil, errors.New("the PostgreSQL server of the data folder does not let its superuser in: look at its log")
 	}

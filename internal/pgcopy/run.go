@@ -2,7 +2,6 @@ package pgcopy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,7 +121,7 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	}
 	env = []string{
 		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database, "PGPASSFILE=" + pass,
-		"PGSSLMODE=" + cmp.Or(a.TLS, "prefer"), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
+		"PGSSLMODE=" + a.TLS.String(), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
 		"PGOPTIONS=-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c search_path=pg_catalog",
 		"PGSERVICEFILE=" + os.DevNull, "HOME=" + dir, "LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin",
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/pgconfig"
 )
 
 const (
@@ -150,7 +151,11 @@ func (c Cluster) SuperuserURL(database string) string {
 
 // Connect connects as the superuser.
 func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, c.SuperuserURL(cmp.Or(database, Superuser)))
+	cfg, err := pgconfig.New(c.Sockets, uint16(c.Port), cmp.Or(database, Superuser), Superuser)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
 // Ready waits until the server answers. Ended is closed when it has ended.

@@ -20,8 +20,8 @@ import (
 
 // An Engine is what addresses of its servers look like.
 type Engine struct {
-	// Schemes are those of its URLs, and how TLS is used where a URL does not say; empty
-	// for TLS, or none on this machine. Example is a URL of it.
+	// Schemes are those of its URLs, and the name of the TLS that they stand for; empty if
+	// they say nothing of it. Example is a URL of it.
 	Schemes map[string]string
 	Example string
 	Port    int
@@ -151,19 +151,19 @@ func portOf(text string, unset int) (int, error) {
 	return n, err
 }
 
-// withTLS settles how the server is spoken to: verified wherever there is
-// something to verify it by.
+// withTLS settles how the server is spoken to, by the name of a mode that may be empty:
+// it is verified unless the setting says otherwise, or nothing leaves this machine.
 func (a Access) withTLS(setting, mode string, roots bool, e Engine) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
-	modes, unless := []string{TLSDisable, TLSRequire, TLSVerify}, TLSRequire
+	modes := []string{TLSDisable.String(), TLSRequire.String(), TLSVerify.String()}
 	if e.Verifies {
-		modes, unless = []string{TLSDisable, TLSVerify}, TLSVerify
+		modes = []string{TLSDisable.String(), TLSVerify.String()}
 	}
 	verifies := a.CA != "" || roots
 	switch {
 	case mode != "" && !slices.Contains(modes, mode):
 		return wrong("has an unknown "+querySSLMode, "give one of "+strings.Join(modes, ", "))
-	case mode == TLSDisable && verifies:
+	case mode == TLSDisable.String() && verifies:
 		return wrong("has certificates to verify by, and TLS turned off", "leave out one of them")
 	case a.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(a.CA)):
 		return wrong("has certificates to verify by that are none", "give them in PEM")
@@ -171,14 +171,12 @@ func (a Access) withTLS(setting, mode string, roots bool, e Engine) (Access, err
 		return wrong("has certificates to verify by, and a Unix socket, which has no TLS", "leave out one of them")
 	}
 	switch {
-	case a.local():
+	case a.local(), mode == "" && a.here() && !verifies:
 		a.TLS = TLSDisable
-	case verifies:
-		a.TLS = TLSVerify
-	case mode == "" && a.here():
-		a.TLS = TLSDisable
+	case mode != "" && !verifies:
+		return a, a.TLS.UnmarshalText([]byte(mode))
 	default:
-		a.TLS = cmp.Or(mode, unless) // nobody on the way can talk it out of TLS
+		a.TLS = TLSVerify // nobody on the way can talk it out of that
 	}
 	return a, nil
 }

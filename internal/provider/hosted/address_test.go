@@ -21,7 +21,7 @@ import (
 
 var (
 	withDatabases = hosted.Engine{
-		Schemes: map[string]string{"engine": "", "engines": hosted.TLSVerify}, Example: "engine://login:password@host:1/main", Port: 1,
+		Schemes: map[string]string{"engine": "", "engines": hosted.TLSVerify.String()}, Example: "engine://login:password@host:1/main", Port: 1,
 		UsersDatabase: true, Names: []string{"engine"},
 	}
 	withoutDatabases = hosted.Engine{
@@ -51,7 +51,7 @@ func TestURLs(t *testing.T) {
 	if err := os.WriteFile(ca, []byte(certificate), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSRequire}
+	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSVerify}
 	with := func(change func(a *hosted.Access)) hosted.Access {
 		a := base
 		change(&a)
@@ -71,7 +71,7 @@ func TestURLs(t *testing.T) {
 			a.Host, a.Database, a.TLS, a.PublicHost, a.PublicPort = "/run/e", "d", hosted.TLSDisable, "h.example.com", 9
 		}),
 		"engine://u:p@localhost":                           with(func(a *hosted.Access) { a.Host, a.TLS = "localhost", hosted.TLSDisable }),
-		"engine://u:p@localhost?sslmode=require":           with(func(a *hosted.Access) { a.Host = "localhost" }),
+		"engine://u:p@localhost?sslmode=require":           with(func(a *hosted.Access) { a.Host, a.TLS = "localhost", hosted.TLSRequire }),
 		"engine://u:p@h?sslmode=disable":                   with(func(a *hosted.Access) { a.TLS = hosted.TLSDisable }),
 		"engine://u:p@h?sslmode=require":                   with(func(a *hosted.Access) { a.TLS = hosted.TLSRequire }),
 		"engine://u:p@h?sslmode=verify-full":               with(func(a *hosted.Access) { a.TLS = hosted.TLSVerify }),
@@ -155,7 +155,7 @@ func TestSecrets(t *testing.T) {
 	certificate := newAuthority(t)
 	for raw, want := range map[string]hosted.Access{
 		`{"engine":"engine","host":"h","port":7,"username":"u","password":"p","dbname":"d","dbInstanceIdentifier":"i"}`: {
-			Host: "h", Port: 7, User: "u", Password: "p", Database: "d", TLS: hosted.TLSRequire},
+			Host: "h", Port: 7, User: "u", Password: "p", Database: "d", TLS: hosted.TLSVerify},
 		`{"host":"h","port":"7","username":"u","password":"p","sslmode":"require","public_host":"x","public_port":9}`: {
 			Host: "h", Port: 7, User: "u", Password: "p", Database: "u", TLS: hosted.TLSRequire, PublicHost: "x", PublicPort: 9},
 		`{"host":"h","username":"u","password":"p","ca":"` + strings.ReplaceAll(certificate, "\n", `\n`) + `"}`: {

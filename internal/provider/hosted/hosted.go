@@ -39,9 +39,8 @@ type Access struct {
 	// Database is the one that the broker's login works in, where the engine has
 	// such.
 	Database string `json:"database,omitempty"`
-	// TLS is how the server is spoken to, by the broker and by users: one of the
-	// constants below.
-	TLS string `json:"tls,omitempty"`
+	// TLS is how the server is spoken to, by the broker and by users.
+	TLS TLS `json:"tls"`
 	// CA is what the server's certificate is verified by, in PEM; with it users are
 	// told the same. Empty for none, or for the system's.
 	CA string `json:"ca,omitempty"`
@@ -49,13 +48,6 @@ type Access struct {
 	PublicHost string `json:"public_host,omitempty"`
 	PublicPort int    `json:"public_port,omitempty"`
 }
-
-// How a server is spoken to, by the names that PostgreSQL's sslmode has.
-const (
-	TLSDisable = "disable"
-	TLSRequire = "require"     // encrypted, by whoever answers
-	TLSVerify  = "verify-full" // encrypted, by whom the certificate names
-)
 
 // Types of credentials, by the names that the Service Binding Specification for
 // Kubernetes has. Libraries look a binding up by its type, and some refuse to work at
@@ -176,9 +168,19 @@ func Name(prefix string, t provider.Tags) string {
 	return prefix + whole[len(whole)-nameDigits:]
 }
 
+// leastSecret is the size of a binding's secret.
+const leastSecret = 32
+
+// errSecret: a password that follows from less could be found from what is public, since
+// names are.
+var errSecret = fmt.Errorf("the binding has no secret of %d bytes, so that it is given no password", leastSecret)
+
 // Password is 192 bits that follow from a binding's secret and its name, and tell
 // neither. Its letters need no escaping in a URL, in SQL or in a shell.
 func Password(secret []byte, name string) (string, error) {
+	if len(secret) < leastSecret {
+		return "", errSecret
+	}
 	key, err := hkdf.Key(sha256.New, secret, nil, "longshore password v1 "+name, 24)
 	return base64.RawURLEncoding.EncodeToString(key), err
 }

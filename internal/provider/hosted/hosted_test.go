@@ -76,6 +76,11 @@ func TestPasswords(t *testing.T) {
 	if err != nil || len(a) != 32 || a != again || a == b {
 		t.Errorf("passwords of %d letters, the same again %v, for another name %v, error %v", len(a), a == again, a == b, err)
 	}
+	for _, short := range [][]byte{nil, {}, secret[:31]} { // from none of it, who knows the name knows the password
+		if p, err := hosted.Password(short, "a"); err == nil || p != "" {
+			t.Errorf("a secret of %d bytes gives the password %q: %v", len(short), p, err)
+		}
+	}
 }
 
 // Numbers come from decoders of several kinds; what is none, or unknown, is told.

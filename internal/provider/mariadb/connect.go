@@ -1,8 +1,6 @@
 package mariadb
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"fmt"
 	"net"
@@ -62,15 +60,9 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	config.InterpolateParams = true
 	config.Params = session
 	config.Logger = &mysql.NopLogger{}
-	switch access.TLS {
-	case hosted.TLSRequire:
-		config.TLSConfig = "skip-verify" // encrypted, by whoever answers, as the operator's setting says
-	case hosted.TLSVerify:
-		config.TLS = &tls.Config{ServerName: access.Host}
-		if access.CA != "" {
-			config.TLS.RootCAs = x509.NewCertPool()
-			config.TLS.RootCAs.AppendCertsFromPEM([]byte(access.CA))
-		}
+	var err error
+	if config.TLS, err = access.TLSConfig(); err != nil {
+		return nil, err
 	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {

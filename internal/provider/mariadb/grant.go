@@ -12,8 +12,8 @@ import (
 // How drivers are told to use TLS: the word of MySQL's clients, and of MariaDB's
 // for Java.
 var (
-	uriModes  = map[string]string{hosted.TLSRequire: "REQUIRED", hosted.TLSVerify: "VERIFY_IDENTITY"}
-	jdbcModes = map[string]string{hosted.TLSDisable: "disable", hosted.TLSRequire: "trust", hosted.TLSVerify: "verify-full"}
+	uriModes  = map[hosted.TLS]string{hosted.TLSRequire: "REQUIRED", hosted.TLSVerify: "VERIFY_IDENTITY"}
+	jdbcModes = map[hosted.TLS]string{hosted.TLSDisable: "disable", hosted.TLSRequire: "trust", hosted.TLSVerify: "verify-full"}
 )
 
 // grantOf is what a binding gives.
@@ -36,7 +36,7 @@ func grantOf(access hosted.Access, tls bool, now standing, password string) *pro
 	credentials := map[string]any{
 		"type": hosted.TypeMySQL, "database": name,
 		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + name + "?" + jdbc.Encode(),
-		"host": host, "port": port, "name": name, "username": login, "password": password, "sslmode": mode,
+		"host": host, "port": port, "name": name, "username": login, "password": password, "sslmode": mode.String(),
 	}
 	if access.CA != "" && mode == hosted.TLSVerify {
 		credentials["ca"] = access.CA

@@ -3,22 +3,18 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
-	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/longshore/longshore/internal/pgconfig"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // Times of a session. A step has 20 s; what takes longer is ended by the server,
 // also when nobody waits for it any more.
 const (
-	connectTimeout   = 5 * time.Second
 	statementTimeout = "15s"
 	lockTimeout      = "1s"
 	idleTimeout      = "30s" // in a transaction
@@ -31,18 +27,6 @@ const (
 // workDatabase is where the broker's login works unless its access says otherwise.
 const workDatabase = "postgres"
 
-// modeOf is the sslmode of a server. One that says nothing is spoken to without TLS
-// on this machine alone.
-func modeOf(a hosted.Access) string {
-	if a.TLS != "" {
-		return a.TLS
-	}
-	if ip := net.ParseIP(a.Host); strings.HasPrefix(a.Host, "/") || a.Host == "localhost" || ip != nil && ip.IsLoopback() {
-		return hosted.TLSDisable
-	}
-	return hosted.TLSRequire
-}
-
 // config is how the broker's login connects. Nothing of the environment or of files
 // of the user's is part of it.
 //
@@ -52,31 +36,23 @@ func modeOf(a hosted.Access) string {
 //
 // What was committed is not lost in a crash, also where the server's settings have it
 // not written at once: a step that answered that it is done will not be repeated.
-func config(a hosted.Access) (*pgx.ConnConfig, error) {
-	cfg, err := pgx.ParseConfig("host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=" + modeOf(a))
+func config(a hosted.Access) (*pgxpool.Config, error) {
+	settings, err := pgconfig.New(a.Host, uint16(a.Port), cmp.Or(a.Database, workDatabase), a.User)
 	if err != nil {
-		return nil, fmt.Errorf("reading the access to the server: %w", err)
+		return nil, err
 	}
-	cfg.Host, cfg.Port, cfg.User, cfg.Password = a.Host, uint16(a.Port), a.User, a.Password
-	cfg.Database, cfg.Fallbacks, cfg.ConnectTimeout = cmp.Or(a.Database, workDatabase), nil, connectTimeout
-	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
-	if cfg.TLSConfig != nil {
-		cfg.TLSConfig.ServerName = a.Host
-		if a.CA != "" {
-			cfg.TLSConfig.RootCAs = x509.NewCertPool()
-			if !cfg.TLSConfig.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
-				return nil, fmt.Errorf("the CA of the server is no certificate in PEM: give it anew in the settings")
-			}
-		}
+	cfg := settings.ConnConfig
+	if cfg.TLSConfig, err = a.TLSConfig(); err != nil {
+		return nil, err
 	}
+	cfg.Password = a.Password
 	cfg.RuntimeParams = map[string]string{
 		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout, "client_encoding": "UTF8", "standard_conforming_strings": "on",
 		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none",
 		"synchronous_commit": "on", "idle_session_timeout": sessionTimeout,
 	}
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
-	return cfg, nil
+	return settings, nil
 }
 
 // A dialer gives connections to the broker's own database, and new ones to others.
@@ -87,16 +63,15 @@ type dialer struct {
 }
 
 func newDialer(a hosted.Access, pool int) (*dialer, error) {
-	cfg, err := config(a)
-	if err != nil || pool == 0 {
-		return &dialer{cfg: cfg}, err
-	}
-	settings, err := pgxpool.ParseConfig("host=localhost port=5432 user=x password=x dbname=x sslmode=disable")
+	settings, err := config(a)
 	if err != nil {
 		return nil, err
 	}
-	settings.ConnConfig, settings.MaxConns, settings.MaxConnIdleTime = cfg.Copy(), int32(pool), time.Minute
-	d := &dialer{cfg: cfg}
+	d := &dialer{cfg: settings.ConnConfig.Copy()}
+	if pool == 0 {
+		return d, nil
+	}
+	settings.MaxConns, settings.MaxConnIdleTime = int32(pool), time.Minute
 	d.pool, err = pgxpool.NewWithConfig(context.Background(), settings) // connects to nothing yet
 	return d, err
 }

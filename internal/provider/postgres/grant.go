@@ -61,7 +61,7 @@ func (w *wantedBinding) label() hosted.Label {
 // grant is what an application is given.
 func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	host, port := a.Public()
-	mode := modeOf(a)
+	mode := a.TLS.String()
 	query := url.Values{"sslmode": {mode}}
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	uri := url.URL{Scheme: "postgresql", User: url.UserPassword(n.login, w.password), Host: address, Path: "/" + n.database}

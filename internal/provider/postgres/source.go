@@ -57,67 +57,6 @@ type copying struct {
 	bytes counter
 }
 
-// copies are those of this process: of operations, and of instances that are saved.
-type copies struct {
-	mu  sync.Mutex
-	all map[string]*copying
-	wg  sync.WaitGroup
-}
-
-func (c *copies) get(key string) *copying {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.all[key]
-}
-
-// begin starts a copy; nil if there is one by that key.
-func (c *copies) begin(key string, work func(context.Context, *copying) error) *copying {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all[key] != nil {
-		return nil
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	one := &copying{stop: stop, ended: make(chan struct{})}
-	if c.all == nil {
-		c.all = map[string]*copying{}
-	}
-	c.all[key] = one
-	c.wg.Go(func() {
-		one.err = work(ctx, one)
-		close(one.ended)
-	})
-	return one
-}
-
-// end stops a copy and forgets it; it answers whether it has ended.
-func (c *copies) end(key string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	one := c.all[key]
-	if one == nil {
-		return true
-	}
-	one.stop()
-	select {
-	case <-one.ended:
-		delete(c.all, key)
-		return true
-	default:
-		return false
-	}
-}
-
-// close stops all, and waits for them.
-func (c *copies) close() {
-	c.mu.Lock()
-	for _, one := range c.all {
-		one.stop()
-	}
-	c.mu.Unlock()
-	c.wg.Wait()
-}
-
 // copied is a server as copies need it.
 type copied struct{ *dialer }
 
@@ -274,7 +213,10 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*pr
 		return unfinished, err
 	}
 	sides, access := sidesOf(t, in.Source), s.Access
-	p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, access, sides[0], sides[1]) })
+	_, err = p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, access, sides[0], sides[1]) })
+	if errors.Is(err, errCopies) {
+		return &provider.Status{Percent: 20, Description: "Waiting for other restores to end", After: restoreAfter}, nil
+	}
 	return &provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
 }
 
@@ -386,9 +328,6 @@ func (p *Provider) withLogins(ctx context.Context, a hosted.Access, sides []pgco
 	return work(logins)
 }
 
-// errSaving: a user of the provider has asked twice.
-var errSaving = errors.New("this instance is being saved already: wait until that is done")
-
 // Dump writes what is in an instance, in pg_dump's custom format. Its errors say what
 // to do.
 func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer) error {
@@ -412,7 +351,7 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 		return err
 	}
 	side := sidesOf(t, nil)[2]
-	one := p.copies.begin(side.Login, func(running context.Context, _ *copying) error {
+	one, err := p.copies.begin(side.Login, func(running context.Context, _ *copying) error {
 		running, stop := context.WithCancel(running)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
@@ -420,8 +359,8 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 			return p.programs.Dump(running, s.Access, logins[0], false, to)
 		})
 	})
-	if one == nil {
-		return errSaving
+	if err != nil {
+		return err
 	}
 	<-one.ended
 	p.copies.end(side.Login)

@@ -52,7 +52,8 @@ func (w *world) instance(id string) provider.Instance {
 }
 
 func (w *world) binding(instance, id string) provider.Binding {
-	return provider.Binding{Instance: w.instance(instance), ID: id, Incarnation: "incarnation-of-" + id, Secret: []byte("secret of " + id)}
+	return provider.Binding{Instance: w.instance(instance), ID: id, Incarnation: "incarnation-of-" + id,
+		Secret: []byte(fmt.Sprintf("a secret of %032s", id))}
 }
 
 // drive makes the steps of an operation, and records what they answer.

@@ -3,7 +3,6 @@ package valkey
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -83,22 +82,11 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 // tlsConfig is how a server is spoken to; nil for plain text. There is no way to
 // encrypt without verifying by whom it is read.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
-	switch a.TLS {
-	case "", hosted.TLSDisable:
-		return nil, nil
-	case hosted.TLSVerify:
-	default:
+	if a.TLS == hosted.TLSRequire {
 		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as rediss://",
 			hosted.TLSDisable, hosted.TLSVerify, a.TLS)
 	}
-	config := &tls.Config{ServerName: a.Host, MinVersion: tls.VersionTLS12}
-	if a.CA != "" {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
-			return nil, errors.New("the CA of a Valkey server is not in PEM: put its certificate into the settings again")
-		}
-	}
-	return config, nil
+	return a.TLSConfig()
 }
 
 // A server is one that a step is about.

@@ -1,0 +1,53 @@
+// Package pgconfig says how the broker connects to a PostgreSQL server: by what it is
+// given, and by nothing else.
+package pgconfig
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Timeout is how long a connection is waited for.
+const Timeout = 5 * time.Second
+
+// all is every setting that pgx else takes from a PG* variable, from a file in
+// ~/.postgresql, or from ~/.pgpass. Those of an operator's shell are for psql: they may
+// name another server's certificates, or files that the broker may not read.
+var all = "host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=disable sslnegotiation=postgres sslsni=1 " +
+	"sslcert='' sslkey='' sslpassword='' sslrootcert='' passfile='" + os.DevNull + "' servicefile='" + os.DevNull + "' " +
+	fmt.Sprintf("connect_timeout=%d", int(Timeout/time.Second))
+
+// envService names a section of a file of settings. To pgx, a setting cannot say that
+// there is none.
+const envService = "PGSERVICE"
+
+var parsing sync.Mutex
+
+// New is how to connect without TLS, as a user who has no password unless one is set.
+// What the session is to be told is for the caller to say.
+func New(host string, port uint16, database, user string) (*pgxpool.Config, error) {
+	cfg, err := parse()
+	if err != nil {
+		return nil, fmt.Errorf("preparing a connection to PostgreSQL: %w", err)
+	}
+	c := cfg.ConnConfig
+	c.Host, c.Port, c.Database, c.User, c.Password = host, port, database, user, ""
+	c.RuntimeParams, c.Fallbacks, c.TLSConfig, c.KerberosSrvName, c.KerberosSpn = map[string]string{}, nil, nil, "", ""
+	c.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return cfg, nil
+}
+
+func parse() (*pgxpool.Config, error) {
+	parsing.Lock()
+	defer parsing.Unlock()
+	if service, set := os.LookupEnv(envService); set {
+		_ = os.Unsetenv(envService)
+		defer func() { _ = os.Setenv(envService, service) }()
+	}
+	return pgxpool.ParseConfig(all)
+}

@@ -1,0 +1,54 @@
+package hosted
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A TLS is how a server is spoken to, by the broker and by users. There is no empty one:
+// an access that does not say is verified.
+type TLS uint8
+
+// The ways, by the names that PostgreSQL's sslmode has.
+const (
+	TLSVerify  TLS = iota // encrypted, by whom the certificate names
+	TLSRequire            // encrypted, by whoever answers
+	TLSDisable            // in the open
+)
+
+var tlsNames = []string{TLSVerify: "verify-full", TLSRequire: "require", TLSDisable: "disable"}
+
+func (t TLS) String() string { return tlsNames[t] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *TLS) UnmarshalText(name []byte) error {
+	i := slices.Index(tlsNames, string(name))
+	if i < 0 {
+		return fmt.Errorf("there is no TLS of the name %q: it is one of %s", name, strings.Join(tlsNames, ", "))
+	}
+	*t = TLS(i)
+	return nil
+}
+
+// TLSConfig is how a connection to the server is encrypted, and by whom; nil for not at
+// all.
+func (a Access) TLSConfig() (*tls.Config, error) {
+	if a.TLS == TLSDisable {
+		return nil, nil
+	}
+	config := &tls.Config{ServerName: a.Host, MinVersion: tls.VersionTLS12, InsecureSkipVerify: a.TLS == TLSRequire}
+	if a.CA != "" {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
+			return nil, errors.New("the CA of the server is no certificate in PEM: give it anew in the settings")
+		}
+	}
+	return config, nil
+}

@@ -1,0 +1,51 @@
+package hosted_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// An access that says nothing of TLS is verified, whoever made it; one that says what
+// there is not is refused.
+func TestTLSIsVerifiedUnlessToldOtherwise(t *testing.T) {
+	t.Parallel()
+	var a hosted.Access
+	if err := json.Unmarshal([]byte(`{"host":"h"}`), &a); err != nil || a.TLS != hosted.TLSVerify {
+		t.Errorf("an access without TLS is %v: %v", a.TLS, err)
+	}
+	for name, tc := range map[string]struct {
+		tls               hosted.TLS
+		ca                string
+		fails, plain, any bool
+	}{
+		"Unsaid":  {},
+		"Require": {tls: hosted.TLSRequire, any: true},
+		"Disable": {tls: hosted.TLSDisable, plain: true},
+		"CA":      {ca: newAuthority(t)},
+		"NoCA":    {ca: "none", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := hosted.Access{Host: "h", TLS: tc.tls, CA: tc.ca}
+			c, err := a.TLSConfig()
+			if (err != nil) != tc.fails || err == nil && (c == nil) != tc.plain {
+				t.Fatalf("%v: %v", c, err)
+			}
+			if c != nil && (c.InsecureSkipVerify != tc.any || c.ServerName != "h" || (c.RootCAs != nil) != (tc.ca != "")) {
+				t.Errorf("verifies nothing: %v, by the name %q, by roots of its own: %v", c.InsecureSkipVerify, c.ServerName, c.RootCAs != nil)
+			}
+			raw, err := json.Marshal(a.TLS)
+			var again hosted.TLS
+			if err != nil || json.Unmarshal(raw, &again) != nil || again != a.TLS {
+				t.Errorf("%v is read as %v", a.TLS, again)
+			}
+		})
+	}
+	for _, wrong := range []string{`""`, `"prefer"`, `"allow"`, `1`} {
+		var a hosted.TLS
+		if err := json.Unmarshal([]byte(wrong), &a); err == nil {
+			t.Errorf("%s is read as %v", wrong, a)
+		}
+	}
+}
