@@ -32,7 +32,8 @@ type answer struct {
 	request      string // for failures
 	running      string // the operation that was accepted last before
 
-	fault  string // why there is no answer
+	fault  string // why there is no answer of the broker
+	slow   bool   // it took too long
 	status int
 	header http.Header
 	raw    []byte
@@ -49,6 +50,36 @@ func (a answer) String() string {
 
 func (a answer) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
 
+// gone reports whether the broker says that something is not there. A router
+// in front of it answers 404 as well, for all that it does not reach, but says no
+// JSON object. Since version 2.14 a 410 needs no body.
+func (a answer) gone() bool {
+	return a.body != nil && a.status == http.StatusNotFound || a.status == http.StatusGone && (a.body != nil || len(a.raw) == 0)
+}
+
+// unserved reports whether an answer is that of a path or a method which the
+// broker does not serve.
+func (a answer) unserved() bool {
+	return a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented
+}
+
+// unmade reports whether a creation was refused, so that nothing can have been
+// made.
+func (a answer) unmade() bool { return a.fault == "" && (a.status/100 == 3 || a.status/100 == 4) }
+
+// routerHeader is set by Cloud Foundry's router on answers that are its own.
+const routerHeader = "X-Cf-Routererror"
+
+// ofRouter reports whether an answer is that of a router, or of a gateway, which
+// could not get one from the broker.
+func (a answer) ofRouter() bool {
+	switch a.status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return a.header.Get(routerHeader) != ""
+}
+
 func (a answer) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
 
 // mayWait reports whether the request allowed a 202.
@@ -59,9 +90,9 @@ func (a answer) mayWait() bool {
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 16 << 20
 
-// exchange makes one request. It is false if no answer came. A request that is
-// under way is not given up when the run is interrupted: what it makes could
-// not be removed with certainty.
+// exchange makes one request. It is false if no answer of the broker came, or
+// not all of it. A request that is under way is not given up when the run is
+// interrupted: what it makes could not be removed with certainty.
 func (s *scene) exchange(q request) (answer, bool) {
 	a := answer{method: q.method}
 	if q.minor == 0 {
@@ -88,9 +119,14 @@ func (s *scene) exchange(q request) (answer, bool) {
 	if v, err := decode(a.raw); err == nil {
 		a.body, _ = v.(object)
 	}
+	switch {
+	case err != nil:
+		a.fault, a.slow = s.secrets.hide(err.Error()), errors.Is(err, context.DeadlineExceeded)
+	case a.ofRouter():
+		a.fault = s.secrets.hide(a.String())
+	}
 	s.follow(a)
-	if err != nil {
-		a.fault = s.secrets.hide(err.Error())
+	if a.fault != "" {
 		return a, false
 	}
 	if !q.quiet {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -102,6 +103,9 @@ func Cases() []Case {
 	} {
 		for _, c := range section.cases {
 			c.Section = section.name
+			if slices.ContainsFunc(c.steps, func(s step) bool { return s.ask.method == http.MethodPatch }) {
+				c.needs = append(c.needs[:len(c.needs):len(c.needs)], updatable)
+			}
 			c.Sources = sourcesOf(c.ID)
 			c.Since = max(c.Since, c.Sources[0].From)
 			c.Level = c.Sources[len(c.Sources)-1].Level

@@ -288,6 +288,13 @@ func catalogMemberCases() []Case {
 		}
 		return ""
 	}
+	served := func(id string, since int, title string, promise need) Case {
+		return Case{ID: id, Since: since, Title: title, given: ready, needs: []need{promise}, story: func(s *scene) {
+			if a, ok := s.send(patch(instance+async, members(object{"service_id": "$service"})).silent()); ok && a.unserved() {
+				s.fail(s.Rule(), a.request, "an update endpoint, which the catalog promises", a.String())
+			}
+		}}
+	}
 	return []Case{
 		{ID: "CAT-07", Title: "two fetches give the same ids", story: func(s *scene) {
 			first, ok := s.send(get(catalog))
@@ -302,6 +309,7 @@ func catalogMemberCases() []Case {
 		looks("CAT-11", 0, "metadata are objects", each("services", typed("object", "metadata")), each("plans", typed("object", "metadata"))),
 		looks("CAT-12", 0, "a dashboard client is complete", each("services", dashboardClient)),
 		looks("CAT-13", 0, "plan_updateable of an offering is true or false", each("services", typed("boolean", "plan_updateable"))),
+		served("CAT-13/endpoint", 0, "plan_updateable is true of a broker that serves updates", promised),
 		looks("CAT-14", 15, "plan_updateable of a plan is true or false", each("plans", typed("boolean", "plan_updateable"))),
 		looks("CAT-15", 11, "bindable of a plan is true or false", each("plans", typed("boolean", "bindable"))),
 		looks("CAT-16", 0, "free is true or false", each("plans", typed("boolean", "free"))),
@@ -315,6 +323,7 @@ func catalogMemberCases() []Case {
 				}
 			}},
 		looks("CAT-19", 15, "allow_context_updates is true or false", each("services", typed("boolean", "allow_context_updates"))),
+		served("CAT-19/endpoint", 15, "allow_context_updates is true of a broker that serves updates", contextUpdates),
 		looks("CAT-20", 13, "schemas are objects",
 			each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
 		looks("CAT-21", 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB", each("plans", planSchemas)),

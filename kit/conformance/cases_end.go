@@ -24,7 +24,7 @@ func deprovisionCases() []Case {
 					s.ends(instanceOperation, succeeded, gone)
 				}
 			}},
-		{ID: "DEPR-03", Title: "an unknown instance is 410", needs: []need{anyPlan}, steps: []step{{remove(instance + asyncIDs), status(410)}}},
+		{ID: "DEPR-03", Title: "an unknown instance is 410", needs: []need{inCatalog}, steps: []step{{remove(instance + asyncIDs), status(410)}}},
 		{ID: "DEPR-03/sync", Title: "an unknown instance of a plan that is only asynchronous is 410, or refused to a client that cannot wait",
 			needs: []need{asyncOnly}, steps: []step{{remove(instance + ids), status(410, 422)}}},
 		{ID: "DEPR-04", Title: "a second deprovision is 410", given: deleted, steps: []step{{remove(instance + asyncIDs), status(410)}}},
@@ -244,14 +244,24 @@ func concurrencyCases() []Case {
 
 func orphanCases() []Case {
 	return []Case{
-		{ID: "ORB-01", Title: "a deletion of an instance never seen is 410", needs: []need{anyPlan},
+		{ID: "ORB-01", Title: "a deletion of an instance never seen is 410", needs: []need{inCatalog},
 			steps: []step{{remove(instance + asyncIDs), status(410)}, {remove(instance + asyncIDs), status(410)}}},
-		{ID: "ORB-01/refused", Title: "a deletion after a refused provision is 410", needs: []need{anyPlan},
-			steps: []step{{anew(provisionBody.without("plan_id")), status(400)}, {remove(instance + asyncIDs), status(410)}}},
-		{ID: "ORB-02", Title: "a deletion of a binding never seen is 410", needs: []need{bindable},
+		{ID: "ORB-01/refused", Title: "a deletion after a refused provision is 410", needs: []need{inCatalog},
+			story: func(s *scene) {
+				// That it is refused is PROV-13.
+				if a, ok := s.send(anew(provisionBody.without("plan_id"))); ok && !s.taken(a, "a provision without plan_id") {
+					s.asked(remove(instance+asyncIDs), status(410))
+				}
+			}},
+		{ID: "ORB-02", Title: "a deletion of a binding never seen is 410", needs: []need{saysBindable},
 			steps: []step{{remove(binding + asyncIDs), status(410)}}},
 		{ID: "ORB-02/refused", Title: "a deletion after a refused bind is 410", given: ready, needs: []need{bindable},
-			steps: []step{{set(binding+async, bindBody.without("plan_id")), status(400)}, {remove(binding + asyncIDs), status(410)}}},
+			story: func(s *scene) {
+				// That it is refused is BIND-04.
+				if a, ok := s.send(set(binding+async, bindBody.without("plan_id"))); ok && !s.taken(a, "a bind without plan_id") {
+					s.asked(remove(binding+asyncIDs), status(410))
+				}
+			}},
 		{ID: "ORB-03", Title: "a deletion that overtakes a provision leaves nothing", needs: []need{anyPlan}, settles: true,
 			story: func(s *scene) {
 				s.all(2, func(n int) {
@@ -296,7 +306,7 @@ func orphanCases() []Case {
 			}},
 		{ID: "ORB-06", Title: "an instance whose provision failed can be removed by a client that cannot wait", given: provisionFailed,
 			steps: []step{{remove(instance + ids), status(200, 410)}}},
-		{ID: "ORB-07", Title: "no request is answered 5xx", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "ORB-07", Title: "no request is answered 5xx", watched: true, needs: []need{inCatalog}, story: tour},
 	}
 }
 

@@ -9,9 +9,6 @@ import (
 // freeParameter is a parameter that a plan takes which takes any.
 const freeParameter = "parameters." + probe
 
-// nothingMade wants that an instance was not made.
-var nothingMade = step{remove(instance + asyncIDs), nothingThere}
-
 func provisionCases() []Case {
 	return slices.Concat(repeatedProvisionCases(), provisionInputCases(), provisionAnswerCases())
 }
@@ -34,7 +31,11 @@ func repeatedProvisionCases() []Case {
 		{ID: "PROV-02/operation", Title: "a 202 names its operation", needs: []need{asynchronous},
 			steps: []step{{anew(provisionBody), status(202).has("operation", present)}}},
 		{ID: "PROV-03", Title: "a plan that is only asynchronous is refused to a client that cannot wait", needs: []need{asyncOnly},
-			steps: []step{{set(instance, provisionBody), refused(asyncRequired)}, nothingMade}},
+			story: func(s *scene) {
+				if s.asked(set(instance, provisionBody), refused(asyncRequired)) {
+					s.nothingAt(instance)
+				}
+			}},
 		{ID: "PROV-03/2.9", speaks: 9, Title: "the same for a client of version 2.9", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody).as(9), refused(asyncRequired)}}},
 		{ID: "PROV-04", Title: "a plan that can be asynchronous is done synchronously for a client that cannot wait",
@@ -94,16 +95,16 @@ func repeatedProvisionCases() []Case {
 
 func provisionInputCases() []Case {
 	refusal := func(id string, since int, title string, content body, needs ...need) Case {
-		return Case{ID: id, Since: since, Title: title, needs: append(needs, anyPlan), steps: []step{{anew(content), status(400)}}}
+		return Case{ID: id, Since: since, Title: title, needs: append(needs, inCatalog), steps: []step{{anew(content), status(400)}}}
 	}
 	placed := members(object{"service_id": "$service", "plan_id": "$plan"})
-	old := func(id, title string, content body, w want) Case {
-		return Case{ID: id, Title: title, needs: []need{anyPlan}, speaks: 9, steps: []step{{anew(content).as(9), w}}}
+	old := func(id, title string, content body, w want, n need) Case {
+		return Case{ID: id, Title: title, needs: []need{n}, speaks: 9, steps: []step{{anew(content).as(9), w}}}
 	}
 	return []Case{
 		refusal("PROV-13/service_id", 0, "a provision without service_id is refused", provisionBody.without("service_id")),
 		refusal("PROV-13/plan_id", 0, "a provision without plan_id is refused", provisionBody.without("plan_id")),
-		{ID: "PROV-13/2.9", speaks: 9, Title: "a provision of version 2.9 without service_id is refused", needs: []need{anyPlan},
+		{ID: "PROV-13/2.9", speaks: 9, Title: "a provision of version 2.9 without service_id is refused", needs: []need{inCatalog},
 			steps: []step{{anew(provisionBody.without("service_id")).as(9), status(400)}}},
 		refusal("PROV-14/service", 0, "an unknown service_id is refused", provisionBody.with("service_id", "$unknown")),
 		refusal("PROV-14/plan", 0, "an unknown plan_id is refused", provisionBody.with("plan_id", "$unknown")),
@@ -113,9 +114,9 @@ func provisionInputCases() []Case {
 		refusal("PROV-15/space", 11, "a provision without space_guid is refused", provisionBody.without("space_guid")),
 		refusal("PROV-15/organization-empty", 12, "an empty organization_guid is refused", provisionBody.with("organization_guid", "")),
 		refusal("PROV-15/space-empty", 12, "an empty space_guid is refused", provisionBody.with("space_guid", "")),
-		old("PROV-16/context", "version 2.9: a context is enough", provisionBody.without("organization_guid", "space_guid"), made),
-		old("PROV-16/guids", "version 2.9: the guids are enough", provisionBody.without("context"), made),
-		old("PROV-16/neither", "version 2.9: neither is refused", placed, status(400)),
+		old("PROV-16/context", "version 2.9: a context is enough", provisionBody.without("organization_guid", "space_guid"), made, anyPlan),
+		old("PROV-16/guids", "version 2.9: the guids are enough", provisionBody.without("context"), made, anyPlan),
+		old("PROV-16/neither", "version 2.9: neither is refused", placed, status(400), inCatalog),
 		{ID: "PROV-17/absent", Since: 12, Title: "a context is optional", needs: []need{anyPlan},
 			steps: []step{{anew(provisionBody.without("context")), made}}},
 		{ID: "PROV-17/kubernetes", Since: 12, Title: "a context of Kubernetes is accepted", needs: []need{anyPlan},
@@ -131,7 +132,7 @@ func provisionInputCases() []Case {
 			}},
 		{ID: "PROV-19", Since: 13, Title: "parameters that violate the schema are refused", needs: []need{createSchema}, story: func(s *scene) {
 			if s.asked(anew(provisionBody.with("parameters", s.plan.wrong("service_instance", "create"))), status(400)) {
-				s.asked(remove(instance+asyncIDs), nothingThere)
+				s.nothingAt(instance)
 			}
 		}},
 	}
@@ -151,7 +152,7 @@ func provisionAnswerCases() []Case {
 		}},
 		{ID: "PROV-25", Title: "operations are texts of 1 to 10000 characters", watched: true, needs: []need{asynchronous},
 			steps: []step{{anew(provisionBody), anything}}},
-		{ID: "PROV-25/only", Title: "an operation stands with a 202 alone", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "PROV-25/only", Title: "an operation stands with a 202 alone", watched: true, needs: []need{inCatalog}, story: tour},
 		{ID: "PROV-25/apart", Title: "each operation has a token of its own", needs: []need{asynchronous}, story: func(s *scene) {
 			one, ok := s.send(anew(provisionBody))
 			two, again := s.send(set("/v2/service_instances/$instance2"+async, provisionBody))
@@ -176,7 +177,7 @@ func provisionAnswerCases() []Case {
 		{ID: "PROV-30/again", Title: "an identical request after a failed provision begins again, or is told of the failure",
 			given: provisionFailed,
 			steps: []step{{anew(provisionBody), made}}},
-		{ID: "PROV-32", Title: "every request is answered within a minute", watched: true, needs: []need{anyPlan}, story: tour},
+		{ID: "PROV-32", Title: "every request is answered within a minute", watched: true, needs: []need{inCatalog}, story: tour},
 		{ID: "PROV-35", Title: "an instance can be bound as soon as it was answered 201", given: ready, needs: []need{synchronous, bindSync},
 			steps: []step{{set(binding, bindBody), status(201)}}},
 	}
@@ -272,8 +273,8 @@ func updateBodyCases() []Case {
 			members(object{"service_id": "$service", "plan_id": "$foreignplan"}), status(400, 422), withForeign),
 		{ID: "UPD-07", Since: 14, Title: "an update without plan_id leaves the plan as it is", given: updated,
 			needs: []need{fetchable, keepsPlan}, steps: []step{{get(instance), status(200).says("plan_id", "$plan")}}},
-		{ID: "UPD-08", Since: 14, Title: "an update without parameters leaves them as they are", needs: []need{anyPlan, free, fetchable},
-			story: func(s *scene) {
+		{ID: "UPD-08", Since: 14, Title: "an update without parameters leaves them as they are",
+			needs: []need{anyPlan, updatable, free, fetchable}, story: func(s *scene) {
 				a, ok := s.send(anew(provisionBody.with(freeParameter, 7)))
 				if !ok || !s.checked(a, made) || !s.done(a, instanceOperation) {
 					return
@@ -293,7 +294,7 @@ func updateBodyCases() []Case {
 		{ID: "UPD-10/same-plan", Since: 14, Title: "it takes the plan that it has", given: ready, needs: []need{notUpdateable},
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$plan"})), changed}}},
 		{ID: "UPD-12", Since: 13, Title: "parameters of an update that violate the schema are refused", given: ready,
-			needs: []need{updateSchema}, story: func(s *scene) {
+			needs: []need{updatable, updateSchema}, story: func(s *scene) {
 				s.asked(patch(instance+async, only.with("parameters", s.plan.wrong("service_instance", "update"))), status(400))
 			}},
 		{ID: "UPD-13/nothing", Since: 15, Title: "an update of nothing is answered 200", given: ready,
@@ -378,7 +379,7 @@ func maintenanceCases() []Case {
 	}
 	only := members(object{"service_id": "$service"})
 	at := func(id string, since int, title string, q request, w want, g given, needs ...need) Case {
-		return Case{ID: id, Since: since, Title: title, given: g, needs: append([]need{anyPlan}, needs...), steps: []step{{q, w}}}
+		return Case{ID: id, Since: since, Title: title, given: g, needs: needs, steps: []step{{q, w}}}
 	}
 	return []Case{
 		at("PROV-20/other", 15, "a provision of another maintenance version is refused", anew(with(provisionBody, "99.99.99")),
@@ -388,13 +389,15 @@ func maintenanceCases() []Case {
 		at("PROV-20/none", 15, "a maintenance version is refused by a plan without one", anew(with(provisionBody, "99.99.99")),
 			refused(maintenanceConflict), given{}, unmaintained),
 		at("PROV-21/equal", 15, "a provision of the plan's maintenance version is accepted", anew(with(provisionBody, "$maintenance")), made,
-			given{}, maintained),
+			given{}, anyPlan, maintained),
 		at("PROV-21/description", 15, "the description of maintenance_info does not matter",
-			anew(with(provisionBody, "$maintenance").with("maintenance_info.description", "x")), made, given{}, maintained),
-		at("PROV-21/absent", 15, "a provision without a maintenance version is accepted", anew(provisionBody), made, given{}, maintained),
+			anew(with(provisionBody, "$maintenance").with("maintenance_info.description", "x")), made, given{}, anyPlan,
+			maintained),
+		at("PROV-21/absent", 15, "a provision without a maintenance version is accepted", anew(provisionBody), made, given{}, anyPlan,
+			maintained),
 		{ID: "PROV-22", Since: 15, speaks: 14, Title: "clients before 2.15 know no maintenance_info", needs: []need{anyPlan},
 			steps: []step{{anew(with(provisionBody, "99.99.99")).as(14), made}}},
-		{ID: "PROV-23", Since: 15, Title: "a maintenance version that is no text is refused", needs: []need{anyPlan},
+		{ID: "PROV-23", Since: 15, Title: "a maintenance version that is no text is refused", needs: []need{inCatalog},
 			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": 5})), status(400, 422)}}},
 		at("GETI-01/maintenance", 17, "an instance shows its maintenance version", get(instance),
 			status(200).typed("maintenance_info.version", "string"), ready, maintained, fetchable),
@@ -449,9 +452,9 @@ func lastOperationCases() []Case {
 		poll("LOP-08", 0, "with an unknown token, the last operation is told", provisioning, "?operation=provision", running),
 		{ID: "LOP-08/foreign", Title: "the token of another instance tells nothing of it", needs: []need{synchronous, anyPlan},
 			story: foreignToken},
-		poll("LOP-09", 16, "the last operation of an unknown instance is 404", given{}, "", status(404), anyPlan),
+		poll("LOP-09", 16, "the last operation of an unknown instance is 404", given{}, "", status(404), inCatalog),
 		poll("LOP-09/old", 0, "the last operation of an unknown instance does not exist for older clients either", given{}, "",
-			status(404, 410), anyPlan),
+			status(404, 410), inCatalog),
 		poll("LOP-10", 0, "a deletion that has ended is 410, or 200 with the state succeeded", deleted, ofOperation, status(200, 410, 404),
 			deletedAsync),
 		{ID: "LOP-10/token", Title: "polling an asynchronous deletion ends", given: ready, needs: []need{deletedAsync}, story: func(s *scene) {

@@ -152,11 +152,22 @@ type Report struct {
 	URL     string
 	Minor   int      // the version that was spoken
 	Results []Result // in the order of the requirement list
-	// Left are the paths of what was made and could not be removed, and why.
-	Left []string
+	// Left are the paths of what was made and could not be removed, and why. Unsure
+	// are those of what may have been made: neither the request for it nor its
+	// deletion got an answer of the broker.
+	Left, Unsure []string
+	// Hazards are what no case can fail of, and is dangerous all the same.
+	Hazards []Hazard
 	// Interrupted says that not every case was asked.
 	Interrupted bool
 	Duration    time.Duration
+}
+
+// A Hazard is what a broker may do, and should not.
+type Hazard struct {
+	Level  Level // in the version that was spoken
+	Text   string
+	Source Source
 }
 
 // Count is how many cases had the outcome.
@@ -171,9 +182,9 @@ func (r Report) Count(o Outcome) int {
 }
 
 // Conforms says that nothing failed that a document says MUST of, nothing was
-// blocked, nothing was left behind, and everything was asked.
+// blocked, nothing was or may be left behind, and everything was asked.
 func (r Report) Conforms() bool {
-	return r.Failures(Must) == 0 && r.Count(Blocked) == 0 && len(r.Left) == 0 && !r.Interrupted
+	return r.Failures(Must) == 0 && r.Count(Blocked) == 0 && len(r.Left)+len(r.Unsure) == 0 && !r.Interrupted
 }
 
 // Failures is how many cases of a level failed.
@@ -224,7 +235,8 @@ func Run(ctx context.Context, target Target, o Options) (Report, error) {
 	results := r.ask(ctx, cases)
 	r.observe(Progress{Doing: "removing what was made", Done: len(cases), Total: len(cases)})
 	r.sweep(ctx)
-	report := Report{URL: r.base.Redacted(), Minor: r.Minor, Left: r.left(), Interrupted: ctx.Err() != nil}
+	report := Report{URL: r.base.Redacted(), Minor: r.Minor, Hazards: r.know.hazards(r.Minor), Interrupted: ctx.Err() != nil}
+	report.Left, report.Unsure = r.left()
 	report.Results = append(r.know.results(r), r.judged(cases, results)...)
 	report.Duration = o.Now().Sub(began)
 	return report, nil

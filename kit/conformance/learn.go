@@ -60,6 +60,9 @@ type plan struct {
 	bindAsyncOnly, requiresApp    bool
 	bindFreeParameters            bool
 	credentials, facade           bool
+	// noUpdates says that a well-formed update of an instance that is there is
+	// answered as a path that is not served.
+	noUpdates bool
 }
 
 // String names the plan.
@@ -99,6 +102,20 @@ func (k *Knowledge) unusable() string {
 		}
 	}
 	return "no plan could be provisioned"
+}
+
+// hazards are what the broker may do, and should not.
+func (k *Knowledge) hazards(minor int) []Hazard {
+	if !k.unguarded {
+		return nil
+	}
+	for _, s := range guarded {
+		if s.holds(minor) {
+			return []Hazard{{Level: s.Level, Source: s,
+				Text: "the broker asks for no password, and takes any: whoever reaches it can order and delete, and read credentials"}}
+		}
+	}
+	return nil
 }
 
 // results tell of the plans that could not be tried.
@@ -176,11 +193,17 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	return k, ctx.Err()
 }
 
+// slowness puts the quick plans first, and last what cannot be provisioned: only
+// what needs no instance is asked of it.
 func (p *plan) slowness() int {
-	if p.sync {
+	switch {
+	case !p.works:
+		return 2
+	case p.sync:
 		return 0
+	default:
+		return 1
 	}
-	return 1
 }
 
 // each visits all plans, a few at a time.
@@ -271,7 +294,7 @@ func (r *runner) try(ctx context.Context, p *plan) {
 	if p.bindable {
 		s.tryBind()
 	}
-	a, ok := s.exchange(remove(instance + asyncIDs).silent())
+	a, ok := s.tried(remove(instance + asyncIDs))
 	p.deleteAsync = ok && a.status == http.StatusAccepted
 }
 
@@ -292,6 +315,15 @@ func (s *scene) troubled(a answer, ok bool) bool {
 		s.plan.trouble = a.request + ": no answer: " + a.fault
 	}
 	return false
+}
+
+// tried is exchange, where no answer means that something could not be learned.
+func (s *scene) tried(q request) (answer, bool) {
+	a, ok := s.exchange(q.silent())
+	if !ok {
+		s.troubled(a, ok)
+	}
+	return a, ok
 }
 
 func (s *scene) tryProvision() bool {
@@ -326,9 +358,9 @@ func (s *scene) tryProvision() bool {
 		break
 	}
 	if p.async {
-		a, _ := s.exchange(set("/v2/service_instances/$instance2", body(provision)).silent())
-		p.sync = a.status == http.StatusCreated
-		p.asyncOnly = a.status == http.StatusUnprocessableEntity
+		a, ok := s.tried(set("/v2/service_instances/$instance2", body(provision)))
+		p.sync = ok && a.status == http.StatusCreated
+		p.asyncOnly = ok && a.status == http.StatusUnprocessableEntity
 	}
 	return true
 }
@@ -351,7 +383,12 @@ func (s *scene) tryChange() {
 		changes = []object{{"parameters": normal(s.UpdateParameters)}}
 	case s.plan.freeParameters:
 		changes = []object{{"parameters": object{probe: 2}}, {"parameters": object{probe: 3}}}
-	default:
+	default: // nothing is known to change: only whether updates are served is learned
+		a, ok := s.tried(patch(instance+async, change(0)))
+		s.plan.noUpdates = ok && a.unserved()
+		if ok && a.status == http.StatusAccepted {
+			s.settle(instanceOperation)
+		}
 		return
 	}
 	s.tryChanges(changes)
@@ -365,6 +402,8 @@ func (s *scene) tryChanges(changes []object) {
 	case ok && a.status == http.StatusAccepted:
 		s.plan.changeAsync = true
 		s.plan.changeFails = s.settle(instanceOperation) == failed
+	case ok && a.unserved():
+		s.plan.changes, s.plan.noUpdates = nil, true
 	case !ok || a.status >= http.StatusInternalServerError: // which does not say that there are none
 		s.plan.changes = nil
 		s.troubled(a, ok)
@@ -375,7 +414,7 @@ func (s *scene) tryChanges(changes []object) {
 
 // tryPlanChange is for plans that take no change of parameters.
 func (r *runner) tryPlanChange(ctx context.Context, p *plan) {
-	if !p.works || p.changes != nil || !p.updateable {
+	if !p.works || p.changes != nil || !p.updateable || p.noUpdates {
 		return
 	}
 	var changes []object
@@ -425,13 +464,13 @@ func (s *scene) tryBind() {
 	}
 	p.credentials = s.grant["credentials"] != nil
 	if p.bindAsync {
-		a, _ := s.exchange(set(instance+"/service_bindings/$binding2", body(bind)).silent())
-		p.bindSync = a.status == http.StatusCreated
-		p.bindAsyncOnly = a.status == http.StatusUnprocessableEntity
+		a, ok := s.tried(set(instance+"/service_bindings/$binding2", body(bind)))
+		p.bindSync = ok && a.status == http.StatusCreated
+		p.bindAsyncOnly = ok && a.status == http.StatusUnprocessableEntity
 	}
-	a, _ := s.exchange(set(instance+"/service_bindings/$binding3"+async, body(bind).without("app_guid", "bind_resource")).silent())
-	p.requiresApp = a.status == http.StatusUnprocessableEntity
-	if a.status == http.StatusAccepted {
+	a, ok := s.tried(set(instance+"/service_bindings/$binding3"+async, body(bind).without("app_guid", "bind_resource")))
+	p.requiresApp = ok && a.status == http.StatusUnprocessableEntity
+	if ok && a.status == http.StatusAccepted {
 		s.settle(instance + "/service_bindings/$binding3/last_operation")
 	}
 }

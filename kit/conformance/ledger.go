@@ -15,10 +15,11 @@ type resource struct {
 	minor               int
 	// former is the plan before the last change, which may have failed.
 	former string
-	// begun says that a request for it was not refused, busy that an operation
-	// on it was accepted.
-	begun, busy bool
-	by          string // the case
+	// made says that the broker said so, unsure that it may exist all the same: the
+	// answer was lost, or was an error of the broker or of what stands before it.
+	// busy says that an operation on it was accepted.
+	made, unsure, busy bool
+	by                 string // the case
 
 	mu   sync.Mutex
 	gone bool
@@ -81,13 +82,17 @@ func (s *scene) follow(a answer) {
 		operation := a.status == http.StatusAccepted || a.body["operation"] != nil // of a wrong status
 		r.busy = r.busy || operation && a.method != http.MethodDelete
 		switch plan, _ := a.content["plan_id"].(string); {
-		case a.method == http.MethodPut && (a.status < 400 || a.status >= 500):
-			r.begun = true
+		case a.method == http.MethodPut && a.fault == "" && a.status/100 == 2 && a.body != nil:
+			r.made = true
+		case a.method == http.MethodPut && !a.unmade():
+			r.unsure = true
 		case a.method == http.MethodPatch && a.status/100 == 2 && plan != "" && plan != r.plan:
 			r.former, r.plan = r.plan, plan
 		}
 	}
 }
+
+func (r *resource) mayExist() bool { return r.made || r.unsure }
 
 func (r *resource) ofBinding() bool { return strings.Contains(r.path, "/service_bindings/") }
 
@@ -131,12 +136,14 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 		a, ok := s.exchange(remove(made.path + async + "&" + hints).as(made.minor).silent())
 		switch {
 		case !ok:
-			made.why = a.fault
-			return
-		case a.status == http.StatusOK || a.status == http.StatusGone || a.status == http.StatusNotFound:
+			made.why = "DELETE had no answer: " + a.fault
+			if tries++; tries == removals || s.ctx.Err() != nil || !made.mayExist() {
+				return
+			}
+		case a.gone() || a.status == http.StatusOK && a.body != nil:
 			made.gone = true
 			return
-		case a.status == http.StatusAccepted:
+		case a.status == http.StatusAccepted && a.body != nil:
 			poll := made.path + "/last_operation?" + hints
 			if token, ok := s.known("operation"); ok {
 				poll += "&operation=" + url.QueryEscape(token)
@@ -152,7 +159,7 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 			}
 		default:
 			made.why = fmt.Sprintf("DELETE was answered %s", a)
-			if made.gone = !made.begun; made.gone {
+			if made.gone = !made.mayExist(); made.gone {
 				return
 			}
 			if a.status == http.StatusUnprocessableEntity && a.body["error"] == concurrencyError {
@@ -202,13 +209,17 @@ func (r *resource) isGone() bool {
 	return r.gone
 }
 
-// left lists what could not be removed, and why.
-func (r *runner) left() []string {
-	var out []string
-	for _, made := range r.ledger.made {
-		if !made.gone {
-			out = append(out, r.secrets.hide(made.path+" (made by "+made.by+"): "+made.why))
+// left lists what was made and could not be removed, and why; and apart from it
+// what may have been made, since the broker's answer did not come.
+func (r *runner) left() (made, unsure []string) {
+	for _, m := range r.ledger.made {
+		switch {
+		case m.gone:
+		case m.made:
+			made = append(made, r.secrets.hide(m.path+" (made by "+m.by+"): "+m.why))
+		case m.unsure:
+			unsure = append(unsure, r.secrets.hide(m.path+" (asked for by "+m.by+"): "+m.why))
 		}
 	}
-	return out
+	return made, unsure
 }

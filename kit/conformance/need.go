@@ -13,6 +13,9 @@ type need struct {
 }
 
 var (
+	inCatalog     = need{"a plan", func(*plan) bool { return true }}
+	saysBindable  = need{"a plan that the catalog says can be bound", func(p *plan) bool { return p.bindable }}
+	updatable     = need{updateEndpoint, func(p *plan) bool { return p.works && !p.noUpdates }}
 	anyPlan       = need{"a plan that can be provisioned", func(p *plan) bool { return p.works }}
 	synchronous   = need{"a plan that is provisioned synchronously", func(p *plan) bool { return p.works && p.sync }}
 	asynchronous  = need{"a plan that is provisioned asynchronously", func(p *plan) bool { return p.works && p.async }}
@@ -34,7 +37,7 @@ var (
 	changedAsync  = need{"a plan that is updated asynchronously", func(p *plan) bool { return p.changeAsync }}
 	changeFailing = need{"a plan whose update fails", func(p *plan) bool { return p.works && p.changeFails }}
 	plansChange   = need{"a plan that can be changed for another (plan_updateable)", func(p *plan) bool {
-		return p.works && p.updateable && p.sibling() != nil
+		return p.works && p.updateable && !p.noUpdates && p.sibling() != nil
 	}}
 	deletedAsync  = need{"a plan that is deprovisioned asynchronously", func(p *plan) bool { return p.works && p.deleteAsync }}
 	deletedSync   = need{"a plan that is deprovisioned synchronously", func(p *plan) bool { return p.works && p.sync && !p.deleteAsync }}
@@ -50,10 +53,10 @@ var (
 	bindFetchable = need{"an offering with bindings_retrievable", func(p *plan) bool { return p.service.bindingsRetrievable }}
 	rotatable     = need{"a plan with binding_rotatable", func(p *plan) bool { return p.binds && p.rotatable }}
 	notRotatable  = need{"a bindable plan without binding_rotatable", func(p *plan) bool { return p.binds && !p.rotatable }}
-	maintained    = need{"a plan with maintenance_info", func(p *plan) bool { return p.works && p.maintenance != "" }}
-	unmaintained  = need{"a plan without maintenance_info", func(p *plan) bool { return p.works && p.maintenance == "" }}
+	maintained    = need{"a plan with maintenance_info", func(p *plan) bool { return p.maintenance != "" }}
+	unmaintained  = need{"a plan without maintenance_info", func(p *plan) bool { return p.maintenance == "" }}
 	createSchema  = need{"a plan whose schema for create can be violated", func(p *plan) bool {
-		return p.works && p.wrong("service_instance", "create") != nil
+		return p.wrong("service_instance", "create") != nil
 	}}
 	updateSchema = need{"a plan whose schema for update can be violated", func(p *plan) bool {
 		return p.works && p.wrong("service_instance", "update") != nil
@@ -73,9 +76,14 @@ var (
 	mounts = need{"an offering that requires volume_mount", func(p *plan) bool {
 		return p.binds && p.service.requires("volume_mount")
 	}}
+	promised = need{"a plan that can be changed for another (plan_updateable)", func(p *plan) bool { return p.works && p.updateable }}
+
 	contextUpdates = need{"an offering with allow_context_updates", func(p *plan) bool { return p.works && p.service.contextUpdates }}
 	facade         = need{"a broker whose 202 names a status resource in Location", func(p *plan) bool { return p.facade }}
 )
+
+// updateEndpoint is what a broker without one is said not to offer.
+const updateEndpoint = "an update endpoint: a well-formed PATCH of an instance that is there is answered 404, 405 or 501"
 
 // choose gives the plans that a case can be asked of: those that can do all that
 // it needs, the quick ones first. Without one, it says why.
@@ -87,14 +95,14 @@ func (k *Knowledge) choose(c Case) ([]*plan, string) {
 	if len(needs) == 0 {
 		return nil, ""
 	}
-	if !k.usable() {
-		return nil, k.unusable()
-	}
 	able := slices.DeleteFunc(slices.Clone(k.plans), func(p *plan) bool {
 		return slices.ContainsFunc(needs, func(n need) bool { return !n.met(p) })
 	})
-	if len(able) > 0 {
+	switch {
+	case len(able) > 0:
 		return able, ""
+	case !k.usable():
+		return nil, k.unusable()
 	}
 	// Name the first need that no plan meets, or else all together.
 	for _, n := range needs {

@@ -92,6 +92,10 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	return result
 }
 
+// firstUnguarded is the first minor version that leaves it to the broker whether it
+// asks for credentials.
+const firstUnguarded = 13
+
 // begun is the result of a case before it is asked, and why it is not to be.
 func (r *runner) begun(c Case) (Result, string) {
 	result := Result{ID: c.ID, Section: c.Section, Title: c.Title, Level: c.Level, Since: c.Since, Outcome: Passed}
@@ -109,7 +113,7 @@ func (r *runner) begun(c Case) (Result, string) {
 		return result, fmt.Sprintf("it speaks version 2.%d", minor)
 	case minor != r.Minor && !r.know.serves(minor):
 		return result, fmt.Sprintf("the broker refuses version 2.%d, as it may", minor)
-	case c.Section == authentication && r.know.unguarded:
+	case c.Section == authentication && r.know.unguarded && minor >= firstUnguarded:
 		return result, "the broker asks for no credentials, as it need not"
 	}
 	return result, ""
@@ -168,7 +172,7 @@ func (s *scene) ended() bool {
 	}
 	a, ok := s.exchange(get(s.running).silent())
 	state, _ := a.body["state"].(string)
-	return ok && (a.status == http.StatusGone || a.status == http.StatusNotFound || state == succeeded || state == failed)
+	return ok && (a.gone() || state == succeeded || state == failed)
 }
 
 // silent requests are not held against the rules of every answer.
@@ -213,6 +217,38 @@ func (s *scene) refused(a answer, what string, any ...int) bool {
 	return true
 }
 
+// nothingAt wants a deletion to find nothing at the path of an instance or of a
+// binding. Of a broker that takes the deletion of what never was, that tells nothing.
+func (s *scene) nothingAt(path string) bool {
+	never := path[:strings.LastIndex(path, "/")] + "/$never"
+	a, ok := s.send(remove(never + asyncIDs))
+	if !ok {
+		return false
+	}
+	if a.status/100 == 2 {
+		s.omit("whether something was made, since the broker takes the deletion of what never was")
+		return true
+	}
+	return s.asked(remove(path+asyncIDs), nothingThere)
+}
+
+// taken reports whether the broker does not refuse what a case wants refused, and
+// what comes after it makes no sense. It fails another case than this.
+func (s *scene) taken(a answer, what string) bool {
+	if a.status/100 == 4 {
+		return false
+	}
+	s.lacking = fmt.Sprintf("the broker does not refuse %s: %d", what, a.status)
+	return true
+}
+
+// stopped reports whether the case was blocked.
+func (s *scene) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blocked != ""
+}
+
 // must sends a request of a starting point; any other status blocks the case.
 func (s *scene) must(q request, any ...int) (answer, bool) {
 	a, ok := s.exchange(q)
@@ -244,11 +280,14 @@ func (s *scene) asked(q request, w want) bool {
 	return true
 }
 
-// send is exchange, where no answer is a failure.
+// send is exchange, where no answer blocks the case: it says nothing of the
+// rule that the case is about.
 func (s *scene) send(q request) (answer, bool) {
 	a, ok := s.exchange(q)
 	if !ok && s.ctx.Err() == nil {
-		s.watch.add(s.runner, Failure{"PROV-32", a.request, "an answer within " + requestLimit.String(), a.fault})
+		if a.slow {
+			s.watch.add(s.runner, Failure{"PROV-32", a.request, "an answer within " + requestLimit.String(), a.fault})
+		}
 		s.block("%s: no answer: %s", a.request, a.fault)
 	}
 	return a, ok
@@ -335,8 +374,11 @@ func (s *scene) poll(path string) string {
 		a, ok := s.exchange(get(path))
 		switch state, _ := a.body["state"].(string); {
 		case !ok:
-			return "no answer: " + a.fault
-		case a.status == http.StatusGone || a.status == http.StatusNotFound:
+			if odd++; odd == oddPolls || s.ctx.Err() != nil {
+				s.block("%s: no answer: %s", a.request, a.fault)
+				return "no answer: " + a.fault
+			}
+		case a.gone():
 			return gone
 		case a.status == http.StatusOK && (state == succeeded || state == failed):
 			return state
@@ -355,6 +397,9 @@ func (s *scene) poll(path string) string {
 func (s *scene) ends(path string, wanted ...string) bool {
 	state := s.settle(path)
 	if !slices.Contains(wanted, state) {
+		if s.stopped() {
+			return false
+		}
 		s.fail(s.Rule(), "polling "+s.text(path), "the operation to end as "+strings.Join(wanted, " or "), state)
 		return false
 	}
@@ -517,7 +562,7 @@ func (s *scene) look(q request) snapshot {
 // the statuses are told.
 func (s *scene) unchanged(a answer, before, after snapshot) {
 	for path, was := range before {
-		if now := after[path]; now != was {
+		if now, read := after[path]; read && now != was {
 			s.watch.add(s.runner, Failure{"ERR-08", a.request, "nothing to change",
 				fmt.Sprintf("%s, after which GET %s gives %.3s and not the same as before (%.3s)", a, path, now, was)})
 		}

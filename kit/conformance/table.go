@@ -72,6 +72,11 @@ var (
 		{Must, 9, 12, cf, "Authentication",
 			"The broker is responsible for checking the username and password and returning a `401 Unauthorized` " +
 				"message if credentials are invalid."}, unguessed[0]}
+	// guarded is why a broker that takes any password is a hazard.
+	guarded = []Source{passwords[0],
+		should(13, sAuth,
+			"While the communication between a Platform and Service Broker MAY be unsecure, it is RECOMMENDED that all "+
+				"communications between a Platform and a Service Broker are secured via TLS and authenticated.")}
 	unprocess = []Source{
 		should(14, sContent,
 			"If a Service Broker rejects a request due to a mismatched `Content-Type` or the body is unprocessable "+
@@ -382,6 +387,11 @@ var sources = map[string][]Source{
 		should(9, sOffering, "The only permissions currently supported are `syslog_drain`, `route_forwarding` and `volume_mount`")},
 	"CAT-11": catalogField(sOffering, "metadata", "object"), "CAT-12": unsaid(9),
 	"CAT-13": catalogField(sOffering, "plan_updateable", "boolean"), "CAT-14": column(15, sPlan, "plan_updateable", "boolean"),
+	"CAT-13/endpoint": {
+		before(Must, sUpdate, "a broker declares support for each service by including `plan_updateable: true`"),
+		must(12, sUpdate,
+			"To enable support for the update of the Service Plan, a Service Broker MUST declare support per Service "+
+				"Offering by including `\"plan_updateable\": true`")},
 	"CAT-15": column(11, sPlan, "bindable", "boolean"),
 	"CAT-16": catalogField(sPlan, "free", "boolean"), "CAT-17": column(14, sOffering, "instances_retrievable", "boolean"),
 	"CAT-18": column(14, sOffering, "bindings_retrievable", "boolean"),
@@ -390,6 +400,10 @@ var sources = map[string][]Source{
 			"in the case of a Binding request, information regarding the Service Binding can then immediately be "+
 				"fetched using the Fetching a Service Binding endpoint.")},
 	"CAT-19": column(15, sOffering, "allow_context_updates", "boolean"),
+	"CAT-19/endpoint": {
+		must(15, sOffering,
+			"Specifies whether a Service Instance supports Update requests when contextual data for the Service "+
+				"Instance in the Platform changes.")},
 	"CAT-20": column(13, "Schemas Object", "service_instance", "ServiceInstanceSchema"),
 	"CAT-21": {
 		must(13, sSchema,
@@ -570,7 +584,7 @@ var sources = map[string][]Source{
 	"BIND-31/scheme": unsaid(9), "BIND-32": unsaid(9), "BIND-33": unsaid(9),
 	"BIND-34": {
 		must(11, "Volume Services", "A create Service Binding response from one of these services MUST include `volume_mounts`.")},
-	"BIND-35": unsaid(9), "BIND-38": from(14, malformed...),
+	"BIND-35": unsaid(9), "BIND-38": unchanged,
 
 	"ROT-01": rotation, "ROT-01/credentials": from(17, uniqueKeys...), "ROT-02": unsaid(17), "ROT-03": rotation, "ROT-04": unsaid(17),
 	"ROT-05": unsaid(17), "ROT-06": unsaid(17),

@@ -126,12 +126,8 @@ func Text(w io.Writer, r conformance.Report) error {
 	}
 	skipped(&b, r.Results)
 	unchecked(&b, r.Results)
-	if len(r.Left) > 0 {
-		fmt.Fprintf(&b, "\nLeft behind, remove it by hand:\n")
-		for _, left := range r.Left {
-			fmt.Fprintf(&b, "  %s\n", left)
-		}
-	}
+	listed(&b, "Left behind, remove it by hand:", r.Left)
+	listed(&b, "Perhaps left behind, since the broker's answer did not come:", r.Unsure)
 	fmt.Fprintf(&b, "\n%-10s %7s %7s %8s %15s\n", "rules of", "passed", "failed", "blocked", "not applicable")
 	for _, row := range byVersion(r.Results) {
 		fmt.Fprintf(&b, "%-10s %7d %7d %8d %15d\n", row.Version, row.Passed, row.Failed, row.Blocked, row.NotApplicable)
@@ -142,9 +138,22 @@ func Text(w io.Writer, r conformance.Report) error {
 		fmt.Fprintf(&b, "%-10s %7d %7d %8d %15d\n", row.Level, row.Passed, row.Failed, row.Blocked, row.NotApplicable)
 	}
 	b.WriteString("\n")
+	for _, h := range r.Hazards {
+		fmt.Fprintf(&b, "Hazard [%s]: %s.\n  source   %s\n\n", h.Level, h.Text, h.Source)
+	}
 	fmt.Fprintf(&b, "%s in %v.\n", verdict(r), r.Duration.Round(100*time.Millisecond))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func listed(b *strings.Builder, title string, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, path := range paths {
+		fmt.Fprintf(b, "  %s\n", path)
+	}
 }
 
 // skipped lists why cases were not applicable, those of one reason together.
@@ -206,7 +215,16 @@ type document struct {
 	ByVersion       []row    `json:"by_version"`
 	ByLevel         []level  `json:"by_level"`
 	LeftBehind      []string `json:"left_behind"`
-	Cases           []entry  `json:"cases"`
+	// Perhaps left behind: the broker's answer did not come.
+	Unsure  []string `json:"perhaps_left_behind"`
+	Hazards []hazard `json:"hazards"`
+	Cases   []entry  `json:"cases"`
+}
+
+type hazard struct {
+	Level  string  `json:"level"`
+	Text   string  `json:"text"`
+	Source *source `json:"source,omitempty"`
 }
 
 type entry struct {
@@ -256,7 +274,10 @@ func JSON(w io.Writer, r conformance.Report) error {
 	d := document{
 		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted, DurationSeconds: r.Duration.Seconds(),
 		Totals: total(r.Results), ByVersion: byVersion(r.Results), ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...),
-		Cases: []entry{},
+		Unsure: append([]string{}, r.Unsure...), Hazards: []hazard{}, Cases: []entry{},
+	}
+	for _, h := range r.Hazards {
+		d.Hazards = append(d.Hazards, hazard{h.Level.String(), h.Text, sourceOf(h.Source)})
 	}
 	for _, result := range r.Results {
 		e := entry{
@@ -354,9 +375,9 @@ func JUnit(w io.Writer, r conformance.Report) error {
 func leftBehind(r conformance.Report) *suite {
 	s := suite{Name: "run", Tests: 1, Errors: 1}
 	switch {
-	case len(r.Left) > 0:
+	case len(r.Left)+len(r.Unsure) > 0:
 		s.Cases = []testcase{{Name: "everything that was made is removed", Class: "osb", Time: "0.000",
-			Error: &message{Message: "left behind", Text: strings.Join(r.Left, "\n")}}}
+			Error: &message{Message: "left behind", Text: strings.Join(slices.Concat(r.Left, r.Unsure), "\n")}}}
 	case r.Interrupted:
 		s.Cases = []testcase{{Name: "every case is asked", Class: "osb", Time: "0.000", Error: &message{Message: "interrupted"}}}
 	default:

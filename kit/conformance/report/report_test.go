@@ -21,7 +21,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func sample() conformance.Report {
 	return conformance.Report{
 		URL: "https://broker.example.com", Minor: 17, Duration: 83500 * time.Millisecond,
-		Left: []string{"/v2/service_instances/i (made by PROV-01): its deletion ended: failed"},
+		Left:   []string{"/v2/service_instances/i (made by PROV-01): its deletion ended: failed"},
+		Unsure: []string{"/v2/service_instances/j (asked for by PROV-01): DELETE had no answer: 502 \"\""},
+		Hazards: []conformance.Hazard{{Level: conformance.Should, Text: "the broker takes any password",
+			Source: conformance.Source{Level: conformance.Should, From: 13, Document: "Open Service Broker API",
+				Section: "Platform to Service Broker Authentication", Sentence: "it is RECOMMENDED that …"}}},
 		Results: []conformance.Result{
 			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9,
 				Outcome: conformance.Passed, Duration: 4 * time.Millisecond,
@@ -58,7 +62,7 @@ func written(t *testing.T, format string, r conformance.Report) string {
 
 func TestGolden(t *testing.T) {
 	good := sample()
-	good.Results, good.Left = good.Results[:1], nil
+	good.Results, good.Left, good.Unsure, good.Hazards = good.Results[:1], nil, nil, nil
 	for name, r := range map[string]conformance.Report{"bad": sample(), "good": good} {
 		for format := range report.Formats {
 			t.Run(name+"."+format, func(t *testing.T) {
