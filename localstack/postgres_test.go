@@ -104,7 +104,8 @@ func TestPostgresOfAStack(t *testing.T) {
 	var databases, roles int
 	err := server.Connect("").QueryRow(t.Context(), `SELECT
 		(SELECT count(*) FROM pg_database JOIN pg_roles r ON datdba = r.oid WHERE rolname = $1),
-		(SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON m.member = r.oid WHERE rolname = $1)`, access.User).Scan(&databases, &roles)
+		(SELECT count(*) FROM pg_auth_members m JOIN pg_auth_members k ON k.roleid = m.member
+			JOIN pg_roles r ON k.member = r.oid WHERE r.rolname = $1)`, access.User).Scan(&databases, &roles)
 	if err != nil || databases != 0 || roles != 0 {
 		t.Errorf("%d databases and %d roles are left on the server: %v", databases, roles, err)
 	}

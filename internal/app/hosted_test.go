@@ -193,12 +193,14 @@ func login(t *testing.T, uri string) (conn *pgx.Conn, code string) {
 	return conn, ""
 }
 
-// made counts the databases and roles that the broker of a login has made.
+// made counts the databases that the broker of a login has made, and the roles that its
+// keepers have.
 func made(t *testing.T, s *pgtest.Server, a hosted.Access) (databases, roles int) {
 	t.Helper()
 	err := s.Connect("").QueryRow(t.Context(), `SELECT
 		(SELECT count(*) FROM pg_database JOIN pg_roles r ON datdba = r.oid WHERE rolname = $1),
-		(SELECT count(*) FROM pg_auth_members m JOIN pg_roles r ON m.member = r.oid WHERE rolname = $1)`, a.User).Scan(&databases, &roles)
+		(SELECT count(*) FROM pg_auth_members m JOIN pg_auth_members k ON k.roleid = m.member
+			JOIN pg_roles r ON k.member = r.oid WHERE r.rolname = $1)`, a.User).Scan(&databases, &roles)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@
 // expressions, triggers), with all that the login may do which they run by. SET ROLE
 // is no protection: that code can undo it. So each copy has a login of its own, which
 // is a member of one role, the database's owner, and is nothing else: what that code
-// does is what the database's users can do anyway. The broker's login, a member of
-// every owner role, opens no tenant's database for it.
+// does is what the database's users can do anyway. The broker's login, whose keepers may
+// change every role, opens no tenant's database for it.
 package pgcopy
 
 import (
@@ -28,7 +28,12 @@ import (
 
 // A Side is a database that is read or written, its owner role, and the name of the
 // login for that. The caller derives all three.
-type Side struct{ Database, Owner, Login string }
+type Side struct {
+	Database, Owner, Login string
+	// Join is the statement that makes the login a member of the owner role; only Admit
+	// needs it. The broker's login may not say so itself.
+	Join string
+}
 
 // A Server is what is needed of a server: sessions of the broker's login, in the
 // database that it works in, and in others, with pg_catalog as their search path.
@@ -73,22 +78,18 @@ func Admit(ctx context.Context, s Server, side Side, reads bool) (Login, error) 
 			Scan(&until); err != nil {
 			return err
 		}
-		login, owner, database := quoted(side.Login), quoted(side.Owner), quoted(side.Database)
+		login, database := quoted(side.Login), quoted(side.Database)
 		var statements []string
 		if !found {
 			statements = append(statements, "CREATE ROLE "+login+" NOLOGIN", "COMMENT ON ROLE "+login+" IS '"+mark+"'")
-		}
-		options := ""
-		if major(c) >= 16 {
-			options = " WITH INHERIT TRUE, SET TRUE, ADMIN FALSE"
 		}
 		readOnly := "off"
 		if reads {
 			readOnly = "on"
 		}
 		return within(ctx, c, append(statements,
-			"GRANT "+owner+" TO "+login+options,
-			"ALTER ROLE "+login+" IN DATABASE "+database+" SET role = "+owner,
+			side.Join,
+			"ALTER ROLE "+login+" IN DATABASE "+database+" SET role = "+quoted(side.Owner),
 			"ALTER ROLE "+login+" IN DATABASE "+database+" SET default_transaction_read_only = "+readOnly,
 			"ALTER ROLE "+login+" LOGIN CONNECTION LIMIT 2 PASSWORD '"+verifier+"' VALID UNTIL '"+until+"'",
 		)...)
@@ -176,23 +177,15 @@ func rollBack(ctx context.Context, s Server, c *pgx.Conn, login string) (found b
 
 // become lets the broker's login become another one; the grant ends with that.
 func become(ctx context.Context, c *pgx.Conn, login string) error {
-	options := ""
-	if major(c) >= 16 {
-		options = " WITH INHERIT FALSE, SET TRUE"
-	}
-	return within(ctx, c, "GRANT "+quoted(login)+" TO CURRENT_USER"+options)
+	return within(ctx, c, "GRANT "+quoted(login)+" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE")
 }
 
 // terminate ends the login's sessions, which takes a moment.
 func terminate(ctx context.Context, c *pgx.Conn, login string) error {
-	name, options, revoke := quoted(login), "", []string{}
-	if major(c) >= 16 {
-		options, revoke = " WITH INHERIT TRUE", []string{"REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"}
-	}
-	return within(ctx, c, append([]string{
-		"GRANT " + name + " TO CURRENT_USER" + options,
-		"SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '" + login + "'",
-	}, revoke...)...)
+	name := quoted(login)
+	return within(ctx, c, "GRANT "+name+" TO CURRENT_USER WITH INHERIT TRUE",
+		"SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = '"+login+"'",
+		"REVOKE "+name+" FROM CURRENT_USER GRANTED BY CURRENT_USER")
 }
 
 // look reports whether the login is there.
@@ -241,11 +234,7 @@ AND s.classid <> 'pg_db_role_setting'::regclass`, login)
 // empty gives to the owner role what the login has in a database, as the login.
 func empty(ctx context.Context, c *pgx.Conn, side Side, database string) error {
 	login, owner := quoted(side.Login), quoted(side.Owner)
-	member := "GRANT " + login + " TO CURRENT_USER"
-	if major(c) >= 16 {
-		member += " WITH INHERIT FALSE, SET TRUE"
-	}
-	statements := []string{member, "SET LOCAL ROLE " + login}
+	statements := []string{"GRANT " + login + " TO CURRENT_USER WITH INHERIT FALSE, SET TRUE", "SET LOCAL ROLE " + login}
 	if database == side.Database {
 		statements = append(statements, "REASSIGN OWNED BY "+login+" TO "+owner)
 	}
@@ -263,10 +252,3 @@ func within(ctx context.Context, c *pgx.Conn, statements ...string) error {
 }
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
-
-// major is the server's version.
-func major(c *pgx.Conn) int {
-	var v int
-	_, _ = fmt.Sscanf(c.PgConn().ParameterStatus("server_version"), "%d", &v)
-	return v
-}

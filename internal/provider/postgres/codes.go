@@ -30,6 +30,7 @@ const (
 	meansLogin           // it refuses the broker's login
 	meansDenied          // the broker's login lacks a right
 	meansHeld            // something still hangs on what was to be dropped
+	meansOld             // it is of a version that the broker cannot work with
 	meansCancelled       // the step's time is over
 )
 
@@ -76,6 +77,8 @@ func meaningOf(err error) sense {
 	switch {
 	case errors.Is(err, errChanged):
 		return meansBusy
+	case errors.Is(err, errOld):
+		return meansOld
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return meansCancelled
 	}
@@ -101,9 +104,12 @@ var troubles = map[sense]struct{ kind, remedy string }{
 	meansStarting: {provider.TroubleStarting, "it starts or stops: look at its log if that lasts"},
 	meansReadOnly: {provider.TroubleReadOnly, "it takes no changes: it is a standby, or was made read-only. Have the settings lead " +
 		"to the primary"},
-	meansNoRoom:    {provider.TroubleFull, "its disk or its memory is full: give it more, and look at what fills it"},
-	meansLogin:     {provider.TroubleLogin, "it refuses the broker's login: give its name and password anew in the settings"},
-	meansDenied:    {provider.TroubleRights, "the broker's login lacks a right: give it what docs/postgres.md says"},
+	meansNoRoom: {provider.TroubleFull, "its disk or its memory is full: give it more, and look at what fills it"},
+	meansLogin:  {provider.TroubleLogin, "it refuses the broker's login: give its name and password anew in the settings"},
+	meansDenied: {provider.TroubleRights, "the broker's login, or a keeper of its roles (lsk…), lacks a right: give it what " +
+		"docs/postgres.md says. Where the service lets only some roles set passwords, as by rds.restrict_password_commands, " +
+		"grant rds_password to the keepers"},
+	meansOld:       {provider.TroubleRights, "it is older than PostgreSQL 16, from which on the broker can work: upgrade it"},
 	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
 	meansHeld: {provider.TroubleHeld, "something in another database hangs on what is to be removed: take CONNECT on all databases from " +
 		"PUBLIC, and drop it there"},

@@ -29,13 +29,11 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			owner := "lsoprepared" + access.User
-			if err := d.with(ctx, func(c *pgx.Conn) error {
-				w := work{c: c}
-				return script(ctx, c, "CREATE ROLE %1$I; "+w.member(owner), owner)
-			}); err != nil {
+			if err := d.with(ctx, func(c *pgx.Conn) error { return script(ctx, c, "CREATE ROLE %1$I", owner) }); err != nil {
 				t.Fatal(err)
 			}
 			side := pgcopy.Side{Database: access.Database, Owner: owner, Login: "lscw" + access.User}
+			side.Join = "GRANT " + side.Owner + " TO " + side.Login
 			login, err := pgcopy.Admit(ctx, copied{d}, side, false)
 			if err != nil {
 				t.Fatal(err)

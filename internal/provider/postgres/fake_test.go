@@ -26,6 +26,8 @@ import (
 type Fake struct {
 	// Effect is called around each change and each look, by its name.
 	Effect func(ctx context.Context, name string, do func() error) error
+	// Leaves has each login that only reads leave something in its database.
+	Leaves bool
 	now    func() time.Time
 
 	mu        sync.Mutex
@@ -292,15 +294,13 @@ func (f *Fake) parts(n names, a act) []func() error {
 				return err
 			}
 			login := f.roles[n.login]
-			if !a.readOnly {
-				login.memberOf[n.owner] = true
-			}
+			login.memberOf[n.owner] = true // or of the readers' role, which goes with it
 			login.canLogin, login.verifier, login.until = a.verifier != "", a.verifier, a.until
 			return nil
 		}}
 	case openLogin:
 		open := f.with(n.login, func(r *fakeRole) { r.canLogin, r.verifier, r.until, r.comment = true, a.verifier, a.until, a.label })
-		if a.readOnly {
+		if a.readOnly && f.Leaves {
 			return []func() error{f.with(n.login, func(r *fakeRole) { r.hold(n.database) }), open}
 		}
 		return []func() error{open}
@@ -316,7 +316,12 @@ func (f *Fake) parts(n names, a act) []func() error {
 	case unlockLogin:
 		return []func() error{f.with(n.login, func(r *fakeRole) { r.canLogin, r.comment = a.login, a.label })}
 	case emptyLogin:
-		return []func() error{f.with(n.login, func(r *fakeRole) { r.holds, r.prepared = nil, 0 })}
+		return []func() error{func() error {
+			if r := f.roles[n.login]; r != nil {
+				r.holds, r.prepared = nil, 0
+			}
+			return nil
+		}}
 	case dropLogin:
 		return []func() error{func() error { return f.drop(n.login) }}
 	}
@@ -478,8 +483,7 @@ func (f *Fake) Secrets(login string) (n int) {
 func (f *Fake) Opens(login, password, database string) (opens bool) {
 	_ = f.atomic(func() error {
 		r, d := f.roles[login], f.databases[database]
-		opens = r != nil && d != nil && r.canLogin && d.open && !d.closed && (r.memberOf[d.owner] || slices.Contains(r.holds, database)) &&
-			accepts(r.verifier, password)
+		opens = r != nil && d != nil && r.canLogin && d.open && !d.closed && r.memberOf[d.owner] && accepts(r.verifier, password)
 		return nil
 	})
 	return opens

@@ -21,6 +21,7 @@ func overFake(t *testing.T) *providertest.Harness {
 	t.Helper()
 	clock, calls := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)), &providertest.Calls{}
 	f, other := postgres.NewFake("one", clock.Now), postgres.NewFake("other", clock.Now)
+	f.Leaves = true
 	open := func(broker string, f *postgres.Fake) *postgres.Provider {
 		p := postgres.New(postgres.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}},
 			Now: clock.Now})
@@ -119,6 +120,7 @@ func histories() crashtest.Subject {
 		Opens:  opening(func(p provider.Provider) *postgres.Fake { return p.(onFake).fake }),
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := postgres.NewFake("one", now)
+			f.Leaves = true
 			f.Effect = func(_ context.Context, name string, do func() error) error {
 				if name == "look" || name == "list" || name == "identify" { // reading is no effect
 					return do()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,9 @@ func TestFakeIsAsReal(t *testing.T) {
 			}
 			t.Cleanup(real.Close)
 			n := namesOf(provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i", Binding: "b"})
+			if _, err := real.Identify(t.Context(), n.broker, true); err != nil {
+				t.Fatal(err)
+			}
 			on := []*calls{{server: real, names: n}, {server: NewFake("fake", time.Now), names: n}}
 			for _, c := range on {
 				for i, a := range life {
@@ -133,5 +137,21 @@ func TestFakesEpochsAreAsReal(t *testing.T) {
 		if now, err := s.Identify(t.Context(), "broker", false); err != nil || now.Epoch != (provider.Epoch{Line: first.Epoch.Line, Count: 9}) {
 			t.Errorf("%T is at %v: %v", s, now.Epoch, err)
 		}
+	}
+}
+
+// A server of a version that the broker cannot work with is told from others.
+func TestOldServers(t *testing.T) {
+	t.Parallel()
+	for version, old := range map[string]bool{
+		"15.18": true, "9.6.24": true, "16.0": false, "17.11 (Debian 17.11-1)": false, "18beta1": false,
+	} {
+		if got := majorOf(version) < oldest; got != old {
+			t.Errorf("%s is taken for old: %v", version, got)
+		}
+	}
+	trouble, ok := errors.AsType[*provider.Trouble](explain("default", errOld))
+	if !ok || trouble.Kind != provider.TroubleRights || !strings.Contains(trouble.Message, "PostgreSQL 16") {
+		t.Errorf("an old server is explained as %v", trouble)
 	}
 }

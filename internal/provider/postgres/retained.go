@@ -16,8 +16,7 @@ import (
 // retainedNames are those of what is retained of an instance, which differ from those
 // of its other lives.
 func retainedNames(t provider.Tags) names {
-	t = t.Retained()
-	return names{database: hosted.Name(prefixDatabase, t), owner: hosted.Name(prefixOwner, t)}
+	return namesAs(t.Retained())
 }
 
 // A retaining has the database of an instance be under a retained name.

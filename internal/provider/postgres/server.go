@@ -9,23 +9,39 @@ import (
 )
 
 // names are those of what is made for an instance, and for a binding of it.
-type names struct{ database, owner, login string }
+type names struct {
+	database, owner, login string
+	// reader is the role that all bindings which only read are members of.
+	reader string
+	broker string
+	keeper string // who makes the roles, if they are not there yet
+}
 
 // The prefixes of names. Those of one instance have the same hash.
 const (
 	prefixDatabase = "lsd"
 	prefixOwner    = "lso"
+	prefixReader   = "lsr"
 	prefixLogin    = "lsb"
 )
 
 // namesOf derives them. Tags without a binding have no login.
 func namesOf(t provider.Tags) names {
-	var n names
-	if t.Binding != "" {
-		n.login = hosted.Name(prefixLogin, t)
-		t.Binding = ""
+	binding := t
+	t.Binding = ""
+	n := namesAs(t)
+	if binding.Binding != "" {
+		n.login = hosted.Name(prefixLogin, binding)
 	}
-	n.database, n.owner = hosted.Name(prefixDatabase, t), hosted.Name(prefixOwner, t)
+	return n
+}
+
+// namesAs are those of what is made for an instance, or kept of it under such tags.
+func namesAs(t provider.Tags) names {
+	n := names{
+		database: hosted.Name(prefixDatabase, t), owner: hosted.Name(prefixOwner, t), reader: hosted.Name(prefixReader, t), broker: t.Broker,
+	}
+	n.keeper = keeperFor(t.Broker, n.owner)
 	return n
 }
 
@@ -95,7 +111,7 @@ type role struct {
 	// way of its end; in any database.
 	prepared int
 	// holds names the databases in which things are its own or open to it, in order;
-	// of an owner role only once its database is gone.
+	// of an owner role, and the readers' beside it, only once its database is gone.
 	holds []string
 }
 
@@ -130,8 +146,9 @@ type listed struct {
 // An act is one change; each type says what it makes and what it needs.
 type act interface{ isAct() }
 
-// createOwner makes the owner role with its label, in one transaction: whatever
-// stands there later without a label is not ours. Nothing may stand.
+// createOwner makes the owner role with its label, and the readers' role beside it, in
+// one transaction: whatever stands there later without a label is not ours. Nothing may
+// stand.
 type createOwner struct{ label string }
 
 // createDatabase makes the database, closed to everybody and without a label.
@@ -158,7 +175,7 @@ type configure struct {
 // owner's label.
 type shutDatabase struct{ label string }
 
-// renameInstance renames a shut database and its owner role, and labels both anew, in
+// renameInstance renames a shut database and its two roles, and labels it anew, in
 // one transaction. Nothing may stand at the new names.
 type renameInstance struct {
 	to              names
@@ -175,7 +192,7 @@ type takeInstance struct {
 // dropDatabase ends all that goes on in the database, and drops it.
 type dropDatabase struct{}
 
-// dropOwner drops what the owner role has in other databases, and the role.
+// dropOwner drops what the owner role and the readers' have in other databases, and both.
 type dropOwner struct{}
 
 // setLimit sets how many connections the database takes: a step that met the limit
@@ -192,7 +209,8 @@ type createLogin struct {
 }
 
 // openLogin lets it in with a password that has this verifier, and labels it so, in
-// one transaction. One that is only to read is first given what it may read.
+// one transaction. For one that only reads, the readers' role is first given what it
+// lacks.
 type openLogin struct {
 	label    string
 	verifier string

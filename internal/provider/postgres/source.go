@@ -321,11 +321,24 @@ func (p *Provider) withLogins(ctx context.Context, a hosted.Access, sides []pgco
 	}()
 	logins := make([]pgcopy.Login, len(sides))
 	for i, side := range sides {
+		if side.Join, err = p.joining(ctx, d, side); err != nil {
+			return err
+		}
 		if logins[i], err = pgcopy.Admit(ctx, copied{d}, side, i == 0); err != nil {
 			return err
 		}
 	}
 	return work(logins)
+}
+
+// joining is how the keeper of a side's owner role is asked to have the login join it.
+func (p *Provider) joining(ctx context.Context, d *dialer, side pgcopy.Side) (text string, err error) {
+	err = d.with(ctx, func(c *pgx.Conn) error {
+		w := work{ctx: ctx, c: c, names: names{broker: p.Broker}}
+		text, _, err = w.ready([]line{{side.Owner, "GRANT %1$I TO %2$I WITH INHERIT TRUE, SET TRUE"}}, side.Owner, side.Login)
+		return err
+	})
+	return text, err
 }
 
 // Dump writes what is in an instance, in pg_dump's custom format. Its errors say what

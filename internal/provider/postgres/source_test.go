@@ -312,8 +312,8 @@ var evilPlaces = []string{
 }
 
 // No code of a tenant's that a copy runs has the broker's rights, wherever it hides.
-// The same code has them where the broker's own login restores, also under SET ROLE:
-// the attack is one.
+// The same code has them where the broker's own login restores, also under SET ROLE (for
+// which it has to be let): the attack is one.
 func TestATenantsCodeInACopy(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d, access := copying(t, s)
@@ -353,6 +353,7 @@ WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
 		} {
 			n := d.another("naive" + strings.ToLower(name))
 			n.provision()
+			s.Exec("postgres", "GRANT "+n.owner()+" TO "+access.User+" WITH INHERIT FALSE, SET TRUE")
 			naive := pgcopy.Login{Side: pgcopy.Side{Database: n.database(), Owner: owner(n), Login: access.User}, Password: access.Password}
 			before := authority()
 			_ = programs(t, s).Restore(t.Context(), access, naive, bytes.NewReader(saved.Bytes()))

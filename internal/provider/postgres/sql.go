@@ -6,8 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"strconv"
-	"strings"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -37,7 +36,9 @@ func identityTable(broker string) string {
 
 func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
 	read := func(c *pgx.Conn) error {
-		now = hosted.Said{}
+		if now = (hosted.Said{}); major(c) < oldest {
+			return errOld
+		}
 		err := c.QueryRow(ctx, "SELECT identity, epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).
 			Scan(&now.Identity, &now.Epoch.Count)
 		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
@@ -69,6 +70,12 @@ INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, now()) ON CONFLICT DO NOTHING`,
 	})
 	return now, err
 }
+
+// oldest is the first version in which a role that makes others administers no more than
+// these.
+const oldest = 16
+
+var errOld = errors.New("the server is older than PostgreSQL 16")
 
 // errStandby is why nothing is asked of a server that only follows another one.
 var errStandby = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "it is a standby"}
@@ -157,9 +164,10 @@ SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
     WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = l.oid AND NOT l.rolcanlogin ORDER BY 1),
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
-    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = o.oid AND d.oid IS NULL ORDER BY 1)
+    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (o.oid, r.oid) AND d.oid IS NULL ORDER BY 1)
 FROM (SELECT) one
 LEFT JOIN pg_roles o ON o.rolname = $1
+LEFT JOIN pg_roles r ON r.rolname = $4
 LEFT JOIN pg_database d ON d.datname = $2
 LEFT JOIN pg_roles l ON l.rolname = $3`
 
@@ -182,7 +190,7 @@ func (s sqlServer) look(ctx context.Context, n names) (now standing, err error) 
 
 func lookOn(ctx context.Context, c *pgx.Conn, n names) (now standing, err error) {
 	o, d, l := &now.owner, &now.database, &now.login
-	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login).Scan(&o.id, &o.comment,
+	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
 		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
 		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
 	return now, err
@@ -194,6 +202,11 @@ func lockKey(n names) int64 {
 	if n.login != "" {
 		name = n.login
 	}
+	return keyOf(name)
+}
+
+// keyOf is the advisory lock of a text.
+func keyOf(name string) int64 {
 	sum := sha256.Sum256([]byte("longshore " + name))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
@@ -281,8 +294,10 @@ func (s sqlServer) size(ctx context.Context, name string) (bytes int64, err erro
 }
 
 // major is the server's version.
-func major(c *pgx.Conn) int {
-	digits, _, _ := strings.Cut(c.PgConn().ParameterStatus("server_version"), ".")
-	n, _ := strconv.Atoi(digits) // of a beta 0
+func major(c *pgx.Conn) int { return majorOf(c.PgConn().ParameterStatus("server_version")) }
+
+// majorOf reads what a server says, such as 17.11 or 18beta1.
+func majorOf(version string) (n int) {
+	_, _ = fmt.Sscanf(version, "%d", &n)
 	return n
 }

@@ -31,8 +31,9 @@ func (w work) do(a act) error {
 	case openDatabase:
 		return w.here(`REVOKE ALL ON DATABASE %1$I FROM PUBLIC;
 GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %1$I TO %2$I;
+GRANT CONNECT ON DATABASE %1$I TO %4$I;
 COMMENT ON DATABASE %1$I IS %3$L;
-ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label)
+ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label, w.names.reader)
 	case configure:
 		return w.configure(a)
 	case setLimit:
@@ -77,11 +78,6 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 // here runs statements in the broker's own database, in one transaction.
 func (w work) here(text string, args ...string) error { return script(w.ctx, w.c, text, args...) }
 
-// in runs statements in another database, in one transaction.
-func (w work) in(database string, text string, args ...string) error {
-	return w.enter(database, func(c *pgx.Conn) error { return script(w.ctx, c, text, args...) })
-}
-
 // enter has work use a session in another database.
 //
 // Hazard: at a database's limit only superusers get in, so that a tenant could block
@@ -122,20 +118,9 @@ func (w work) limit(database string, n int) error {
 	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, database, strconv.Itoa(n))
 }
 
-// member grants the broker's login membership in a role: to become it, and no more.
-// Before version 16 membership has no such options.
-func (w work) member(role string) string {
-	grant := "GRANT " + pgx.Identifier{role}.Sanitize() + " TO CURRENT_USER"
-	if major(w.c) >= 16 {
-		grant += " WITH INHERIT FALSE, SET TRUE"
-	}
-	return grant
-}
-
 func (w work) createOwner(a createOwner) error {
-	return w.here(`CREATE ROLE %1$I NOLOGIN;
-COMMENT ON ROLE %1$I IS %2$L;
-`+w.member(w.names.owner), w.names.owner, a.label)
+	return w.keep(w.names.owner, `CREATE ROLE %1$I NOLOGIN; CREATE ROLE %2$I NOLOGIN; COMMENT ON ROLE %1$I IS %3$L`,
+		w.names.owner, w.names.reader, a.label)
 }
 
 func (w work) createDatabase(a createDatabase) error {
@@ -155,16 +140,11 @@ func (w work) createDatabase(a createDatabase) error {
 
 func (w work) configure(a configure) error {
 	err := w.enter(w.names.database, func(c *pgx.Conn) error {
-		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I`, w.names.owner); err != nil {
+		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I`, w.names.owner); err != nil ||
+			len(a.extensions) == 0 {
 			return err
 		}
-		for _, name := range a.extensions {
-			if err := script(w.ctx, c, `SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
-				w.names.owner, name); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.lentIn(c, []string{w.names.owner}, func() error { return w.extend(c, a.extensions) })
 	})
 	if err != nil {
 		return err
@@ -173,57 +153,65 @@ func (w work) configure(a configure) error {
 	if a.timeout != "" {
 		timeout = "ALTER DATABASE %1$I SET statement_timeout = %5$L"
 	}
-	return w.here("ALTER DATABASE %1$I CONNECTION LIMIT %3$s; "+timeout+"; COMMENT ON ROLE %2$I IS %4$L",
+	return w.asks([]line{{"", "ALTER DATABASE %1$I CONNECTION LIMIT %3$s; " + timeout}, {w.names.owner, "COMMENT ON ROLE %2$I IS %4$L"}},
 		w.names.database, w.names.owner, strconv.Itoa(a.limit), a.label, a.timeout)
+}
+
+// extend makes extensions in the name of the owner role.
+func (w work) extend(c *pgx.Conn, names []string) error {
+	for _, name := range names {
+		if err := script(w.ctx, c, `SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
+			w.names.owner, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rename has the server wait for sessions that are about to end; what still goes on
 // in the database after that delays it.
 func (w work) rename(from, to names, owner, database string) error {
-	return w.here(`ALTER DATABASE %1$I RENAME TO %3$I; ALTER ROLE %2$I RENAME TO %4$I;
-COMMENT ON ROLE %4$I IS %5$L; COMMENT ON DATABASE %3$I IS %6$L`, from.database, from.owner, to.database, to.owner, owner, database)
+	return w.asks([]line{
+		{"", `ALTER DATABASE %1$I RENAME TO %3$I; COMMENT ON DATABASE %3$I IS %6$L`},
+		{from.owner, `ALTER ROLE %2$I RENAME TO %4$I; ALTER ROLE %7$I RENAME TO %8$I; COMMENT ON ROLE %4$I IS %5$L`},
+	}, from.database, from.owner, to.database, to.owner, owner, database, from.reader, to.reader)
 }
 
 func (w work) dropOwner() error {
 	for _, database := range w.seen.owner.holds {
-		if err := w.disown(database, `DROP OWNED BY %1$I`, w.names.owner); err != nil {
+		if err := w.disown(database, `DROP OWNED BY %1$I, %2$I`, w.names.owner, w.names.reader); err != nil {
 			return err
 		}
 	}
-	return w.here(`DROP ROLE %1$I`, w.names.owner)
+	return w.keep(w.names.owner, `DROP ROLE %1$I, %2$I`, w.names.owner, w.names.reader)
 }
 
-// createLogin makes the memberships first.
-//
-// Hazard: to see whether the broker's login may comment on a role, or change it, the
-// server walks through all roles that the login is a member of, which are all of the
-// broker's. It reads them anew after each change of a membership.
+// createLogin has the login itself say as whom it works: no function may, and for the
+// broker's login the server would walk through all roles.
 func (w work) createLogin(a createLogin) error {
-	text := `CREATE ROLE %1$I NOLOGIN`
+	text, of := `CREATE ROLE %1$I NOLOGIN`, w.names.owner
 	if a.verifier != "" {
 		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
 	}
-	if a.readOnly {
-		text += `; ` + w.admit(true) + `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`
-	} else {
-		text += ` IN ROLE %3$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L`
+	text += `; COMMENT ON ROLE %1$I IS %4$L; ` + admit(a.readOnly)
+	lines := []line{{of, text + `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`}}
+	if !a.readOnly {
+		lines = []line{
+			{of, text + `; GRANT %1$I TO SESSION_USER WITH INHERIT FALSE, SET TRUE`},
+			{"", `SET LOCAL ROLE %1$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L; RESET ROLE`},
+			{of, `REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER`},
+		}
 	}
-	return w.here(text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label, a.verifier,
-		cmp.Or(a.until, forever))
+	return w.asks(lines, w.names.login, w.names.database, w.names.owner, a.label, a.verifier, cmp.Or(a.until, forever), w.names.reader)
 }
 
 // forever is how long a password is valid that does not end.
 const forever = "infinity"
 
-// admit gives a login, %1, its rights in the database, %2, or of the owner role, %3.
-// An instance in quarantine lets readers in when it is released itself.
-func (w work) admit(readOnly bool) string {
-	label, _ := w.seen.owner.label()
-	switch {
-	case readOnly && label.Locked == lockedQuarantine:
-		return `SELECT`
-	case readOnly:
-		return `GRANT CONNECT ON DATABASE %2$I TO %1$I`
+// admit gives a login, %1, what the owner role may, %3, or the readers', %7.
+func admit(readOnly bool) string {
+	if readOnly {
+		return `GRANT %7$I TO %1$I WITH INHERIT TRUE, SET FALSE`
 	}
 	return `GRANT %3$I TO %1$I`
 }
@@ -234,46 +222,51 @@ func (w work) openLogin(a openLogin) error {
 			return err
 		}
 	}
-	return w.here(`ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
+	return w.keep(w.names.login, `ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
 		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
-// readable lets a login read all that the owner role has, and will have. The names
-// come from the server, quoted by it. It may be run again: what is made meanwhile is
-// the default privileges' affair.
+// readable lets the readers' role read all that the owner role has, and will have. For
+// all but the first reader that is so already, unless somebody has taken it back. The
+// names come from the server, quoted by it.
 func (w work) readable() error {
 	return w.enter(w.names.database, func(c *pgx.Conn) error {
-		names := func(query string) (string, error) {
-			var list string
-			err := c.QueryRow(w.ctx, query, w.names.owner).Scan(&list)
-			return strings.ReplaceAll(list, "%", "%%"), err // it is put into what format reads
-		}
-		schemas, err := names(`SELECT coalesce(string_agg(format('%I', nspname), ', '), '') FROM pg_namespace
-WHERE pg_get_userbyid(nspowner) = $1`)
-		if err != nil {
-			return err
-		}
-		text := `GRANT USAGE ON SCHEMA public TO %2$I;
+		return w.lentIn(c, []string{w.names.owner}, func() error {
+			if err := script(w.ctx, c, `GRANT USAGE ON SCHEMA public TO %2$I;
 SET LOCAL ROLE %1$I;
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %2$I;
 ALTER DEFAULT PRIVILEGES GRANT SELECT ON SEQUENCES TO %2$I;
 ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO %2$I;
-`
-		if schemas != "" {
-			text += "GRANT USAGE ON SCHEMA " + schemas + " TO %2$I;\n"
-		}
-		if err := script(w.ctx, c, text+"RESET ROLE", w.names.owner, w.names.login); err != nil {
-			return err
-		}
-		tables, err := names(`SELECT coalesce(string_agg(format('%I.%I', n.nspname, r.relname), ', '), '')
-FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
-WHERE pg_get_userbyid(r.relowner) = $1 AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'`)
-		if err != nil || tables == "" {
-			return err
-		}
-		return script(w.ctx, c, "SET LOCAL ROLE %1$I; GRANT SELECT ON "+tables+" TO %2$I; RESET ROLE", w.names.owner, w.names.login)
+RESET ROLE`, w.names.owner, w.names.reader); err != nil {
+				return err
+			}
+			for _, of := range []struct{ right, names string }{{"USAGE ON SCHEMA", unreadableSchemas}, {"SELECT ON", unreadableTables}} {
+				var list string
+				if err := c.QueryRow(w.ctx, of.names, w.names.owner, w.names.reader).Scan(&list); err != nil {
+					return err
+				}
+				if list == "" {
+					continue
+				}
+				text := "SET LOCAL ROLE %1$I; GRANT " + of.right + " " + strings.ReplaceAll(list, "%", "%%") + " TO %2$I; RESET ROLE"
+				if err := script(w.ctx, c, text, w.names.owner, w.names.reader); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	})
 }
+
+// What the owner role $1 has, and the readers' role $2 may not read.
+const (
+	unreadableSchemas = `SELECT coalesce(string_agg(format('%I', nspname), ', '), '') FROM pg_namespace
+WHERE pg_get_userbyid(nspowner) = $1 AND NOT has_schema_privilege($2, oid, 'USAGE')`
+	unreadableTables = `SELECT coalesce(string_agg(format('%I.%I', n.nspname, r.relname), ', '), '')
+FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE pg_get_userbyid(r.relowner) = $1 AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'
+  AND NOT CASE WHEN r.relkind = 'S' THEN has_sequence_privilege($2, r.oid, 'SELECT') ELSE has_table_privilege($2, r.oid, 'SELECT') END`
+)
 
 // lockLogin takes the rights first, which no tenant can hold a lock on, so that
 // nobody comes in again.
@@ -281,65 +274,53 @@ WHERE pg_get_userbyid(r.relowner) = $1 AND r.relkind IN ('r', 'p', 'v', 'm', 'f'
 // Hazard: a tenant that has changed its password in a transaction that is still open,
 // or prepared, holds a lock on its role. So both end before the role is changed.
 func (w work) lockLogin(a lockLogin) error {
-	text := `SELECT`
-	if w.seen.database.exists() {
-		text += `; REVOKE ALL ON DATABASE %2$I FROM %1$I`
-	}
 	if w.seen.owner.exists() {
-		text += `; REVOKE %3$I FROM %1$I`
-	}
-	if err := w.here(text, w.names.login, w.names.database, w.names.owner); err != nil {
-		return err
+		if err := w.keep(w.names.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.names.owner, w.names.reader, w.names.login); err != nil {
+			return err
+		}
 	}
 	if err := w.endSessions(); err != nil {
 		return err
 	}
-	text = `ALTER ROLE %1$I NOLOGIN`
+	text := `ALTER ROLE %1$I NOLOGIN`
 	if !a.keep {
 		text += ` PASSWORD NULL`
 		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
 			return err
 		}
 	}
-	if err := w.here(text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
+	if err := w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
 		return err
 	}
 	return w.endSessions()
 }
 
-// asPrivileged lets the broker's login do, until the transaction ends, what roles
-// may: it has none of their privileges otherwise. Before version 16 it has them for
-// good.
-func (w work) asPrivileged(text string, roles ...string) string {
-	before, after := "", ""
-	for _, role := range roles {
-		name := pgx.Identifier{role}.Sanitize()
-		if major(w.c) < 16 {
-			before += "GRANT " + name + " TO CURRENT_USER; "
-			continue
-		}
-		before += "GRANT " + name + " TO CURRENT_USER WITH INHERIT TRUE, SET TRUE; "
-		if strings.HasPrefix(role, prefixOwner) { // it stays a member, as before
-			after += "; " + w.member(role)
-		} else {
-			after += "; REVOKE " + name + " FROM CURRENT_USER GRANTED BY CURRENT_USER"
-		}
-	}
-	return before + text + after
-}
-
 // endWait is how long a session that is to end is waited for, in milliseconds.
 const endWait = "500"
 
-// endSessions changes no membership where there is nothing to end: see createLogin.
 func (w work) endSessions() error {
-	some := false
-	if err := w.c.QueryRow(w.ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = $1)`, w.names.login).Scan(&some); err != nil ||
-		!some {
+	return w.terminate(`usename`, w.names.login)
+}
+
+// terminate ends sessions of bindings, each by the keeper of its role. Where there are
+// none it changes no membership.
+func (w work) terminate(which, name string) error {
+	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE usename ~ '^lsb' AND `+which+` = $1`, name)
+	if err != nil {
 		return err
 	}
-	return w.here(w.asPrivileged(`SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %1$L`, w.names.login),
-		w.names.login, endWait)
+	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(logins) == 0 {
+		return err
+	}
+	args, lines := []string{name, endWait}, []line{}
+	for _, login := range logins {
+		args = append(args, login)
+		lines = append(lines, line{login, strings.ReplaceAll(`GRANT %x$I TO CURRENT_USER WITH INHERIT TRUE;
+SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %x$L AND `+which+` = %1$L;
+REVOKE %x$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, "%x", "%"+strconv.Itoa(len(args)))})
+	}
+	return w.asks(lines, args...)
 }
 
 func (w work) unlockLogin(a unlockLogin) error {
@@ -348,9 +329,10 @@ func (w work) unlockLogin(a unlockLogin) error {
 		text = `ALTER ROLE %1$I LOGIN`
 	}
 	if w.seen.owner.exists() && w.seen.database.exists() {
-		text += "; " + w.admit(a.readOnly)
+		text += "; " + admit(a.readOnly)
 	}
-	return w.here(text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label)
+	return w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %4$L`, w.names.login, w.names.database, w.names.owner, a.label, "", "",
+		w.names.reader)
 }
 
 func (w work) emptyLogin() error {
@@ -374,9 +356,9 @@ func (w work) emptyLogin() error {
 	return nil
 }
 
-// disown takes from the first of the roles what it has in a database. A right is
-// revoked in the name of who granted it, or else the server only warns: any tenant
-// may grant something to another one's roles, whose names it can read.
+// disown takes from roles what they have in a database. A right is revoked in the name
+// of who granted it, or else the server only warns: any tenant may grant something to
+// another one's roles, whose names it can read.
 func (w work) disown(database, text string, roles ...string) error {
 	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o'
@@ -394,7 +376,9 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid
 			all = append(all, granter)
 		}
 	}
-	return w.in(database, w.asPrivileged(text, all...), roles[0], w.names.owner)
+	return w.enter(database, func(c *pgx.Conn) error {
+		return w.lentIn(c, all, func() error { return script(w.ctx, c, text, append(roles, w.names.owner)...) })
+	})
 }
 
 // rollBack ends the prepared transactions that a query names, with their databases
@@ -410,22 +394,12 @@ func (w work) rollBack(which string, args ...any) error {
 		return err
 	}
 	for _, x := range all {
-		if err := w.here(w.member(x.Owner)); err != nil {
-			return err
-		}
 		err := w.enter(x.Database, func(c *pgx.Conn) error {
-			if err := script(w.ctx, c, `SET ROLE %1$I`, x.Owner); err != nil {
-				return err
-			}
-			return script(w.ctx, c, `ROLLBACK PREPARED %1$L`, x.GID)
+			return w.lent([]string{x.Owner}, func() error { return script(w.ctx, c, `SET ROLE %1$I`, x.Owner) },
+				func() error { return script(w.ctx, c, `ROLLBACK PREPARED %1$L`, x.GID) })
 		})
 		if err != nil {
 			return err
-		}
-		if x.Owner != w.names.owner {
-			if err := w.here(`REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, x.Owner); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -445,7 +419,13 @@ func (w work) shutDatabase(a shutDatabase) error {
 	if err := w.withoutPrepared(); err != nil {
 		return err
 	}
-	return w.here(`ALTER DATABASE %1$I ALLOW_CONNECTIONS false; COMMENT ON ROLE %2$I IS %3$L`, w.names.database, w.names.owner, a.label)
+	return w.labelling(`ALTER DATABASE %1$I ALLOW_CONNECTIONS false`, a.label)
+}
+
+// labelling changes the database, in one transaction with the owner's label.
+func (w work) labelling(text, label string) error {
+	return w.asks([]line{{"", text}, {w.names.owner, `COMMENT ON ROLE %2$I IS %4$L`}},
+		w.names.database, w.names.owner, w.names.reader, label)
 }
 
 // dropDatabase ends the sessions of bindings that were left: the server would end them
@@ -460,75 +440,20 @@ func (w work) dropDatabase() error {
 	return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
 }
 
-func (w work) dropLogin() error {
-	text := `DROP ROLE %1$I`
-	if w.seen.database.exists() {
-		text = `REVOKE ALL ON DATABASE %2$I FROM %1$I; ` + text
-	}
-	return w.here(text, w.names.login, w.names.database)
-}
+func (w work) dropLogin() error { return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login) }
 
 // closeInstance takes the right to connect from whoever has it, and ends sessions.
 func (w work) closeInstance(a closeInstance) error {
-	readers, err := w.readers()
-	if err != nil {
-		return err
-	}
-	text, args := `REVOKE CONNECT ON DATABASE %1$I FROM %2$I`, []string{w.names.database, w.names.owner, a.label}
-	for _, name := range readers {
-		args = append(args, name)
-		text += fmt.Sprintf("; REVOKE CONNECT ON DATABASE %%1$I FROM %%%d$I", len(args))
-	}
-	if err := w.here(text+`; COMMENT ON ROLE %2$I IS %3$L`, args...); err != nil {
+	if err := w.labelling(`REVOKE CONNECT ON DATABASE %1$I FROM %2$I, %3$I`, a.label); err != nil {
 		return err
 	}
 	return w.endInstance()
 }
 
 func (w work) openInstance(a openInstance) error {
-	readers, err := w.readers()
-	if err != nil {
-		return err
-	}
-	text, args := `GRANT CONNECT ON DATABASE %1$I TO %2$I`, []string{w.names.database, w.names.owner, a.label}
-	for _, name := range readers {
-		args = append(args, name)
-		text += fmt.Sprintf("; GRANT CONNECT ON DATABASE %%1$I TO %%%d$I", len(args))
-	}
-	return w.here(text+`; COMMENT ON ROLE %2$I IS %3$L`, args...)
-}
-
-// readers are the logins of the instance that only read, and are not locked: the
-// others get in as the owner role.
-func (w work) readers() (names []string, err error) {
-	label, _ := w.seen.owner.label()
-	rows, err := w.c.Query(w.ctx, `SELECT r.rolname::text, c.description FROM pg_roles r
-JOIN pg_shdescription c ON c.objoid = r.oid AND c.classoid = 'pg_authid'::regclass
-WHERE r.rolname ~ '^lsb' AND c.description LIKE 'longshore:%' ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
-	var name, comment string
-	_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
-		login, ok := (thing{comment: comment}).label()
-		if ok && of(login.Tags).SameIDs(label.Tags) && factsOf(login).ReadOnly && login.Locked == "" {
-			names = append(names, name)
-		}
-		return nil
-	})
-	return names, err
+	return w.labelling(`GRANT CONNECT ON DATABASE %1$I TO %2$I, %3$I`, a.label)
 }
 
 func (w work) endInstance() error {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE datname = $1 AND usename ~ '^lsb'`,
-		w.names.database)
-	if err != nil {
-		return err
-	}
-	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(logins) == 0 {
-		return err
-	}
-	return w.here(w.asPrivileged(`SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE datname = %1$L AND usename ~ '^lsb'`,
-		logins...), w.names.database, endWait)
+	return w.terminate(`datname`, w.names.database)
 }
