@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -185,18 +184,17 @@ func DeadLetter(ctx context.Context, c aws.Config, got map[string]string) (remov
 	if a["VisibilityTimeout"] != "0" || fmt.Sprint(to.MaxReceiveCount) != "1" {
 		return nil, errors.New("a message is taken more than once, or is seen again too late")
 	}
-	name := to.DeadLetterTargetArn[strings.LastIndex(to.DeadLetterTargetArn, ":")+1:]
-	dead, err := api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-	if err != nil {
-		return nil, err
+	if arn := got["dead_letter_queue_arn"]; to.DeadLetterTargetArn != arn {
+		return nil, fmt.Errorf("dead letters go to %q, and the binding says to %q", to.DeadLetterTargetArn, arn)
 	}
-	for _, from := range []*string{&queue, &queue, dead.QueueUrl} {
+	dead := got["dead_letter_queue_url"]
+	for _, from := range []*string{&queue, &queue, &dead} {
 		read, err := api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: from, WaitTimeSeconds: 2})
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range read.Messages {
-			if from == dead.QueueUrl && aws.ToString(m.Body) == said {
+			if from == &dead && aws.ToString(m.Body) == said {
 				return func(c aws.Config) error {
 					_, err := sqs.NewFromConfig(c).DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: from, ReceiptHandle: m.ReceiptHandle})
 					return err
@@ -204,5 +202,5 @@ func DeadLetter(ctx context.Context, c aws.Config, got map[string]string) (remov
 			}
 		}
 	}
-	return nil, fmt.Errorf("the message is not among the dead letters, %s", name)
+	return nil, fmt.Errorf("the message is not among the dead letters, %s", dead)
 }

@@ -90,7 +90,8 @@ func Services() []Service {
 				Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
 				Given: described, Changed: again, OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets are sent"},
+		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets are sent, " +
+			"that only queues and topics of the broker can be targets"},
 		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
 				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
@@ -126,19 +127,20 @@ func Services() []Service {
 				Changed:  `{"display_name":"Letters","content_based_deduplication":true}`,
 				Unseen:   []string{"content_based_deduplication"},
 				OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, delivery, that a FIFO topic keeps the order: MiniStack makes a standard one"},
-		{Offering: "sqs", Credentials: []string{"queue_arn", "queue_url"}, See: seeQueue, OnlyTLS: true, Plans: []Plan{
-			{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted",
-				Given:    `{"visibility_timeout":45,"retention_seconds":3600,"delay_seconds":1,"max_receives":3}`,
-				Changed:  `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4}`,
-				OnDelete: plan.Empty},
-			{Name: "fifo", Use: useQueue, Shows: "a message is sent, received and deleted",
-				Given: `{"visibility_timeout":0,"retention_seconds":3600,"delay_seconds":1,"max_receives":1,
+		}, Unproved: "encryption at rest, subscribing, delivery, that a FIFO topic keeps the order: MiniStack makes a standard one"},
+		{Offering: "sqs", Credentials: []string{"dead_letter_queue_arn", "dead_letter_queue_url", "queue_arn", "queue_url"},
+			See: seeQueue, OnlyTLS: true, Plans: []Plan{
+				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted",
+					Given:    `{"visibility_timeout":45,"retention_seconds":3600,"delay_seconds":1,"max_receives":3}`,
+					Changed:  `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4}`,
+					OnDelete: plan.Empty},
+				{Name: "fifo", Use: useQueue, Shows: "a message is sent, received and deleted",
+					Given: `{"visibility_timeout":0,"retention_seconds":3600,"delay_seconds":1,"max_receives":1,
 					"content_based_deduplication":true}`,
-				Changed: `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4,
+					Changed: `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4,
 					"content_based_deduplication":true}`,
-				OnDelete: plan.Refuse},
-		}, Unproved: "encryption at rest, how queues scale, the expiry of messages, that a FIFO queue keeps the order"},
+					OnDelete: plan.Refuse},
+			}, Unproved: "encryption at rest, how queues scale, the expiry of messages, that a FIFO queue keeps the order"},
 	}
 }
 

@@ -106,6 +106,7 @@ func anys(texts []string) (out []any) {
 type site struct {
 	cloud
 	principals
+	scope  plan.Scope
 	name   string
 	target Target
 	who    plan.Place
@@ -119,6 +120,7 @@ func (s *site) recorded() provider.Target {
 func (s *site) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
 		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: s.who.Suffix(),
+		plan.ValuePrefix: s.scope.Prefix(),
 	}
 	maps.Copy(all, outputs)
 	return all
@@ -157,7 +159,7 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 		return nil, err
 	}
 	who := o.who
-	s := &site{cloud: o.cloud, principals: o.principals, name: name, target: t, who: who}
+	s := &site{cloud: o.cloud, principals: o.principals, scope: p.scope, name: name, target: t, who: who}
 	if t.Account != "" && t.Account != who.Account {
 		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
 			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account, t.Account)}

@@ -83,7 +83,7 @@ func (o *Offering) add(c *catalog.Catalog, m plan.Meaning, seen map[string]bool)
 func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
 	for _, d := range o.Permissions {
 		for _, s := range d.Statement {
-			all = append(all, s.Map(func(text string) string { return strings.ReplaceAll(text, "${Prefix}", string(scope)+"-") }))
+			all = append(all, s.Map(prefixed(scope)))
 		}
 	}
 	return all
@@ -181,6 +181,61 @@ func boundary(scope plan.Scope, o Offering) (Resource, error) {
 // policies, on what its service role can make; never who may do what, and never the
 // broker's own.
 func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
+	reach, all := o.reach(scope), map[bound]iampolicy.Statement{}
+	for _, p := range o.Policies {
+		for _, s := range p.Statement {
+			if s.Effect != iampolicy.EffectAllow {
+				continue
+			}
+			if s.Action == nil || s.Resource == nil {
+				return nil, fmt.Errorf("a binding's policy has NotAction or NotResource: say what it may do")
+			}
+			s = s.Map(prefixed(scope))
+			condition := common(s.Condition)
+			for _, action := range s.Action {
+				to := bound{serviceOf(action), plan.Unnamed(action), fmt.Sprint(condition)} // in the order of its keys
+				on := reach[to.service]
+				if p.Existing || on == nil || to.unnamed {
+					on = s.Map(anything).Resource
+				}
+				was := all[to]
+				all[to] = iampolicy.Statement{Effect: iampolicy.EffectAllow, Action: append(was.Action, action),
+					Resource: append(was.Resource, on...), Condition: condition}
+			}
+		}
+	}
+	var bounds []iampolicy.Statement
+	for _, to := range slices.SortedFunc(maps.Keys(all), bound.compare) {
+		s := all[to]
+		s.Action, s.Resource = sorted(s.Action), widest(s.Resource)
+		bounds = append(bounds, s)
+	}
+	return append(bounds,
+		iampolicy.Statement{
+			Sid: "Principals", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*", "sts:*", "cloudformation:*"},
+			Resource: iampolicy.Texts{"*"},
+		},
+		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+		others(scope),
+	), nil
+}
+
+// A bound is what one statement of a boundary is of. A condition bounds, too: of what
+// has no name, that of its tags; of an action that has another service act, what that
+// may reach. Actions that know no resource stay by themselves: no other one may come to
+// everything by them.
+type bound struct {
+	service   string
+	unnamed   bool
+	condition string
+}
+
+func (b bound) compare(c bound) int {
+	return cmp.Or(cmp.Compare(b.service, c.service), cmp.Compare(b.condition, c.condition), cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
+}
+
+// reach are the resources that an offering's service role may work on, by services.
+func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	reach := map[string]iampolicy.Texts{}
 	for _, s := range o.permissions(scope) {
 		if s.Effect != iampolicy.EffectAllow {
@@ -195,63 +250,39 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			}
 		}
 	}
-	// What has no name is told by its tags: a condition on them bounds, too.
-	type bound struct{ service, tagged string }
-	actions, resources, conditions := map[bound][]string{}, map[bound][]string{}, map[bound]iampolicy.Condition{}
-	for _, p := range o.Policies {
-		for _, s := range p.Statement {
-			if s.Effect != iampolicy.EffectAllow {
-				continue
-			}
-			if s.Action == nil || s.Resource == nil {
-				return nil, fmt.Errorf("a binding's policy has NotAction or NotResource: say what it may do")
-			}
-			for _, action := range s.Action {
-				service := serviceOf(action)
-				to := bound{service: service}
-				if onTags(s.Condition) {
-					to.tagged = fmt.Sprint(s.Condition) // in the order of its keys
-					conditions[to] = s.Condition
-				}
-				actions[to] = append(actions[to], action)
-				on := reach[service]
-				if p.Existing || on == nil {
-					on = s.Map(anything).Resource
-				}
-				resources[to] = append(resources[to], on...)
-			}
-		}
-	}
-	var all []iampolicy.Statement
-	inOrder := func(a, b bound) int {
-		return cmp.Or(cmp.Compare(a.service, b.service), cmp.Compare(a.tagged, b.tagged))
-	}
-	for _, to := range slices.SortedFunc(maps.Keys(actions), inOrder) {
-		all = append(all, iampolicy.Statement{
-			Effect: iampolicy.EffectAllow, Action: sorted(actions[to]), Resource: widest(resources[to]), Condition: conditions[to],
-		})
-	}
-	return append(all,
-		iampolicy.Statement{
-			Sid: "Principals", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*", "sts:*", "cloudformation:*"},
-			Resource: iampolicy.Texts{"*"},
-		},
-		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
-		others(scope),
-	), nil
+	return reach
 }
 
-// onTags reports whether a condition is on the tags of a resource alone, and the same for
-// every instance.
-func onTags(c iampolicy.Condition) bool {
-	for _, keys := range c {
+// common is what a condition asks of every instance: where the text of one stands, a
+// pattern has stars, and what takes no patterns is left out.
+func common(c iampolicy.Condition) iampolicy.Condition {
+	out := iampolicy.Condition{}
+	for operator, keys := range c {
+		lower := strings.ToLower(operator)
+		patterns := (strings.Contains(lower, "like") || strings.Contains(lower, "arn")) && !strings.Contains(lower, "not")
 		for key, values := range keys {
-			if !strings.HasPrefix(key, "aws:ResourceTag/") || strings.Contains(fmt.Sprint(values), "${") {
-				return false
+			wide := make(iampolicy.Texts, len(values))
+			for i, value := range values {
+				wide[i] = anything(value)
 			}
+			if !slices.Equal(wide, values) && !patterns {
+				continue
+			}
+			if out[operator] == nil {
+				out[operator] = map[string]iampolicy.Texts{}
+			}
+			out[operator][key] = wide
 		}
 	}
-	return len(c) > 0
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// prefixed puts in what the names of all that the broker makes begin with.
+func prefixed(scope plan.Scope) func(string) string {
+	return func(text string) string { return strings.ReplaceAll(text, "${"+plan.ValuePrefix+"}", scope.Prefix()) }
 }
 
 func serviceOf(action string) string {

@@ -37,8 +37,9 @@ func strangers(service string) (arns []string) {
 	return arns
 }
 
-// harmless are actions of service roles that touch nothing.
-var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassword"}
+// harmless are actions that touch nothing, or nothing that a stranger can name: the ARN
+// of a subscription ends in random letters.
+var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassword", "sns:Unsubscribe"}
 
 // What ships reaches nothing outside of the broker's prefix: neither CloudFormation for
 // it, nor, whatever their policies, the principals of its bindings.

@@ -24,6 +24,9 @@ func short(text string, letters int) string {
 // a broker without one.
 func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
 
+// Prefix begins the names of all that a broker makes.
+func (s Scope) Prefix() string { return string(s) + "-" }
+
 // Path is that of the IAM users and roles of its bindings.
 func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/", 1) + "/" }
 

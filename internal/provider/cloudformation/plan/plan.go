@@ -125,6 +125,8 @@ const (
 	ValueAccount   = "AWS::AccountId"
 	ValuePartition = "AWS::Partition"
 	ValueSuffix    = "AWS::URLSuffix"
+	// ValuePrefix is what the names of all that the broker makes begin with.
+	ValuePrefix = "Prefix"
 )
 
 // Parse reads a snapshot. That of a later program is an error that passes: a

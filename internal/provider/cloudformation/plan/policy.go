@@ -73,8 +73,8 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	for _, name := range Names(string(policy)) {
 		values[name] = strings.Repeat("x", longestValue)
 	}
-	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix] =
-		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn"
+	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix], values[ValuePrefix] =
+		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn", ScopeOf("").Prefix()
 	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
 		return &remedy.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
 	}

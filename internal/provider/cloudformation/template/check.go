@@ -71,7 +71,8 @@ func (c *checker) about(setting, what, mend string) { c.add(remedy.For(setting, 
 
 // values are the names of Values that a plan's texts may have, beside outputs.
 func values(existing *plan.Existing) map[string]bool {
-	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true}
+	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true,
+		plan.ValuePrefix: true}
 	if existing == nil {
 		return known
 	}

@@ -16,7 +16,7 @@ type statement struct {
 	allows    bool
 	actions   []string
 	resources []string
-	bounded   bool // it has a condition
+	condition condition
 }
 
 // statements reads a policy document of an identity, and refuses what such documents
@@ -41,7 +41,7 @@ func (c *checker) statements(d *document) (all []statement) {
 		}
 		object, _ := item.(map[string]any)
 		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]), resources: texts(object["Resource"])}
-		_, s.bounded = object["Condition"].(map[string]any)
+		s.condition, _ = object["Condition"].(map[string]any)
 		for _, member := range slices.Sorted(maps.Keys(object)) {
 			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) && (s.allows || !strings.HasPrefix(member,
 				"Not")) {
@@ -53,6 +53,11 @@ func (c *checker) statements(d *document) (all []statement) {
 		}
 		if s.allows && (len(s.actions) == 0 || len(s.resources) == 0) {
 			problem(at, "a statement allows no action, or on no resource", "write both as texts, or as lists of them")
+		}
+		for _, key := range s.condition.vacuous() {
+			if s.allows {
+				problem(at+"/Condition", "ForAllValues holds of a call that has no "+key, `add "Null": {"`+key+`": "false"}`)
+			}
 		}
 		all = append(all, s)
 	}
@@ -81,7 +86,7 @@ func (c *checker) actions(d *document, s statement) {
 		service, verb, ok := strings.Cut(action, ":")
 		switch {
 		case !s.allows:
-		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.Contains(service, "*"):
+		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.ContainsAny(service, "*?"):
 			c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q allows everything of a service", action),
 				"name the actions that are needed"))
 		case !ok:
@@ -96,18 +101,19 @@ func (c *checker) actions(d *document, s statement) {
 // withoutResources reports whether an action knows no resources: such actions list, or
 // make what has no name yet.
 func withoutResources(action string) bool {
-	_, verb, _ := strings.Cut(action, ":")
-	for _, start := range []string{"List", "Describe", "GetRandom"} {
+	lower := strings.ToLower(action)
+	service, verb, _ := strings.Cut(lower, ":")
+	for _, start := range []string{"list", "describe", "getrandom"} {
 		if strings.HasPrefix(verb, start) {
-			return true
+			return service != "s3" || verb == "listallmybuckets" // S3's others are of a bucket
 		}
 	}
-	return slices.Contains([]string{"kms:CreateKey", "s3:GetAccountPublicAccessBlock", "cloudwatch:PutMetricData", "ec2:CreateTags"}, action)
+	return plan.Unnamed(action) || lower == "ec2:createtags"
 }
 
 // everything refuses statements that allow something on everything there is.
 func (c *checker) everything(d *document, s statement) {
-	if !s.allows || s.bounded || !slices.ContainsFunc(s.resources, isEverything) {
+	if !s.allows || s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
 		return
 	}
 	for _, action := range s.actions {
@@ -131,12 +137,17 @@ func isEverything(resource string) bool {
 	}))
 }
 
-// guarded are actions by which a service role could reach what is not its own. They
-// need resources with our prefix.
-var guarded = []string{"secretsmanager:GetSecretValue", "ssm:GetParameter", "iam:", "sts:", "lambda:InvokeFunction"}
+// guarded are actions by which a service role could reach what is not its own, beside
+// all of IAM and STS. They need resources with our prefix.
+var guarded = []string{
+	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters", "ssm:getparametersbypath",
+	"ssm:getparameterhistory", "lambda:invokefunction", "lambda:invokeasync",
+}
 
 func isGuarded(action string) bool {
-	return slices.ContainsFunc(guarded, func(g string) bool { return strings.HasPrefix(action, g) })
+	lower := strings.ToLower(action)
+	return strings.HasPrefix(lower, "iam:") || strings.HasPrefix(lower, "sts:") ||
+		slices.ContainsFunc(guarded, func(g string) bool { return matches(lower, g) })
 }
 
 // oneFunction is a resource that names a function: the operator's own, which makes custom
@@ -147,14 +158,13 @@ func isInvoke(action string) bool { return strings.EqualFold(action, "lambda:Inv
 
 // prefix stands in permissions for what the names of all that the broker makes begin
 // with.
-const prefix = "${Prefix}"
+const prefix = "${" + plan.ValuePrefix + "}"
 
 // serviceRole checks what CloudFormation may do for the offering, against what its
 // handlers call for the template's resources.
 func (c *checker) serviceRole(d *document, t *model) {
 	all := c.statements(d)
 	known := values(nil)
-	known[strings.Trim(prefix, "${}")] = true
 	delete(known, plan.ValueSuffix)
 	for _, s := range all {
 		c.actions(d, s)
@@ -280,6 +290,7 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 	for _, s := range all {
 		c.actions(d, s)
 		c.everything(d, s)
+		c.deputies(d, s)
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
 				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q would let a binding make itself more than it is", action),
@@ -288,7 +299,12 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		}
 		for i, resource := range s.resources {
 			at := s.at + "/Resource" + slot(fmt.Sprint(i))
-			if s.allows && len(plan.Names(resource)) == 0 && strings.Trim(resource, "*") != "" {
+			own := slices.DeleteFunc(plan.Names(resource), func(name string) bool { return values(nil)[name] })
+			switch {
+			case !s.allows || len(own) > 0 || strings.Trim(resource, "*") == "":
+			case strings.Contains(resource, prefix):
+				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource), "name the instance's own, by an output: ${NAME}"))
+			default:
 				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource), "name the instance's own, by an output: ${NAME}"))
 			}
 		}

@@ -90,7 +90,7 @@ func (c *checker) proves(all []statement) {
 	}
 	action := actionOf(*c.proof)
 	denied := slices.ContainsFunc(all, func(s statement) bool {
-		return !s.allows && !s.bounded && slices.ContainsFunc(s.actions, func(pattern string) bool {
+		return !s.allows && s.condition == nil && slices.ContainsFunc(s.actions, func(pattern string) bool {
 			return matches(strings.ToLower(pattern), strings.ToLower(action))
 		})
 	})

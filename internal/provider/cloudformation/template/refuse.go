@@ -420,6 +420,9 @@ func (c *checker) parameterTypes(t *model) {
 func (c *checker) outputs(t *model, e *evaluator) (known map[string]bool) {
 	known = values(nil)
 	for name, output := range t.outputs {
+		if known[name] {
+			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have", "give it another name"))
+		}
 		condition, _ := output["Condition"].(string)
 		known[name] = condition == "" || e.condition(condition) == true
 	}

@@ -1,0 +1,282 @@
+package account_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// shippedOffering is one that ships.
+func shippedOffering(t *testing.T, name string) account.Offering {
+	t.Helper()
+	all, err := offered.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	offerings, err := account.OfferingsOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offerings[slices.IndexFunc(offerings, func(o account.Offering) bool { return o.Name == name })]
+}
+
+// bindingOf is what a binding of an offering's first plan may do, filled as when it is
+// made.
+func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, outputs map[string]string) []iampolicy.Document {
+	t.Helper()
+	raw, err := json.Marshal(o.Policies[0].Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{plan.ValuePartition: p.Partition, plan.ValueAccount: p.Account, plan.ValueRegion: p.Region,
+		plan.ValuePrefix: s.Prefix()}
+	for name, value := range outputs {
+		values[name] = value
+	}
+	text, err := plan.FillPolicy(plan.User, raw, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := iampolicy.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []iampolicy.Document{d}
+}
+
+const (
+	near   = "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
+	queued = "arn:aws:sqs:eu-central-1:111122223333:payroll"
+	topic  = "arn:aws:sns:eu-central-1:111122223333:longshore-abcdefgh-i-x-Topic-1"
+	rule   = "arn:aws:events:eu-central-1:111122223333:rule/longshore-abcdefgh-i-x-bus/r"
+)
+
+func targets(arns ...string) map[string][]string {
+	return map[string][]string{"events:TargetArn": arns}
+}
+
+func subscribed(protocol, endpoint string) map[string][]string {
+	return map[string][]string{"sns:Protocol": {protocol}, "sns:Endpoint": {endpoint}}
+}
+
+// deputies are calls by which a binding would have another service act for it, on what
+// trusts that service.
+var deputies = map[string]call{
+	"Target":       {"a queue of the broker", "events:PutTargets", rule, targets(near), true},
+	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), true},
+	"TargetQueue":  {"somebody's queue", "events:PutTargets", rule, targets(queued), false},
+	"TargetsMixed": {"one of several", "events:PutTargets", rule, targets(near, queued), false},
+	"TargetLambda": {"a function", "events:PutTargets", rule,
+		targets("arn:aws:lambda:eu-central-1:111122223333:function:payroll"), false},
+	"TargetOther":   {"another broker's", "events:PutTargets", rule, targets(strings.ReplaceAll(near, "abcdefgh", "zzzzzzzz")), false},
+	"TargetAccount": {"another account's", "events:PutTargets", rule, targets(strings.Replace(near, "1111", "4444", 1)), false},
+	"TargetNone":    {"all of none is nothing", "events:PutTargets", rule, nil, false},
+	"Rule":          {"what it is for", "events:PutRule", rule, nil, true},
+	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r", targets(near), false},
+
+	"Subscribe":      {"a queue of the broker", "sns:Subscribe", topic, subscribed("sqs", near), true},
+	"SubscribeHTTPS": {"the application", "sns:Subscribe", topic, subscribed("https", "https://app.example.com/in"), true},
+	"SubscribeHTTP":  {"in the clear", "sns:Subscribe", topic, subscribed("http", "http://app.example.com/in"), false},
+	"SubscribeSMS":   {"at the operator's cost", "sns:Subscribe", topic, subscribed("sms", "+15555550100"), false},
+	"SubscribeMail":  {"at the operator's cost", "sns:Subscribe", topic, subscribed("email", "a@example.com"), false},
+	"SubscribeQueue": {"somebody's queue", "sns:Subscribe", topic, subscribed("sqs", queued), false},
+	"SubscribeLambda": {"a function", "sns:Subscribe", topic,
+		subscribed("lambda", "arn:aws:lambda:eu-central-1:111122223333:function:x"), false},
+	"SubscribeNothing":  {"no condition holds", "sns:Subscribe", topic, nil, false},
+	"SubscribeProtocol": {"half of it", "sns:Subscribe", topic, map[string][]string{"sns:Protocol": {"sqs"}}, false},
+	"Unsubscribe":       {"AWS asks for it on everything", "sns:Unsubscribe", "*", nil, true},
+	"Attributes":        {"any subscription's dead letters", "sns:SetSubscriptionAttributes", "*", nil, false},
+	"Message":           {"to a telephone", "sns:Publish", "*", nil, false},
+	"Publish":           {"what it is for", "sns:Publish", topic, nil, true},
+}
+
+var everything = []iampolicy.Document{{Version: iampolicy.Version, Statement: []iampolicy.Statement{
+	{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}},
+}}}
+
+// A binding has no other service act for it on what is not of the broker: by its policy,
+// and by its boundary, whatever its policy is.
+func TestNoDeputies(t *testing.T) {
+	for _, name := range []string{"eventbridge", "sns"} {
+		o := shippedOffering(t, name)
+		bounds, err := account.Bounds(scope, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := bindingOf(t, o, scope, place, map[string]string{
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-x-bus",
+			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
+		})
+		for which, c := range deputies {
+			if service, _, _ := strings.Cut(c.action, ":"); !strings.HasPrefix(name, strings.TrimSuffix(service, "s")) {
+				continue
+			}
+			t.Run(which, func(t *testing.T) {
+				if got := iampolicy.Allows(c.request(), policy); got != c.want {
+					t.Errorf("%s (%s on %s): the policy allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
+				}
+				if got := iampolicy.Allows(c.request(), everything, document(bounds)); got != c.want {
+					t.Errorf("%s (%s on %s): the boundary allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
+				}
+			})
+		}
+	}
+}
+
+// A boundary asks what the policies of all instances ask: stars stand for what is one
+// instance's own, and a text that takes no stars asks nothing.
+func TestBoundariesKeepConditions(t *testing.T) {
+	o := queue(t)
+	d, err := iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{
+		"Effect":"Allow","Action":"sqs:SendMessage","Resource":"${QueueArn}",
+		"Condition":{
+			"StringEquals":{"aws:ResourceTag/a":"b","aws:ResourceTag/own":"${QueueName}"},
+			"StringNotLike":{"aws:ResourceTag/c":"${QueueName}*"},
+			"ForAllValues:ArnLike":{"aws:SourceArn":"arn:${AWS::Partition}:sns:*:*:${Prefix}${QueueName}"},
+			"Null":{"aws:SourceArn":"false"}}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Policies = []account.Policy{{Document: d}}
+	bounds, err := account.Bounds(scope, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := iampolicy.Condition{
+		"StringEquals":         {"aws:ResourceTag/a": {"b"}},
+		"ForAllValues:ArnLike": {"aws:SourceArn": {"arn:${AWS::Partition}:sns:*:*:longshore-abcdefgh-*"}},
+		"Null":                 {"aws:SourceArn": {"false"}},
+	}
+	if diff := cmp.Diff(want, bounds[0].Condition); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The tag that lets the service role of keys at one goes onto new ones, and onto none
+// that somebody has given a name.
+func TestTagsOfKeys(t *testing.T) {
+	rights := document(account.ServiceRights(scope, shippedOffering(t, "kms")))
+	const key = "arn:aws:kms:eu-central-1:111122223333:key/1"
+	with := func(more map[string][]string) map[string][]string {
+		all := map[string][]string{"aws:RequestTag/longshore:offering": {"kms"}}
+		for name, values := range more {
+			all[name] = values
+		}
+		return all
+	}
+	for name, c := range map[string]call{
+		"Create":  {"a key is made", "kms:CreateKey", "*", with(nil), true},
+		"New":     {"and tagged", "kms:TagResource", "*", with(nil), true},
+		"Named":   {"somebody's key", "kms:TagResource", key, with(map[string][]string{"kms:ResourceAliases": {"alias/payroll"}}), false},
+		"Unasked": {"another tag", "kms:TagResource", "*", nil, false},
+		"Own": {"its own key", "kms:TagResource", key,
+			with(map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "kms:ResourceAliases": {"alias/x"}}), true},
+		"Other": {"another broker's", "kms:TagResource", key,
+			with(map[string][]string{"aws:ResourceTag/longshore:scope": {string(other)}}), false},
+		"Delete": {"somebody's key", "kms:ScheduleKeyDeletion", key, with(nil), false},
+	} {
+		if got := iampolicy.Allows(c.request(), rights); got != c.want {
+			t.Errorf("%s: %s (%s on %s): allowed %t, want %t", name, c.reason, c.action, c.resource, got, c.want)
+		}
+	}
+}
+
+// An emulator knows none of the keys by which subscriptions and targets are bounded, and
+// refuses what asks for them. Without them in the policy it takes each attack: then the
+// boundary, which keeps them, is what refuses it.
+func TestDeputiesOnAnEmulator(t *testing.T) {
+	p := prepare(t)
+	topics, buses := sns.NewFromConfig(p.root), eventbridge.NewFromConfig(p.root)
+	topic, err := topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String(string(p.scope) + "-i-topic")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus := aws.String(string(p.scope) + "-i-bus")
+	made, err := buses.CreateEventBus(t.Context(), &eventbridge.CreateEventBusInput{Name: bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buses.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: aws.String("r"), EventBusName: bus,
+		EventPattern: aws.String(`{"source":["a"]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	outputs := map[string]string{"TopicArn": *topic.TopicArn, "EventBusName": *bus, "EventBusArn": *made.EventBusArn}
+	type binding struct{ topics, rules aws.Config }
+	as := func(kind string, bounded bool, policy func(account.Offering) []iampolicy.Statement) (b binding) {
+		for name, into := range map[string]*aws.Config{"sns": &b.topics, "eventbridge": &b.rules} {
+			o, user := shippedOffering(t, name), iam.CreateUserInput{UserName: aws.String(emulator.Name(kind))}
+			if bounded {
+				user.PermissionsBoundary = p.boundary(t, o)
+			}
+			*into = p.as(t, p.root, user, policy(o))
+		}
+		return b
+	}
+	shipped := func(o account.Offering) []iampolicy.Statement {
+		return bindingOf(t, o, p.scope, p.place, outputs)[0].Statement
+	}
+	wide := func(account.Offering) []iampolicy.Statement { return everything[0].Statement }
+	for name, one := range map[string]struct {
+		binding
+		taken bool
+	}{
+		"Binding": {as("binding", true, shipped), false}, "Wide": {as("wide", true, wide), false}, "Free": {as("free", false, wide), true},
+	} {
+		t.Run(name, func(t *testing.T) { p.deputies(t, one.topics, one.rules, *topic.TopicArn, *bus, one.taken) })
+	}
+}
+
+// deputies tries to have SNS and EventBridge act on what is somebody else's.
+func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus string, taken bool) {
+	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: aws.String("email"),
+		Endpoint: aws.String("a@example.com"), ReturnSubscriptionArn: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payroll := "arn:aws:sqs:" + p.place.Region + ":" + p.place.Account + ":payroll"
+	subscribe := func(protocol, endpoint string) try {
+		return try{"at the cost of others", taken, called(sns.NewFromConfig(byTopic).Subscribe,
+			&sns.SubscribeInput{TopicArn: &topic, Protocol: &protocol, Endpoint: &endpoint})}
+	}
+	attempt(t, map[string]try{
+		"SMS": subscribe("sms", "+15555550100"), "Mail": subscribe("email", "b@example.com"), "Queue": subscribe("sqs", payroll),
+		"Publish": {"what it is for", true, called(sns.NewFromConfig(byTopic).Publish,
+			&sns.PublishInput{TopicArn: &topic, Message: aws.String("x")})},
+		"Unsubscribe": {"what was subscribed", true, called(sns.NewFromConfig(byTopic).Unsubscribe,
+			&sns.UnsubscribeInput{SubscriptionArn: mine.SubscriptionArn})},
+		"Target": {"somebody's queue", taken, called(eventbridge.NewFromConfig(byRule).PutTargets, &eventbridge.PutTargetsInput{
+			Rule: aws.String("r"), EventBusName: &bus, Targets: []eventtypes.Target{{Id: aws.String("1"), Arn: &payroll}}})},
+		"Rule": {"what it is for", true, called(eventbridge.NewFromConfig(byRule).DescribeRule,
+			&eventbridge.DescribeRuleInput{Name: aws.String("r"), EventBusName: &bus})},
+	})
+}
+
+// boundary makes the one of an offering, and gives its ARN.
+func (p prepared) boundary(t *testing.T, o account.Offering) *string {
+	t.Helper()
+	bounds, err := account.Bounds(p.scope, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := iam.NewFromConfig(p.root).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
+		PolicyName: aws.String(emulator.Name(o.Name)), PolicyDocument: p.text(t, bounds),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Policy.Arn
+}

@@ -1,0 +1,104 @@
+package template_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/remedy"
+)
+
+// What a statement of a policy may say, and what it may not although it says so in other
+// words.
+func TestStatements(t *testing.T) {
+	const all = `"Action":["sqs:SendMessage"],"Resource":"*"`
+	on := func(actions, resource, condition string) string {
+		return `"Action":[` + actions + `],"Resource":"` + resource + `","Condition":` + condition
+	}
+	const bus = "arn:aws:events:${AWS::Region}:${AWS::AccountId}:rule/${QueueUrl}/*"
+	const near = `"arn:aws:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"`
+	for name, c := range map[string]struct{ reason, statement, want string }{
+		"Tag":     {"tags tell resources apart", all + `,"Condition":{"StringEquals":{"aws:ResourceTag/a":"b"}}`, ""},
+		"TagCase": {"the case does not count", all + `,"Condition":{"stringequals":{"AWS:resourcetag/a":["b"]}}`, ""},
+		"TagMade": {"what is made is told by its tags", all + `,"Condition":{"StringLike":{"aws:RequestTag/a":"b*"}}`, ""},
+		"OnlyTLS": {"says nothing of a resource", all + `,"Condition":{"Bool":{"aws:SecureTransport":"true"}}`, "allowed on everything"},
+		"Other":   {"all but one", all + `,"Condition":{"StringNotEquals":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
+		"IfThere": {"holds without the tag", all + `,"Condition":{"StringEqualsIfExists":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
+		"AnyTag":  {"holds of any value", all + `,"Condition":{"StringLike":{"aws:ResourceTag/a":["b","*"]}}`, "allowed on everything"},
+		"NoTag":   {"asks for none", all + `,"Condition":{"Null":{"aws:ResourceTag/a":"true"}}`, "allowed on everything"},
+		"Empty":   {"asks for nothing", all + `,"Condition":{}`, "allowed on everything"},
+		"AllOfNone": {"holds without the key", on(`"sqs:SendMessage"`, "${QueueArn}", `{"ForAllValues:StringEquals":{"aws:TagKeys":"a"}}`),
+			"ForAllValues holds of a call that has no aws:TagKeys"},
+		"AllOfSome": {"asks that it is there",
+			on(`"sqs:SendMessage"`, "${QueueArn}", `{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
+
+		"Listing":    {"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
+		"ListBucket": {"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, "allowed on everything"},
+		"Unnamed":    {"AWS knows no resource of it", `"Action":"sns:unsubscribe","Resource":"*"`, ""},
+		"IAM":        {"in capitals", `"Action":"IAM:CreateUser","Resource":"${QueueArn}"`, "more than it is"},
+		"Pattern":    {"of services", `"Action":"ia?:CreateUser","Resource":"${QueueArn}"`, "allows everything of a service"},
+		"Instances":  {"of everybody", `"Action":"sqs:SendMessage","Resource":` + near, "is of all instances"},
+
+		"Targets": {"anything that trusts EventBridge", `"Action":"events:puttargets","Resource":"` + bus + `"`,
+			"a Condition on events:TargetArn"},
+		"TargetsStars": {"by a pattern", `"Action":"events:Put*","Resource":"` + bus + `"`, "a Condition on events:TargetArn"},
+		"TargetsBound": {"of the broker",
+			on(`"events:PutTargets"`, bus, `{"ForAllValues:ArnLike":{"events:TargetArn":`+near+`},"Null":{"events:TargetArn":"false"}}`), ""},
+		"TargetsAll": {"of no bound", on(`"events:PutTargets"`, bus, `{"ArnLike":{"events:TargetArn":"arn:aws:sqs:*:*:*"}}`),
+			"a Condition on events:TargetArn"},
+		"Subscribe": {"half of it", on(`"sns:Subscribe"`, "${QueueArn}", `{"StringEquals":{"sns:Protocol":"sqs"}}`),
+			"a Condition on sns:Endpoint"},
+		"TargetsSome": {"one of several",
+			on(`"events:PutTargets"`, bus, `{"ForAnyValue:ArnLike":{"events:TargetArn":`+near+`}}`), "a Condition on events:TargetArn"},
+		"Alias": {"a key has one of several names",
+			on(`"kms:Encrypt"`, "*", `{"ForAnyValue:StringLike":{"kms:ResourceAliases":"alias/${Prefix}*"}}`), ""},
+		"Subscribed": {"all of it", on(`"sns:Subscribe"`, "${QueueArn}",
+			`{"StringEquals":{"sns:Protocol":"sqs"},"StringLike":{"sns:Endpoint":`+near+`}}`), ""},
+	} {
+		checked := queue()
+		checked.Settings["proof"] = nil
+		checked.Files.(fstest.MapFS)["policy.json"] = &fstest.MapFile{
+			Data: []byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` + c.statement + `}]}`)}
+		got := strings.Join(problems(t, checked), "\n")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s: problems %q, want %q", name, c.reason, got, c.want)
+		}
+	}
+}
+
+// What AWS has no condition for is told: whoever writes it knows what is in the account.
+func TestUnboundedDeputiesAreTold(t *testing.T) {
+	checked := queue()
+	with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`)(t, &checked)
+	told := ""
+	checked.Warn = func(w remedy.Error) { told += w.Error() }
+	meaningOf(t, checked)
+	if !strings.Contains(told, "sqs:SetQueueAttributes has another service act") {
+		t.Errorf("nothing warns: %s", told)
+	}
+}
+
+// What a service role may only do under the broker's prefix is found however it is
+// written.
+func TestGuardedActions(t *testing.T) {
+	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*", "ssm:GetParam*",
+		"lambda:Invoke*"} {
+		checked := queue()
+		for _, do := range []func(*testing.T, *provider.Checked){rights(action), with("permissions.json", "${Prefix}*", "payroll")} {
+			do(t, &checked)
+		}
+		if got := strings.Join(problems(t, checked), "\n"); !strings.Contains(got, "lets the role reach what is not of this broker") {
+			t.Errorf("%s: problems %q", action, got)
+		}
+	}
+}
+
+// An output does not stand in for what every text may have.
+func TestOutputsTakeNoNames(t *testing.T) {
+	checked := queue()
+	with("template.yaml", "  QueueUrl: {Value: !Ref Queue}", "  QueueUrl: {Value: !Ref Queue}\n  Prefix: {Value: !Ref Queue}")(t, &checked)
+	if got := problems(t, checked); len(got) != 1 || !strings.Contains(got[0], "output Prefix has the name") {
+		t.Errorf("problems %q", got)
+	}
+}
