@@ -29,6 +29,7 @@ func (s *scoped) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.data, "data", dataFolder, "data `DIR` of the broker, which may run or not; it is set up if there is none")
 	c.Flags().StringVar(&s.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
 	c.Flags().BoolVar(&s.emulated, "emulated", false, "leave out what emulators of AWS do not know of IAM; never for AWS itself")
+	c.PreRunE = oneBroker
 	folders(c, "data")
 }
 

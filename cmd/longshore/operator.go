@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,8 +40,18 @@ const dataFolder = ".longshore"
 func (p *place) flags(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
 	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	c.PreRunE = oneBroker
 	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
 	folders(c, "data", "offerings")
+}
+
+// oneBroker refuses a folder and a stack at once: whoever gives both would not be sure
+// which of the two brokers is meant.
+func oneBroker(c *cobra.Command, _ []string) error {
+	if c.Flags().Changed("data") && c.Flags().Changed("stack") {
+		return &usageError{"--data is a broker over a folder, and --stack one on AWS: give one of the two"}
+	}
+	return nil
 }
 
 func (p *place) open(ctx context.Context) (app.Console, func(), error) {
@@ -115,7 +126,7 @@ func newListing(what operator.What) *cobra.Command {
 	}
 	p.flags(c)
 	f.flag(c)
-	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`")
+	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
 	c.Flags().StringVar(&q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation")
 	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
 	c.Flags().IntVar(&limit, "limit", 1000, "list `N` at most; 0 lists all")
@@ -258,15 +269,18 @@ func heading(w io.Writer, what operator.What) {
 func line(w io.Writer, what operator.What, r operator.Row) {
 	switch op := r.Operation; what {
 	case operator.Operations:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), r.Platform, r.Instance,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), platformOf(r), r.Instance,
 			orDash(r.Binding), op.Token)
 	case operator.Bindings:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, r.Platform, r.Instance)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, platformOf(r), r.Instance)
 	default:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), r.Platform,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), platformOf(r),
 			stamp(r.Created))
 	}
 }
+
+// platformOf is what people call the row's platform.
+func platformOf(r operator.Row) string { return cmp.Or(r.PlatformName, r.Platform) }
 
 func phase(op *operator.Operation) string {
 	if op == nil {
@@ -293,9 +307,18 @@ func show(out io.Writer, r operator.Row) error {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, value)
 		}
 	}
-	line("platform", r.Platform)
+	line("platform", platformOf(r))
+	if r.PlatformName != "" && r.PlatformName != r.Platform {
+		line("  its id", r.Platform)
+	}
+	line("organization", r.Organization)
+	line("space", r.Space)
 	line("instance", r.Instance)
+	line("  called", r.InstanceName)
 	line("binding", r.Binding)
+	line("provider", r.Provider)
+	line("target", r.Target)
+	line("is there as", strings.Join(r.Made, ", "))
 	line("state", r.State)
 	line("offering", r.Service)
 	line("plan", r.Plan)

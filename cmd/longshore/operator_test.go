@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -147,13 +148,23 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "bindings"), "bound-1  ready  bind succeeded", "ready-1")
 		has(t, b.operate(0, "operations", "--state", "running"), token)
 		has(t, b.operate(0, "operations", token), "provision, in progress")
-		has(t, b.operate(0, "instances", "--platform", "nobody"), "No instances.")
+		has(t, b.operate(0, "instances", "--platform", "default"), "ready-1")
+		has(t, b.operate(1, "instances", "--platform", "nobody"), `there is no platform "nobody": the known ones are default`)
 		has(t, b.operate(1, "instances", "nothing"), `called "nothing"`, "`longshore instances`")
 		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") ||
 			strings.Contains(few, "slow-1") {
 			t.Errorf("one of two:\n%s", few)
 		}
 		has(t, b.operate(2, "instances", "--limit", "-1"), "--limit is negative")
+		has(t, b.operate(2, "instances", "--limit", "x"), `--limit does not take "x": give a whole number`)
+		has(t, b.operate(2, "instances", "--stack", "Longshore"), "give one of the two")
+		has(t, b.operate(2, "platform", "list", "--stack", "Longshore"), "give one of the two")
+		has(t, b.operate(1, "reconcile", "nope"), "no provider of this broker is on servers that can be restored")
+		shown := b.operate(0, "instances", "ready-1")
+		has(t, shown, "organization  o\n", "space         s\n", "provider      demo\n")
+		name := regexp.MustCompile(`longshore-demo-\S+`).FindString(shown)
+		has(t, b.operate(0, "whose", name), "instance      ready-1")
+		has(t, b.operate(1, "whose", "lsdnobodys"), `nothing of this broker is called "lsdnobodys"`)
 		var rows []map[string]any
 		if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 2 {
 			t.Errorf("%v %v", rows, err)

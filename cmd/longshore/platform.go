@@ -44,6 +44,7 @@ within a minute.`,
 func flagsOfPlatforms(c *cobra.Command) func() (app.Registrar, error) {
 	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker, which may run or not")
 	stack := c.Flags().String("stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
+	c.PreRunE = oneBroker
 	folders(c, "data")
 	return func() (app.Registrar, error) { return registrarOf(c.Context(), *data, *stack) }
 }

@@ -58,6 +58,7 @@ that a stack on AWS is (--stack NAME).`,
 	}
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
+		newWhose(),
 		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(),
 		newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
@@ -149,7 +150,7 @@ func nameOf(c *cobra.Command) string {
 // flagError says what is wrong with a flag. It shows a value that cannot be read, and
 // nothing else that was typed, which may be a password.
 func flagError(c *cobra.Command, err error) error {
-	unknown, missing := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil)
+	unknown, missing, invalid := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil), (*pflag.InvalidValueError)(nil)
 	switch {
 	case errors.As(err, &unknown):
 		name, what := unknown.GetSpecifiedName(), "flag --"+unknown.GetSpecifiedName()
@@ -165,8 +166,23 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("%s has no %s", nameOf(c), what)
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
+	case errors.As(err, &invalid):
+		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag().Value.Type()))
 	}
 	return err
+}
+
+// wanted says what a flag of that type takes.
+func wanted(flagType string) string {
+	switch flagType {
+	case "int":
+		return "a whole number"
+	case "duration":
+		return "a duration, such as 90s or 24h"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + flagType
 }
 
 // doubleDashes lets long flags have one hyphen, as in -data DIR. It changes neither

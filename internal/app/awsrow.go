@@ -39,6 +39,7 @@ func cloudformationRow() row {
 			"      JSON, or the path of a file that holds it\n" +
 			"  " + EnvAWSEmulated + "\n" +
 			"      true for an emulated AWS that puts no tokens on the events of stacks",
+		names:    func(of string, t provider.Tags) []string { return plan.ScopeOf(of).Names(t) },
 		embedded: cloudformationEmbedded,
 		deployed: cloudformationDeployed,
 		outside: func(_ string, said map[string]string) map[string]string {

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/longshore/longshore/infra/outputs"
@@ -42,6 +43,7 @@ type Console interface {
 	Retry(ctx context.Context, token string) (operator.Row, error)
 	Recreate(ctx context.Context, token string) (operator.Row, error)
 	Settle(ctx context.Context, token, message string) (operator.Row, error)
+	Owner(ctx context.Context, name string) (operator.Row, error)
 	Reports(ctx context.Context) ([]ledger.Report, error)
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Resume(ctx context.Context) error
@@ -97,6 +99,7 @@ func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (
 	}
 	sealing := kms.New(awskms.NewFromConfig(cfg), said[outputs.Key])
 	return newConsole(records, offered, wired, operator.Options{
+		Platforms: platformNames(secretRegistrar{secretsmanager.NewFromConfig(cfg), said[outputs.Secret]}), Names: namesOf(stack),
 		Vault: sealing, Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]}, Now: now, Start: engine.Start,
 	}), nil
 }
@@ -136,7 +139,9 @@ func FolderConsole(
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
-	console := newConsole(records, offered, wired, operator.Options{Vault: f.vault, Whose: f.whose(), Now: f.clock.Now})
+	console := newConsole(records, offered, wired, operator.Options{
+		Vault: f.vault, Whose: f.whose(), Now: f.clock.Now, Platforms: platformNames(folderRegistrar{dir}), Names: namesOf(f.mark.Broker),
+	})
 	for name, why := range left {
 		if slices.Contains(f.mark.Providers, name) {
 			console.Inventories[name] = absent{why} // otherwise what it holds would seem to be gone
@@ -280,6 +285,10 @@ func verbs(c Console) map[string]verb {
 			row, err := c.Settle(ctx, a.Token, a.Message)
 			return tell{Rows: []operator.Row{row}}, err
 		},
+		"owner": func(ctx context.Context, a ask) (tell, error) {
+			row, err := c.Owner(ctx, a.Name)
+			return tell{Rows: []operator.Row{row}}, err
+		},
 		"reports": func(ctx context.Context, _ ask) (t tell, err error) {
 			t.Reports, err = c.Reports(ctx)
 			return t, err
@@ -356,7 +365,7 @@ func (r remote) answers(ctx context.Context) bool {
 }
 
 // longVerbs are the verbs that may take long, and how long.
-var longVerbs = map[string]time.Duration{"reconcile": time.Hour}
+var longVerbs = map[string]time.Duration{"reconcile": time.Hour, "owner": time.Hour}
 
 func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
 	body, err := json.Marshal(a)
@@ -404,6 +413,12 @@ func (r remote) Recreate(ctx context.Context, token string) (operator.Row, error
 // Settle implements Console.
 func (r remote) Settle(ctx context.Context, token, message string) (operator.Row, error) {
 	t, err := r.ask(ctx, "settle", ask{Token: token, Message: message})
+	return t.row(), err
+}
+
+// Owner implements Console.
+func (r remote) Owner(ctx context.Context, name string) (operator.Row, error) {
+	t, err := r.ask(ctx, "owner", ask{Name: name})
 	return t.row(), err
 }
 

@@ -110,6 +110,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	}
 	e.records, e.console = records, newConsole(records, offered, wired, operator.Options{
 		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
+		Platforms: platformNames(folderRegistrar{s.Data}), Names: namesOf(e.folder.mark.Broker),
 	})
 	e.control = openControl(s.Data, e.console, e.backup, log)
 	var ctx context.Context

@@ -27,6 +27,8 @@ type hostedRow struct {
 	title  string // as people write it
 	engine hosted.Engine
 	check  provider.Check
+	// names are those that a thing with these tags has on its server.
+	names func(t provider.Tags) []string
 	// open makes it over servers. It calls none.
 	open func(o hostedOptions) hostedProvider
 	// start starts a server of the broker's own, in the provider's folder; nil if there is
@@ -108,6 +110,7 @@ func (h hostedRow) row() row {
 		help: h.envURL() + ", " + h.envPasswordFile() + "\n" +
 			"      what " + h.flag() + " says, where other users of the machine do not see it, and the\n" +
 			"      file that holds the password, if the URL has none" + h.help,
+		names:    func(_ string, t provider.Tags) []string { return h.names(t) },
 		embedded: h.embedded,
 		deployed: h.deployed,
 		outside: func(_ string, said map[string]string) map[string]string {

@@ -47,6 +47,9 @@ type row struct {
 	// the stack does not have it.
 	deployed func(d Deployed) (provider.Wired, error)
 	outside  func(stack string, said map[string]string) map[string]string
+	// names are those that a thing with these tags has where it was made. Of is what the
+	// names of AWS services begin with: the stack, or the identity of an embedded broker.
+	names func(of string, t provider.Tags) []string
 	// vpc says how it is called inside a VPC; zero if it never is.
 	vpc vpcRow
 }
@@ -87,6 +90,7 @@ func demoRow() row {
 			_, err := demoDelay(getenv)
 			return err
 		},
+		names:    func(_ string, t provider.Tags) []string { return demo.Names(t) },
 		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
 		embedded: demoEmbedded, deployed: demoDeployed,
 		outside: func(stack string, _ map[string]string) map[string]string {
@@ -109,6 +113,15 @@ func Checks() map[string]provider.Check {
 	all := map[string]provider.Check{}
 	for name, r := range rows() {
 		all[name] = r.check
+	}
+	return all
+}
+
+// namesOf are the names that things have where they were made, by their providers.
+func namesOf(of string) map[string]func(provider.Tags) []string {
+	all := map[string]func(provider.Tags) []string{}
+	for name, r := range rows() {
+		all[name] = func(t provider.Tags) []string { return r.names(of, t) }
 	}
 	return all
 }

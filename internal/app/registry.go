@@ -146,6 +146,22 @@ func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Regis
 	})
 }
 
+// platformNames gives the names of all platforms by their ids, removed ones included:
+// what these made may be left.
+func platformNames(from Registrar) func(context.Context) (map[string]string, error) {
+	return func(ctx context.Context) (map[string]string, error) {
+		r, err := from.Registry(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names := map[string]string{}
+		for _, p := range r.Platforms {
+			names[p.ID] = p.Name
+		}
+		return names, nil
+	}
+}
+
 // initialRegistry is the default platform alone, with a generated password.
 func initialRegistry() platforms.Registry {
 	return platforms.Registry{Platforms: []platforms.Platform{{

@@ -24,7 +24,7 @@ func mariadbRow() hostedRow {
 			Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
 			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 		},
-		check: mariadb.Check,
+		check: mariadb.Check, names: mariadb.Names,
 		open: func(o hostedOptions) hostedProvider {
 			return mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
 		},
@@ -38,7 +38,7 @@ func postgresRow() hostedRow {
 			Schemes: map[string]string{"postgresql": "", "postgres": ""}, Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
 			Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
 		},
-		check: postgres.Check,
+		check: postgres.Check, names: postgres.Names,
 		open:  openPostgres,
 		start: startPostgres, help: postgresSettings,
 	}
@@ -54,7 +54,7 @@ func valkeyRow() hostedRow {
 			},
 			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
 		},
-		check: valkey.Check,
+		check: valkey.Check, names: valkey.Names,
 		open: func(o hostedOptions) hostedProvider {
 			return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log})
 		},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +133,23 @@ func sql(t *testing.T, uri, statement string) (answer string, err error) {
 	return answer, err
 }
 
+// tellsWhose asks for the owner of what a database's application and its administrator
+// see.
+func (o *own) tellsWhose(t *testing.T, uri, instance, binding string) {
+	t.Helper()
+	seen, err := sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range strings.Fields(seen) {
+		want := [][]string{{"instance", instance}, {"binding", binding}, {"instance", instance}}[n]
+		out, err := command(o.env, "whose", name, "--data", o.data).CombinedOutput()
+		if !regexp.MustCompile(`(?m)^` + want[0] + ` +` + want[1] + `$`).Match(out) {
+			t.Errorf("whose %s? %v\n%s", name, err, out)
+		}
+	}
+}
+
 func (o *own) holds(t *testing.T, uri string) {
 	t.Helper()
 	if got, err := sql(t, uri, "SELECT v FROM kept"); err != nil || got != "kept" {
@@ -162,6 +180,7 @@ func TestOwnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.holds(t, uri)
+	o.tellsWhose(t, uri, "first", "one")
 	gone := o.bind(t, "first", "two")
 	must(t, o.url, "DELETE", bindingPath("first", "two")+"?service_id="+servicePostgres+"&plan_id="+planSmall, "", http.StatusOK)
 	var refused *pgconn.PgError

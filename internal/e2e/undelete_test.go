@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,6 +54,18 @@ func TestUndelete(t *testing.T) {
 		}
 		return string(out)
 	}
+	// whose asks for the owner of what an application sees of a server.
+	whose := func(name string, credentials map[string]string, want string) {
+		t.Helper()
+		for _, seen := range []string{credentials["username"], cmp.Or(credentials["prefix"], credentials["database"])} {
+			if said := run("whose", seen); !regexp.MustCompile(`(?m)^instance +` + want + `$`).MatchString(said) {
+				t.Errorf("%s: whose %s? It is said:\n%s", name, seen, said)
+			}
+			if name == "valkey" && strings.HasPrefix(want, "new-") {
+				break // its prefix is that of its former life, and the server has no label on prefixes
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		plan      string
 		write     func(credentials map[string]string)
@@ -79,7 +92,9 @@ func TestUndelete(t *testing.T) {
 		}},
 	} {
 		old := order(t, p, "kept-"+name, c.plan, "old-"+name, "")
-		c.write(bindAll(old)[0])
+		first := bindAll(old)[0]
+		c.write(first)
+		whose(name, first, "old-"+name)
 		old.unbind()
 		deprovisioned(old)
 		if said := run("retained"); !strings.Contains(said, "old-"+name) {
@@ -95,7 +110,9 @@ func TestUndelete(t *testing.T) {
 		back := old
 		back.path = instancePath("new-" + name)
 		back.begins("PUT", back.path, from)
-		if err := c.readsBack(bindAll(back)[0]); err != nil {
+		second := bindAll(back)[0]
+		whose(name, second, "new-"+name)
+		if err := c.readsBack(second); err != nil {
 			t.Errorf("%s: had back, it lacks what was in it: %v", name, err)
 		}
 		back.unbind()

@@ -168,7 +168,7 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 		r.Attributes, r.Operation.Target = *r.Operation.Target, nil
 		r.Unusable, r.Updated = false, r.Operation.Settled
 	case Provision:
-		r.Undeletes = nil
+		r.Undeleted, r.Undeletes = r.Undeletes != nil, nil
 	case Bind:
 		r.Grant = grant
 	case Deprovision, Unbind:

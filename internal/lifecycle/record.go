@@ -92,7 +92,10 @@ type InstanceOnly struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Undeletes is the retained thing that this instance is made from, until the instance
 	// is ready. If it is deleted before, the thing is given back.
-	Undeletes *Source   `json:"undeletes,omitempty"`
+	Undeletes *Source `json:"undeletes,omitempty"`
+	// Undeleted says that it was made from a retained thing. Where an engine renames
+	// nothing, the thing keeps the name of its former life.
+	Undeleted bool      `json:"undeleted,omitempty"`
 	Updated   time.Time `json:"updated,omitzero"`
 }
 

@@ -49,6 +49,11 @@ type Options struct {
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 	// ServiceOf finds the offering of a plan.
 	ServiceOf func(planID string) (serviceID string, found bool)
+	// Platforms are the names of the platforms, by their ids.
+	Platforms func(ctx context.Context) (map[string]string, error)
+	// Names are those that the thing with these tags has where it was made, by the names
+	// of the providers.
+	Names map[string]func(provider.Tags) []string
 	// Vault shows whether what is sealed in the records opens.
 	Vault vault.Vault
 	// Inventories list what exists, by the providers' names.
@@ -90,7 +95,8 @@ const (
 
 // A Query chooses what is listed; an empty member chooses everything.
 type Query struct {
-	What     What   `json:"what"`
+	What What `json:"what"`
+	// Platform is the id or the name of one that is known.
 	Platform string `json:"platform,omitempty"`
 	// ID is the id of an instance, a binding or an operation, or its beginning.
 	ID string `json:"id,omitempty"`
@@ -98,22 +104,6 @@ type Query struct {
 	State string `json:"state,omitempty"`
 	// Plan is the name or id of a plan or an offering.
 	Plan string `json:"plan,omitempty"`
-}
-
-// A Row is an instance, a binding or an operation.
-type Row struct {
-	Platform  string     `json:"platform"`
-	Instance  string     `json:"instance"`
-	Binding   string     `json:"binding,omitempty"`
-	State     string     `json:"state,omitempty"`
-	Service   string     `json:"service,omitempty"`
-	Plan      string     `json:"plan,omitempty"`
-	Created   time.Time  `json:"created,omitzero"`
-	Updated   time.Time  `json:"updated,omitzero"`
-	Unusable  bool       `json:"unusable,omitempty"`
-	Operation *Operation `json:"operation,omitempty"`
-	// Note says what happens to it without an operator.
-	Note string `json:"note,omitempty"`
 }
 
 // An Operation is a row's.
@@ -151,42 +141,17 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// names are the names of a plan and its offering, or their ids if the plan has left the
-// catalog.
-func (c *Console) names(serviceID, planID string) (service, plan string) {
-	o, p, ok := c.Catalog(serviceID, planID)
-	if !ok {
-		return serviceID, planID
-	}
-	return o.Name, p.Name
-}
-
-func (c *Console) row(r lifecycle.Record) Row {
-	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
-	row := Row{
-		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, State: string(r.State),
-		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),
-	}
-	switch {
-	case r.InProgress():
-		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
-	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
-		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
-	case r.State == lifecycle.Deleted:
-		row.Note = "is remembered until " + r.Expires.UTC().Format(time.RFC3339)
-	}
-	if r.State != lifecycle.CreateFailed && r.FailedCreation() != nil {
-		row.Note += "; until the platform deletes it, it is told that the creation failed"
-	}
-	return row
-}
-
 // List gives a page of what the query chooses; a page may be empty. What is deleted is
 // listed only as an operation, or if its state is asked for. The cursor is empty for
 // the first page, and then the next of the last page; next is empty at the end. All
 // records are read, unless the query names a token or asks for what is running. The
-// error tells what could not be read; the rest is listed.
+// error tells what could not be read; the rest is listed. A platform that is not known
+// is refused.
 func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row, next string, err error) {
+	known := c.known(ctx)
+	if q.Platform, err = platformID(known, q.Platform); err != nil {
+		return nil, "", err
+	}
 	var found []Row
 	switch t, noToken := lifecycle.ParseToken(q.ID); {
 	case noToken == nil:
@@ -198,8 +163,12 @@ func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row,
 	}
 	for _, r := range found {
 		if q.takes(r) {
+			r.PlatformName = known[r.Platform]
 			rows = append(rows, r)
 		}
+	}
+	if q.ID != "" && len(rows) == 1 {
+		c.openName(ctx, &rows[0])
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
@@ -254,10 +223,6 @@ func (c *Console) scanned(ctx context.Context, q Query, cursor string) (rows []R
 // lists reports whether the query asks for records of this kind.
 func (q Query) lists(r lifecycle.Record) bool {
 	return r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings
-}
-
-func pastRow(p lifecycle.PastOperation) Row {
-	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)}
 }
 
 func (r Row) began() time.Time {

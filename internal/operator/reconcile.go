@@ -66,9 +66,16 @@ func (c *Console) Reconcile(ctx context.Context, providerName, target string, me
 			out = append(out, done)
 		}
 	}
-	if len(out) == 0 && providerName != "" {
-		return nil, refuse("no provider on servers that can be restored has the name %q, or it has no target %q: "+
-			"`longshore reconcile` without names lists them", providerName, target)
+	switch w, known := c.Servers[providerName]; {
+	case len(out) > 0 || providerName == "":
+	case known:
+		names, _ := w.Targets(ctx)
+		return nil, refuse("provider %q has no target %q: the known ones are %s", providerName, target, strings.Join(names, ", "))
+	case len(c.Servers) == 0:
+		return nil, refuse("no provider of this broker is on servers that can be restored: nothing is to be reconciled")
+	default:
+		return nil, refuse("no provider on servers that can be restored is called %q: the known ones are %s", providerName,
+			strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
 	}
 	return out, nil
 }

@@ -69,8 +69,15 @@ func versionOf(p catalog.Plan) string {
 	return p.MaintenanceInfo.Version
 }
 
-// sameJSON compares two texts but for white space, since a store may write its own.
+// sameJSON compares two texts but for white space, since a store may write its own. No
+// text is the same as an object without members.
 func sameJSON(a, b json.RawMessage) bool {
+	if len(a) == 0 {
+		a = json.RawMessage("{}")
+	}
+	if len(b) == 0 {
+		b = json.RawMessage("{}")
+	}
 	var x, y bytes.Buffer
 	if json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
 		return bytes.Equal(a, b)

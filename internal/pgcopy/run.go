@@ -190,7 +190,9 @@ var reasons = []struct {
 	{"connection to server", true, "The server was not reached. Try again later."},
 	{"could not obtain lock", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
 	{"lock timeout", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
-	{"server version mismatch", false, "The operator's pg_dump is older than the server. Ask the operator to install the server's version."},
+	{"server version mismatch", false, "pg_dump is older than the server. " +
+		"Name the folder of the server's own programs, or of later ones, in LONGSHORE_POSTGRES_BIN, " +
+		"and start the broker again."},
 	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
 	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
 	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's superuser, or " +

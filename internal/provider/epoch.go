@@ -35,7 +35,7 @@ func (e Epoch) Check(target string, was Epoch) error {
 		what = fmt.Sprintf("is on the history %q, and has been on %q", e.Line, was.Line)
 	}
 	return &Trouble{Kind: TroubleRestored, Target: target, Message: fmt.Sprintf("the server %s: it was restored, or another one took its "+
-		"place. Logins that were removed may be valid again. Run `longshore reconcile`: until then nothing is changed on it", what)}
+		"place. Logins that were removed may be valid again. Run `longshore reconcile --yes`: until then nothing is changed on it", what)}
 }
 
 // A Reconciler is what an operator needs of a provider whose targets have epochs. An

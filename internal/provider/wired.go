@@ -75,7 +75,9 @@ func reconciles(i Inventory) bool {
 // A Check is what a provider finds out about a plan when the catalog is
 // compiled: whether its settings and the files beside the offering are right.
 // It gives the snapshot that instances of the plan record, at most
-// limits.Snapshot bytes of JSON, nil for none. An error says what to do; a
+// limits.Snapshot bytes of JSON, nil for none. It leaves out what is at its default: a
+// later version of the provider, which may know more, has not edited the plan. An error
+// says what to do; a
 // *remedy.Error also says where: a File in the offering's folder, or in Name the
 // path of a setting in the plan, such as "delay", or a JSON pointer into the plan, such
 // as "/schemas". Several are joined by errors.Join.

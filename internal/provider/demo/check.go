@@ -15,9 +15,10 @@ const (
 	secretBroker = "broker"
 )
 
-// A meaning is what instances record of their plan.
+// A meaning is what instances record of their plan. Defaults are left out: a member that
+// a later version adds must not make every plan look edited.
 type meaning struct {
-	Secret string `json:"secret"`
+	Secret string `json:"secret,omitempty"` // the broker's own unless it is secretCloud
 	// RetainDays is how long what is deleted is retained; zero for not at all.
 	RetainDays float64 `json:"retain_days,omitempty"`
 }
@@ -48,7 +49,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 		return nil, &remedy.Error{Name: name, What: "the demo has no such setting",
 			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days, retain_days and secret"}
 	}
-	meant := meaning{Secret: secretBroker}
+	var meant meaning
 	if plan.Settings["secret"] == secretCloud {
 		meant.Secret = secretCloud
 	}

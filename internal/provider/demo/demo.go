@@ -467,6 +467,15 @@ func (s step) change() Change {
 	}
 }
 
+// Names is the name of the thing with these tags.
+func Names(t provider.Tags) []string {
+	role := roleInstance
+	if t.Binding != "" {
+		role = roleBinding
+	}
+	return []string{provider.Name(namePrefix, role, t)}
+}
+
 // instanceName is the name of an instance's thing.
 func instanceName(in provider.Instance) string {
 	return provider.Name(namePrefix, roleInstance, provider.TagsOf(in))

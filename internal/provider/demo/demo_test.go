@@ -1116,7 +1116,8 @@ func TestCheck(t *testing.T) {
 		snapshot string
 		wrong    string // the setting
 	}{
-		"Nothing":   {nil, `{"secret":"broker"}`, ""},
+		"Nothing":   {nil, `{}`, ""},
+		"Default":   {map[string]any{"secret": "broker"}, `{}`, ""},
 		"Cloud":     {map[string]any{"secret": "cloud", "fail": []any{"bind"}, "delay_seconds": 3}, `{"secret":"cloud"}`, ""},
 		"Secret":    {map[string]any{"secret": "mine"}, "", "secret"},
 		"Delay":     {map[string]any{"delay_seconds": -1}, "", "delay_seconds"},

@@ -81,7 +81,7 @@ func chosenOf(s provider.State) (c chosen, err error) {
 // today. A binding with a state has begun so.
 func secretByCloud(b provider.Binding) bool {
 	var meant meaning
-	if json.Unmarshal(b.Instance.Snapshot, &meant) == nil && meant.Secret != "" {
+	if json.Unmarshal(b.Instance.Snapshot, &meant) == nil {
 		return meant.Secret == secretCloud
 	}
 	return b.State.Format != 0 || b.Instance.Settings["secret"] == secretCloud

@@ -18,9 +18,9 @@ var (
 // Explain is what an operator is told of an error.
 func Explain(err error) error { return explain("target", err) }
 
-// Names are how those of all databases or accounts of the ids begin, and that of this
+// NamesOfLife are how those of all databases or accounts of the ids begin, and that of this
 // life's.
-func Names(t provider.Tags) (begins, thing string) {
+func NamesOfLife(t provider.Tags) (begins, thing string) {
 	n := namesOf(t)
 	if t.Binding != "" {
 		return n.login, n.account

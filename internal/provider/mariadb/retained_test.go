@@ -253,7 +253,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	in := b.instance("i")
 	must(b, b.p.Provision, in)
 	held := b.retained(in)
-	_, name := mariadb.Names(provider.TagsOf(in))
+	_, name := mariadb.NamesOfLife(provider.TagsOf(in))
 	b.server.Root(t, "DROP DATABASE "+name)
 	refused := func(back provider.Instance) {
 		t.Helper()
@@ -272,7 +272,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	must(b, b.p.Provision, in)
 	back.Source = b.from(in, b.retained(in))
 	b.halfTaken(back)
-	_, name = mariadb.Names(provider.TagsOf(in))
+	_, name = mariadb.NamesOfLife(provider.TagsOf(in))
 	b.server.Root(t, "DROP DATABASE "+name)
 	refused(back)
 	if left := b.held(); len(left) != 0 {
@@ -337,7 +337,7 @@ func isFailure(err error) bool {
 func TestFormerNames(t *testing.T) {
 	b := newKeeper(t)
 	in := b.instance("i")
-	begins, _ := mariadb.Names(provider.TagsOf(in))
+	begins, _ := mariadb.NamesOfLife(provider.TagsOf(in))
 	b.plantFormer(in, begins)
 	_, credentials, db := b.bound(in, "b", "")
 	if credentials["name"] != begins {
@@ -366,7 +366,7 @@ func TestFormerNames(t *testing.T) {
 func (b *bench) plantFormer(in provider.Instance, name string) {
 	b.t.Helper()
 	b.plant(provider.TagsOf(in), provider.TagsOf(in))
-	_, thing := mariadb.Names(provider.TagsOf(in))
+	_, thing := mariadb.NamesOfLife(provider.TagsOf(in))
 	b.server.Root(b.t, "DROP DATABASE "+thing)
 	b.server.Root(b.t, "CREATE DATABASE "+name)
 	b.server.Root(b.t, "UPDATE "+b.access.Database+".things SET name = ? WHERE name = ?", name, thing)

@@ -1,6 +1,7 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,6 +46,13 @@ func namesOf(t provider.Tags) names {
 func nameOfLife(prefix string, t provider.Tags) string {
 	digest := sha256.Sum256([]byte(t.Incarnation))
 	return hosted.Name(prefix, t) + hex.EncodeToString(digest[:4])
+}
+
+// Names is the name that the thing with these tags has on its server: a database, or
+// an account.
+func Names(t provider.Tags) []string {
+	n := namesOf(t)
+	return []string{cmp.Or(n.account, n.database)}
 }
 
 // A server is how the provider sees and changes a MariaDB server. Each method is a

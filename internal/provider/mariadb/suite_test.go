@@ -99,9 +99,9 @@ func (w *world) text(query string, args ...any) string {
 
 // look tells what stands at the names of tags: records, database and account.
 func (w *world) look(at provider.Tags) string {
-	name, _ := mariadb.Names(at)
+	name, _ := mariadb.NamesOfLife(at)
 	at.Binding = ""
-	instance, _ := mariadb.Names(at)
+	instance, _ := mariadb.NamesOfLife(at)
 	others := "(SELECT name FROM " + w.access.Database + ".things WHERE instance <> ?)" // and what is retained
 	return w.text(`SELECT CONCAT_WS(' ',
 		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things
@@ -115,7 +115,7 @@ func (w *world) look(at provider.Tags) string {
 // plant makes a database or an account, and a record if it has an owner.
 func (w *world) plant(at, owner provider.Tags) {
 	w.t.Helper()
-	_, thing := mariadb.Names(at)
+	_, thing := mariadb.NamesOfLife(at)
 	if at.Binding == "" {
 		w.server.Root(w.t, "CREATE DATABASE "+thing)
 		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+thing) })
@@ -127,7 +127,7 @@ func (w *world) plant(at, owner provider.Tags) {
 		return
 	}
 	at.Binding = ""
-	instance, _ := mariadb.Names(at)
+	instance, _ := mariadb.NamesOfLife(at)
 	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
 	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
 		thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
@@ -249,7 +249,7 @@ func factory(t *testing.T) *providertest.Harness {
 		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
 		Opens:      opens,
 		Secrets: func(_ testing.TB, at provider.Tags) int {
-			login, _ := mariadb.Names(at)
+			login, _ := mariadb.NamesOfLife(at)
 			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user LIKE CONCAT(?, '%')
 				AND NOT JSON_VALUE(priv, '$.account_locked')`, login) == "0" {
 				return 0

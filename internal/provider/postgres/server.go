@@ -45,6 +45,16 @@ func namesAs(t provider.Tags) names {
 	return n
 }
 
+// Names are those that the thing with these tags has on its server: a database and its
+// owner, or a login.
+func Names(t provider.Tags) []string {
+	n := namesOf(t)
+	if n.login != "" {
+		return []string{n.login}
+	}
+	return []string{n.database, n.owner}
+}
+
 // A server is how the provider sees and changes a PostgreSQL server. Each method
 // is a call that may be repeated at any time, also while an earlier one whose
 // caller has died is still under way. Errors have a meaning (codes.go) and are all

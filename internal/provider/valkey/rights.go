@@ -213,6 +213,15 @@ func bindings(t provider.Tags) string { return instanceID(t) + "-" }
 // name is the name of the user of these tags.
 func name(t provider.Tags) string { return beginning(t) + incarnationID(t.Incarnation) }
 
+// Names are those that the thing with these tags has on its server: an instance's user,
+// and what its keys begin with in braces; or a binding's user.
+func Names(t provider.Tags) []string {
+	if t.Binding != "" {
+		return []string{name(t)}
+	}
+	return []string{name(t), label{Label: hosted.Label{Tags: t}}.home()}
+}
+
 func incarnationID(incarnation string) string {
 	digest := sha256.Sum256([]byte(incarnation))
 	return hex.EncodeToString(digest[:4])

@@ -64,6 +64,14 @@ func (s Scope) Binding(t provider.Tags) string {
 	return provider.Name(string(s), "b", t) + "-" + short(t.Incarnation, 8)
 }
 
+// Names is the name of what is made for these tags: a stack, or a binding's user or role.
+func (s Scope) Names(t provider.Tags) []string {
+	if t.Binding != "" {
+		return []string{s.Binding(t)}
+	}
+	return []string{s.Stack(t)}
+}
+
 // nameOf is part of a name for an offering: its own where that is short.
 func nameOf(offering string) string {
 	const most = 20

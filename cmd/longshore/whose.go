@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+func newWhose() *cobra.Command {
+	var (
+		p place
+		f format
+	)
+	c := &cobra.Command{
+		Use: "whose NAME", Short: "Say whose a database, a login, a stack or a user is",
+		Args: takes(1, 1, "the NAME that something has on its server or in its account"),
+		Long: `Say which instance or binding something was made for, and who ordered it, by the
+NAME that it has on its server or in its AWS account: a database, an owner or a
+login, the prefix of a key, a stack, an IAM user or role, or the ARN of one. What
+no record leads to is looked for on the servers and in the accounts, by its label.`,
+		Example: `  longshore whose lsdjv3xw5kq2n4o6b7c8d9e2f3g4h
+  longshore whose longshore-abcdefgh-i-jv3xw5kq2n4o6b7c8d9e2f3g4h --stack Longshore`,
+		RunE: func(c *cobra.Command, args []string) error {
+			machine, err := f.machine()
+			if err != nil {
+				return err
+			}
+			return p.with(c.Context(), func(console app.Console) error {
+				row, err := console.Owner(c.Context(), args[0])
+				switch {
+				case err != nil:
+					return err
+				case machine:
+					return printJSON(c.OutOrStdout(), row)
+				}
+				return show(c.OutOrStdout(), row)
+			})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	f.flag(c)
+	return c
+}

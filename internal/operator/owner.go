@@ -1,0 +1,138 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/pages"
+)
+
+// Owner finds what a name on a server or in an account belongs to: a record, a retained
+// thing, or one in quarantine. Where no name that derives from these is the same, the
+// inventories tell by the thing's own label. Tombstones come last: an undeleted thing may
+// have the name that the tombstone of its former life derives. It reads all records.
+func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
+	name = named(name)
+	for _, look := range []func(context.Context, string) (Row, error){
+		c.ofLiving, c.ofRetained, c.ofQuarantine, c.ofLabel, c.ofTombstone,
+	} {
+		row, err := look(ctx, name)
+		if err != nil || row.Instance != "" {
+			row.PlatformName = c.known(ctx)[row.Platform]
+			return row, err
+		}
+	}
+	return Row{}, refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten", name)
+}
+
+// named is a name as the engines and AWS write it: an ARN, the prefix of a key and
+// PostgreSQL's quotes count as the name within.
+func named(text string) string {
+	if strings.HasPrefix(text, "arn:") {
+		parts := strings.Split(text, "/")
+		if strings.Contains(parts[0], ":cloudformation:") && len(parts) > 1 {
+			return parts[1]
+		}
+		return parts[len(parts)-1]
+	}
+	if prefix, ok := strings.CutPrefix(text, "{"); ok {
+		text, _, _ = strings.Cut(prefix, "}")
+	}
+	return strings.Trim(text, "\"`")
+}
+
+func (c *Console) ofLiving(ctx context.Context, name string) (Row, error) {
+	return c.ofRecord(ctx, name, true)
+}
+
+func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
+	row, err := c.ofRecord(ctx, name, false)
+	if row.Instance != "" {
+		row.Note += "; what was undeleted from it may have this name, too"
+	}
+	return row, err
+}
+
+// ofRecord looks among the names that derive from records, of what exists or of what is
+// deleted.
+func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
+	var unread []error
+	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+		page, next, err := c.Records.ScanPage(ctx, cursor)
+		return page.Records, next, err
+	}) {
+		if err != nil {
+			unread = append(unread, err)
+		} else if r.Exists() == exists && slices.Contains(c.made(r), name) {
+			row := c.row(r)
+			c.openName(ctx, &row)
+			return row, nil
+		}
+	}
+	return Row{}, errors.Join(unread...)
+}
+
+func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
+	for r, err := range pages.All(ctx, c.Records.AllRetained) {
+		if err != nil {
+			return Row{}, err
+		}
+		if r.Name == name {
+			return Row{
+				Platform: r.Key.Platform, Instance: r.Key.Instance, State: "retained", Organization: r.OrganizationGUID, Space: r.SpaceGUID,
+				Provider: r.Provider, Target: r.Made.Target.Name, Made: []string{name},
+				Note: "the instance is deleted; this is kept until " + r.Until.UTC().Format(time.RFC3339) + "; `longshore retained` lists it",
+			}, nil
+		}
+	}
+	return Row{}, nil
+}
+
+func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
+	for q, err := range pages.All(ctx, c.Records.Quarantines) {
+		if err != nil {
+			return Row{}, err
+		}
+		if q.Name == name {
+			return Row{
+				Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, State: "in quarantine", Provider: q.Provider,
+				Made: []string{name}, Note: "no record explains it; `longshore reaper quarantine` lists it",
+			}, nil
+		}
+	}
+	return Row{}, nil
+}
+
+// ofLabel asks the inventories. What they cannot list now may be what is looked for.
+func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
+	var unread []error
+	for _, provider := range slices.Sorted(maps.Keys(c.Inventories)) {
+		for h, err := range pages.All(ctx, c.Inventories[provider].List) {
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			if h.Name != name {
+				continue
+			}
+			r, err := c.Records.Record(ctx, lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}, c.Now())
+			if err != nil {
+				return Row{}, err
+			}
+			row := c.row(r)
+			row.Provider, row.Target, row.Made = provider, h.Target.Name, []string{name}
+			if !r.Exists() {
+				row.Note = "its label says so, and no record does: the reaper deals with it"
+			} else {
+				c.openName(ctx, &row)
+			}
+			return row, nil
+		}
+	}
+	return Row{}, errors.Join(unread...)
+}

@@ -1,0 +1,163 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/demotest"
+)
+
+// knowing is a site whose console knows the platforms and the names of things.
+func knowing(t *testing.T, things *demotest.Memory) *site {
+	t.Helper()
+	s := newSite(t, things)
+	s.console.Names = map[string]func(provider.Tags) []string{"demo": demo.Names}
+	s.console.Platforms = func(context.Context) (map[string]string, error) {
+		return map[string]string{s.caller().Platform: "korifi", "p-other": "sap"}, nil
+	}
+	return s
+}
+
+// ordered orders an instance where a platform says all that it can.
+func (s *site) ordered(id string) {
+	s.Helper()
+	service, plan := s.plan("sync")
+	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
+		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o-1", SpaceGUID: "s-1",
+		Context: []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1"}`),
+	}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestAPlatformIsKnownByNameAndID(t *testing.T) {
+	s := knowing(t, demotest.NewMemory())
+	s.ordered("one")
+	for name, tc := range map[string]struct {
+		reason, given string
+		rows          int
+		refused       bool
+	}{
+		"Name":    {"operators know a platform by its name", "korifi", 1, false},
+		"ID":      {"the id names it, too", s.caller().Platform, 1, false},
+		"Other":   {"a platform may have nothing", "sap", 0, false},
+		"Unknown": {"an empty list would say that it has nothing", "nobody", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: tc.given}, "")
+			if len(rows) != tc.rows || refused(err) != tc.refused {
+				t.Errorf("%s: %d rows, %v", tc.reason, len(rows), err)
+			}
+			if tc.refused && !strings.Contains(err.Error(), `"nobody": the known ones are korifi, sap`) {
+				t.Errorf("it says %v", err)
+			}
+			for _, r := range rows {
+				if r.PlatformName != "korifi" {
+					t.Errorf("the platform is called %q", r.PlatformName)
+				}
+			}
+		})
+	}
+	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
+	if rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: s.caller().Platform}, ""); err != nil ||
+		len(rows) != 1 {
+		t.Errorf("without the right to read the platforms: %v %v", rows, err)
+	}
+}
+
+func TestARowTellsWhoseAndWhere(t *testing.T) {
+	s := knowing(t, demotest.NewMemory())
+	s.ordered("one")
+	s.ordered("two")
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"}, "")
+	if err != nil || len(rows) != 1 {
+		t.Fatal(rows, err)
+	}
+	r := rows[0]
+	want := operator.Row{Organization: "o-1", Space: "s-1", InstanceName: "orders-db", Provider: "demo", Made: s.names()["one"]}
+	got := operator.Row{Organization: r.Organization, Space: r.Space, InstanceName: r.InstanceName, Provider: r.Provider, Made: r.Made}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	// The name is sealed: a list opens none.
+	rows, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances}, "")
+	if err != nil || len(rows) != 2 || rows[0].InstanceName+rows[1].InstanceName != "" {
+		t.Errorf("in a list: %+v %v", rows, err)
+	}
+}
+
+// names are those of the things that exist, by the ids of their instances.
+func (s *site) names() map[string][]string {
+	s.Helper()
+	held, _, err := s.console.Inventories["demo"].List(s.Context(), "")
+	if err != nil {
+		s.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, h := range held {
+		all[h.Tags.Instance+h.Tags.Binding] = []string{h.Name}
+	}
+	return all
+}
+
+func TestOwner(t *testing.T) {
+	things := demotest.NewMemory()
+	s := knowing(t, things)
+	s.ordered("one")
+	if err := s.bind("one", "bound", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	names := s.names()
+	instance, binding := names["one"][0], names["onebound"][0]
+	lost := newSite(t, things) // its records know nothing
+	for name, tc := range map[string]struct {
+		reason, asked string
+		site          *site
+		want, note    string
+	}{
+		"Instance": {"its name derives from the record", instance, s, "one", ""},
+		"Binding":  {"its name derives from the record", binding, s, "onebound", ""},
+		"Stack":    {"AWS shows ARNs", "arn:aws:cloudformation:eu-central-1:123456789012:stack/" + instance + "/5f0c", s, "one", ""},
+		"User":     {"a user's ARN has a path", "arn:aws:iam::123456789012:user/longshore/abc/" + binding, s, "onebound", ""},
+		"Key":      {"Valkey's keys have the name in braces", "{" + instance + "}:cart:7", s, "one", ""},
+		"Quoted":   {"SQL quotes names", `"` + instance + `"`, s, "one", ""},
+		"Lost":     {"the thing's own label tells", instance, lost, "one", "its label says so, and no record does"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := tc.site.console.Owner(t.Context(), tc.asked)
+			if err != nil || r.Instance+r.Binding != tc.want || !strings.Contains(r.Note, tc.note) {
+				t.Errorf("%s: %+v %v", tc.reason, r, err)
+			}
+		})
+	}
+	if _, err := s.console.Owner(t.Context(), "lsdsomebodyelses"); !refused(err) {
+		t.Errorf("what is not ours: %v", err)
+	}
+	s.console.Inventories["demo"] = unlisted{}
+	if _, err := s.console.Owner(t.Context(), "lsdsomebodyelses"); err == nil || refused(err) {
+		t.Errorf("a server that cannot be asked may have it: %v", err)
+	}
+}
+
+type unlisted struct{}
+
+func (unlisted) List(context.Context, string) ([]provider.Holding, string, error) {
+	return nil, "", errors.New("not reached")
+}
+
+// What is out of use or retained is found by its name, too.
+func TestOwnerOfWhatNoRecordHas(t *testing.T) {
+	s, name := enclosed(t, demotest.NewMemory())
+	r, err := s.console.Owner(t.Context(), name)
+	if err != nil || r.Instance != "one" || r.State != "in quarantine" {
+		t.Errorf("%+v %v", r, err)
+	}
+}

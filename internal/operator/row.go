@@ -1,0 +1,141 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/vault"
+)
+
+// A Row is an instance, a binding or an operation.
+type Row struct {
+	Platform string `json:"platform"` // its id
+	// PlatformName is empty for a platform that is not known any more.
+	PlatformName string `json:"platform_name,omitempty"`
+	Organization string `json:"organization,omitempty"` // its id
+	Space        string `json:"space,omitempty"`        // its id
+	// InstanceName is what the platform's users call it; only where the query names an
+	// ID, since it is sealed.
+	InstanceName string `json:"instance_name,omitempty"`
+	// Provider made it, on Target, under the names in Made: of a database and its roles,
+	// of a stack.
+	Provider  string     `json:"provider,omitempty"`
+	Target    string     `json:"target,omitempty"`
+	Made      []string   `json:"made,omitempty"`
+	Instance  string     `json:"instance"`
+	Binding   string     `json:"binding,omitempty"`
+	State     string     `json:"state,omitempty"`
+	Service   string     `json:"service,omitempty"`
+	Plan      string     `json:"plan,omitempty"`
+	Created   time.Time  `json:"created,omitzero"`
+	Updated   time.Time  `json:"updated,omitzero"`
+	Unusable  bool       `json:"unusable,omitempty"`
+	Operation *Operation `json:"operation,omitempty"`
+	// Note says what happens to it without an operator.
+	Note string `json:"note,omitempty"`
+}
+
+// names are the names of a plan and its offering, or their ids if the plan has left the
+// catalog.
+func (c *Console) names(serviceID, planID string) (service, plan string) {
+	o, p, ok := c.Catalog(serviceID, planID)
+	if !ok {
+		return serviceID, planID
+	}
+	return o.Name, p.Name
+}
+
+func (c *Console) row(r lifecycle.Record) Row {
+	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
+	row := Row{
+		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, State: string(r.State),
+		Organization: r.Attributes.OrganizationGUID, Space: r.Attributes.SpaceGUID,
+		Provider: r.Provider, Target: r.Made.Target.Name, Made: c.made(r),
+		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),
+	}
+	switch {
+	case r.InProgress():
+		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
+	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
+		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
+	case r.State == lifecycle.Deleted:
+		row.Note = "is remembered until " + r.Expires.UTC().Format(time.RFC3339)
+	}
+	if r.State != lifecycle.CreateFailed && r.FailedCreation() != nil {
+		row.Note += "; until the platform deletes it, it is told that the creation failed"
+	}
+	return row
+}
+
+func pastRow(p lifecycle.PastOperation) Row {
+	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)}
+}
+
+// tagsOf are the tags on what was made for a record.
+func tagsOf(r lifecycle.Record) provider.Tags {
+	return provider.Tags{
+		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Incarnation: r.Incarnation,
+	}
+}
+
+// made are the names of what was made for a record. An undeleted instance may have those
+// of its former life, which the record does not tell.
+func (c *Console) made(r lifecycle.Record) []string {
+	derive := c.Names[r.Provider]
+	if derive == nil || r.Incarnation == "" || r.Undeleted || r.Undeletes != nil {
+		return nil
+	}
+	return derive(tagsOf(r))
+}
+
+// openName adds what the platform's users call the instance. It is sealed, and each
+// opening on AWS is a call: it is for a single row.
+func (c *Console) openName(ctx context.Context, row *Row) {
+	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance}, c.Now())
+	if err != nil {
+		return
+	}
+	plain, err := c.Vault.Open(ctx, vault.Label{Key: r.Key, Member: vault.Context}, r.Attributes.SealedContext)
+	if err != nil || plain == nil {
+		return // the row is of use without
+	}
+	var said struct {
+		Name string `json:"instance_name"`
+	}
+	if json.Unmarshal(plain, &said) == nil {
+		row.InstanceName = said.Name
+	}
+}
+
+// known gives the names of the platforms by their ids; nil if they cannot be read, as
+// without the right to read the stack's secret.
+func (c *Console) known(ctx context.Context) map[string]string {
+	if c.Platforms == nil {
+		return nil
+	}
+	all, err := c.Platforms(ctx)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// platformID is the id of the platform with this id or name. It refuses one that is not
+// known: an empty list would say that the platform has nothing.
+func platformID(known map[string]string, given string) (id string, _ error) {
+	if _, isID := known[given]; given == "" || isID || known == nil {
+		return given, nil
+	}
+	for id, name := range known {
+		if name == given {
+			return id, nil
+		}
+	}
+	return "", refuse("there is no platform %q: the known ones are %s", given, strings.Join(slices.Sorted(maps.Values(known)), ", "))
+}
