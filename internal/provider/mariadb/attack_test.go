@@ -356,6 +356,49 @@ func TestEventsStop(t *testing.T) {
 	until(t, "the event runs again", func() bool { return count() > before })
 }
 
+// Events stand still while their account is in quarantine, and one that runs is ended.
+// Those of another binding of the instance, and of a binding that is given back, run on.
+func TestEventsInQuarantine(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, db := b.bound(in, "b", "")
+	_, _, other := b.bound(in, "other", "")
+	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()",
+		"CREATE EVENT sleeps ON SCHEDULE EVERY 1 SECOND DO DO SLEEP(1000)")
+	exec(t, other, "CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT f ON SCHEDULE EVERY 1 SECOND DO INSERT INTO u VALUES ()")
+	rows := func(table string) string {
+		return b.text("SELECT COUNT(*) FROM " + fmt.Sprint(credentials["name"]) + "." + table)
+	}
+	fired := func() string {
+		return b.text("SELECT last_executed FROM information_schema.events WHERE event_schema = ? AND event_name = 'e'", credentials["name"])
+	}
+	until(t, "the events run", func() bool { return rows("t") != "0" && rows("u") != "0" })
+	for kind, tags := range map[string]provider.Tags{"Binding": provider.BindingTagsOf(binding), "Instance": provider.TagsOf(in)} {
+		holding := provider.Holding{Tags: tags, Target: b.target}
+		if err := b.p.Quarantine(t.Context(), holding); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		last, before, others := fired(), rows("t"), rows("u")
+		for range 2 {
+			until(t, kind+": the event is due again", func() bool { return fired() != last })
+			last = fired()
+		}
+		if kind == "Binding" {
+			until(t, "the other binding's event runs", func() bool { return rows("u") != others })
+		}
+		if now := rows("t"); now != before {
+			t.Errorf("%s: in quarantine the event has run: %s rows, were %s", kind, now, before)
+		}
+		if n := b.text("SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%SLEEP%'", credentials["username"]); n != "0" {
+			t.Errorf("%s: in quarantine %s events run", kind, n)
+		}
+		if err := b.p.Release(t.Context(), holding); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		until(t, kind+": the event runs again", func() bool { return rows("t") != before })
+	}
+}
+
 // until waits for a condition of the server.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()

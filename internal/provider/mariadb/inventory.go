@@ -49,7 +49,8 @@ func (p *Provider) Holdings(ctx context.Context, name, after string) (page []pro
 // quarantined is what the label says of what is in quarantine.
 const quarantined = "quarantine"
 
-// Quarantine implements provider.Quarantiner: no account logs in any more.
+// Quarantine implements provider.Quarantiner: no account logs in, nor has its events
+// run, any more.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	return p.lock(ctx, h, quarantined)
 }
@@ -59,7 +60,9 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error { retu
 
 func (p *Provider) lock(ctx context.Context, h provider.Holding, why string) error {
 	_, err := p.step(ctx, h.Target, h.Epoch, func(s *site) (*provider.Status, error) {
-		_, unfinished, err := s.run(ctx, namesOf(h.Tags), func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
+		n := namesOf(h.Tags)
+		n.leaving = true
+		_, unfinished, err := s.run(ctx, n, func(now standing) (act, error) { return locked(h.Tags, why, now), nil })
 		if err == nil && unfinished != nil {
 			err = errBusy
 		}
@@ -88,12 +91,12 @@ func locked(tags provider.Tags, why string, now standing) act {
 			continue
 		}
 		switch shut := cmp.Or(l.record.label.Locked, now.instance.label.Locked) != ""; {
-		case shut && !l.locked:
+		case shut && (!l.locked || l.schedules):
 			return lockLogin{l.record, true}
 		case shut && l.sessions > 0:
 			return endSessions{l.name}
-		case !shut && l.locked && phase == ready: // else its bind opens it
-			return unlockLogin{l.name}
+		case !shut && phase == ready && (l.locked || !l.schedules && l.record.facts.Role == roleAll): // else its bind opens it
+			return unlockLogin{l.name, l.record.facts.Role}
 		}
 	}
 	return nil

@@ -191,24 +191,29 @@ func lookAtSessions(ctx context.Context, q querier, _ string, now *standing) err
 func lookAtGrants(ctx context.Context, q querier, database string, now *standing) error {
 	return query(ctx, q, func(scan func(...any) error) error {
 		var g grantee
-		var reads, writes string
-		if err := scan(&g.user, &g.host, &reads, &writes); err != nil {
+		var reads, writes, schedules string
+		if err := scan(&g.user, &g.host, &reads, &writes, &schedules); err != nil {
 			return err
 		}
-		switch l := now.of(g.user); {
-		case l != nil && g.host == "%" && writes == "Y":
+		l := now.of(g.user)
+		if l != nil && g.host == "%" {
+			l.schedules = schedules == "Y"
+		}
+		switch {
+		case l != nil && g.host == "%" && writes == "Y" && schedules == "Y":
 			l.granted = roleAll
+		case l != nil && g.host == "%" && writes == "Y": // a part of the rights, as in quarantine
 		case l != nil && g.host == "%" && reads == "Y":
 			l.granted = roleReadOnly
 		case l == nil || g.host != "%":
 			now.strangers = append(now.strangers, g)
 		}
 		return nil
-	}, `SELECT user, host, MAX(may_read), MAX(may_write) FROM (
-		SELECT user, host, select_priv AS may_read, insert_priv AS may_write FROM mysql.db WHERE db = ? UNION ALL
-		SELECT user, host, '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
-		SELECT user, host, '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
-		SELECT user, host, '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
+	}, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
+		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule FROM mysql.db WHERE db = ? UNION ALL
+		SELECT user, host, '', '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
+		SELECT user, host, '', '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
+		SELECT user, host, '', '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
 		database, database, database, database)
 }
 

@@ -110,7 +110,7 @@ func (l login) end(keep bool) act {
 	switch {
 	case !l.record.exists():
 		return nil
-	case l.exists && (!l.locked || (l.record.facts.Phase != ended && l.record.facts.Phase != left)):
+	case l.exists && (!l.locked || l.schedules || (l.record.facts.Phase != ended && l.record.facts.Phase != left)):
 		return lockLogin{l.record, false}
 	case l.sessions > 0:
 		return endSessions{l.name}
@@ -130,6 +130,7 @@ func (l login) end(keep bool) act {
 func (w wantedBinding) bind(now standing) (act, error) {
 	in, r, l := now.instance, now.binding, now.logins[0]
 	former := r.label.Incarnation != w.tags.Incarnation
+	shut := r.label.Locked != "" || in.label.Locked != "" // in quarantine
 	switch {
 	case in.exists() && !in.label.SameIDs(w.instance), !in.exists() && now.database:
 		return nil, notOurs("instance")
@@ -147,9 +148,9 @@ func (w wantedBinding) bind(now standing) (act, error) {
 		return endSessions{l.name}, nil
 	case former || r.facts.Phase == ended || r.facts.Phase == left:
 		return put{w.over(r)}, nil // what runs as the account goes on to
-	case !l.exists || l.granted != w.role():
+	case !l.exists || l.granted != w.role() && !shut:
 		return createLogin{l.name, w.role()}, nil
-	case r.label.Locked != "" || in.label.Locked != "": // in quarantine
+	case shut:
 		return nil, nil
 	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:
 		return openLogin{l.name, w.verifier, w.tls, w.limits}, nil

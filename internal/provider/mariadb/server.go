@@ -108,7 +108,7 @@ type facts struct {
 	// Changed is the operation that has changed the instance last.
 	Changed   string `json:"changed,omitempty"`
 	Collation string `json:"collation,omitempty"` // of an instance's database
-	// Role is roleReadOnly, or empty.
+	// Role is a binding's: roleReadOnly or roleAll.
 	Role string `json:"role,omitempty"`
 	// Until is how long a database is retained. Of one that becomes another instance,
 	// From is how it was found while it was retained, and Was whose it was.
@@ -161,8 +161,11 @@ type login struct {
 	verifier string
 	limits   limits
 	tls      bool
-	granted  string // what it may do in its database: "", roleReadOnly or roleAll; told if it is named
-	sessions int
+	granted  string // what it may do in its database: "", roleReadOnly or roleAll; told if it is named, or leaving
+	// schedules says that it has the right to events: the server runs those of an account
+	// that is locked, too. Told as granted is.
+	schedules bool
+	sessions  int
 	// events are those that it has, and that may run. It defines what runs as it.
 	// Both are told if leaving.
 	events  []string
@@ -212,15 +215,15 @@ type limitLogin struct {
 	limits limits
 }
 
-// lockLogin keeps it out and ends its sessions. Without keep its password is gone,
-// and the record says so.
+// lockLogin keeps it out, and its events from running, and ends its sessions. Without
+// keep its password is gone, and the record says so.
 type lockLogin struct {
 	record record
 	keep   bool
 }
 
 // unlockLogin undoes a lockLogin that has kept the password.
-type unlockLogin struct{ name string }
+type unlockLogin struct{ name, role string }
 
 // endSessions ends an account's sessions: errSessions if they take longer.
 type endSessions struct{ name string }

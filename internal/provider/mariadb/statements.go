@@ -128,7 +128,11 @@ func (j job) actOnLogin(ctx context.Context, a act) error {
 	case lockLogin:
 		return j.lockLogin(ctx, a)
 	case unlockLogin:
-		return j.run(ctx, "ALTER USER "+account(a.name)+" ACCOUNT UNLOCK")
+		err := j.run(ctx, "ALTER USER "+account(a.name)+" ACCOUNT UNLOCK")
+		if err == nil && a.role == roleAll {
+			err = j.run(ctx, "GRANT EVENT ON "+quoted(j.database)+".* TO "+account(a.name))
+		}
+		return err
 	case endSessions:
 		return j.endSessions(ctx, a.name)
 	case dropLogin:
@@ -264,7 +268,13 @@ func (j job) createLogin(ctx context.Context, a createLogin) error {
 	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
 }
 
+// lockLogin takes the right to events first. Hazard: they run as a locked account does,
+// each in a session of its own, and may make others: their sessions would never be gone.
 func (j job) lockLogin(ctx context.Context, a lockLogin) error {
+	err := j.run(ctx, "REVOKE EVENT ON "+quoted(j.database)+".* FROM "+account(a.record.name))
+	if err != nil && meaningOf(err) != meansBusy { // it has no such right
+		return err
+	}
 	password := ""
 	if !a.keep {
 		password = identified(nobodys())
