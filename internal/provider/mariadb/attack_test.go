@@ -389,7 +389,8 @@ func TestEventsInQuarantine(t *testing.T) {
 		if now := rows("t"); now != before {
 			t.Errorf("%s: in quarantine the event has run: %s rows, were %s", kind, now, before)
 		}
-		if n := b.text("SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%SLEEP%'", credentials["username"]); n != "0" {
+		running := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%SLEEP%'"
+		if n := b.text(running, credentials["username"]); n != "0" {
 			t.Errorf("%s: in quarantine %s events run", kind, n)
 		}
 		if err := b.p.Release(t.Context(), holding); err != nil {
@@ -615,6 +616,7 @@ func TestReadOnly(t *testing.T) {
 	if err := reader.QueryRowContext(t.Context(), "SELECT a FROM v").Scan(&got); err != nil || got != 7 {
 		t.Errorf("it reads %d, error %v", got, err)
 	}
+	exec(t, reader, "SELECT a FROM t FOR UPDATE") // MariaDB asks for no right to lock what is read, as the guide says
 	for statement, want := range map[string]uint16{
 		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370, "LOCK TABLES t READ": 1044,
 		"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,

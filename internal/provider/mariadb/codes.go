@@ -30,6 +30,8 @@ const (
 	meansNoDatabase
 	meansReadOnly
 	meansFull
+	meansUnopened // it cannot open a file
+	meansUndone   // more transactions are open than it can have
 	meansCrowded
 	meansBlocked
 	meansUntrusted // its certificate is not one to be trusted
@@ -46,9 +48,9 @@ var meanings = map[uint16]meaning{
 	1539: meansBusy, // no such event
 	4162: meansBusy, // the operation was aborted
 
-	1205: meansLocked,
-	1213: meansLocked, // a deadlock
-	1969: meansLocked, // it took too long
+	1205:        meansLocked,
+	1213:        meansLocked, // a deadlock
+	tookTooLong: meansLocked,
 
 	1053: meansGone, // the server shuts down
 	1077: meansGone,
@@ -85,10 +87,24 @@ var meanings = map[uint16]meaning{
 	1792: meansReadOnly,
 	1836: meansReadOnly,
 
+	3:    meansFull, // a file cannot be written
+	5:    meansFull, // memory
+	20:   meansFull,
 	1021: meansFull,
+	1026: meansFull,
 	1030: meansFull, // the storage engine
+	1037: meansFull, // memory
+	1038: meansFull, // memory, to sort in
 	1041: meansFull, // memory
 	1114: meansFull,
+	1206: meansFull, // the memory that locks may have
+
+	23:      meansUnopened,
+	1016:    meansUnopened,
+	1018:    meansUnopened, // a folder
+	noTable: meansUnopened,
+
+	1637: meansUndone,
 
 	1040: meansCrowded,
 	1135: meansCrowded,
@@ -107,6 +123,8 @@ func meaningOf(err error) meaning {
 	switch {
 	case errors.Is(err, errBusy), errors.Is(err, errChanged):
 		return meansBusy
+	case errors.Is(err, errUnopened):
+		return meansUnopened
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF):
 		return meansGone
@@ -129,11 +147,19 @@ var troubles = map[meaning]struct{ kind, remedy string }{
 	meansNoDatabase: {provider.TroubleRights, "the broker's own database is missing: make it as the guide says (docs/mariadb.md)"},
 	meansReadOnly:   {provider.TroubleReadOnly, "the server takes no changes: name the one that does, or make it writable"},
 	meansFull:       {provider.TroubleFull, "the server has no room left: give it disk or memory"},
-	meansCrowded: {provider.TroubleConnections, "the server takes no more connections: raise its max_connections, or that of the " +
-		"broker's login"},
+	meansUnopened: {provider.TroubleFull, "the server cannot open a table. Either it has no file left: SHOW FULL PROCESSLIST tells whose " +
+		"sessions lock tables, KILL ends one, FLUSH TABLES closes what nobody uses, and open_files_limit is to be raised. Or somebody " +
+		"has removed the broker's own tables"},
+	meansUndone: {provider.TroubleFull, "more transactions are open on the server than it can have: XA RECOVER lists those that are " +
+		"prepared and have no session, and XA ROLLBACK ends one"},
+	meansCrowded: {provider.TroubleConnections, "the server takes no more connections: SHOW FULL PROCESSLIST tells whose they are, and " +
+		"KILL ends one. Raise max_connections, or the limit of the broker's login; extra_port keeps a way in for you"},
 	meansBlocked:   {provider.TroubleConnections, "the server takes no connections from the broker's host: allow it, or run FLUSH HOSTS"},
 	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
 }
+
+// tookTooLong: a statement was ended for its time.
+const tookTooLong = 1969
 
 // syntaxError repeats a part of the statement, which may hold a password's hash.
 const syntaxError = 1064
@@ -145,7 +171,8 @@ func explain(target string, err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &provider.Trouble{Kind: provider.TroubleSilent, Target: target, Err: err,
-			Message: "the server does not answer in time: it hangs, or has more to do than it can"}
+			Message: "the server does not answer in time: it hangs, has more to do than it can, or has no file left for another " +
+				"connection (open_files_limit)"}
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == syntaxError {
 		return fmt.Errorf("target %q: the server does not understand a statement (error %d): see that it is a MariaDB of a version "+

@@ -17,12 +17,16 @@ import (
 // What bounds a connection of the broker's.
 const (
 	dialTimeout = 5 * time.Second
-	keptIdle    = time.Minute
 )
 
 // collation is that of the broker's sessions. Hazard: the driver writes values into
 // statements, so the server has to read their letters as the driver wrote them.
 const collation = "utf8mb4_bin"
+
+// keptFor is how many seconds the server lets a connection be idle. Those of a pool are
+// warm ones, kept as long as it lets them be: while tenants hold all connections or files
+// of a server, nobody gets a new one.
+const keptFor = "31536000"
 
 // session is what every session of the broker's is told, whatever the server's
 // defaults are: text is taken as it stands, and no lock is waited for. The server may
@@ -36,6 +40,7 @@ var session = map[string]string{
 	"innodb_lock_wait_timeout": "2",
 	"max_statement_time":       "15",
 	"time_zone":                "'+00:00'",
+	"wait_timeout":             keptFor,
 }
 
 // A sqlServer is the server, by its statements.
@@ -71,7 +76,6 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	s := &sqlServer{db: sql.OpenDB(connector)}
 	s.db.SetMaxOpenConns(max(pool, 2))
 	s.db.SetMaxIdleConns(max(pool, 1))
-	s.db.SetConnMaxIdleTime(keptIdle)
 	return s, nil
 }
 

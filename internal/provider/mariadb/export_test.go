@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"context"
+	"testing"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -95,6 +96,26 @@ func Prepare(ctx context.Context, p *Provider) error {
 
 // RetainedName is how what is retained of an instance is listed.
 func RetainedName(t provider.Tags) string { return retainedNames(t).instance }
+
+// StatementTime has the statements of providers that are opened from now on end after so
+// many seconds, until the test ends.
+func StatementTime(t testing.TB, seconds string) {
+	was := session["max_statement_time"]
+	session["max_statement_time"] = seconds
+	t.Cleanup(func() { session["max_statement_time"] = was })
+}
+
+// Defines tells whether a look that a querier answers finds that something runs as an
+// account that is locked, or not yet.
+func Defines(ctx context.Context, q querier, locked bool) (bool, error) {
+	l := login{name: "a", exists: true}
+	if locked {
+		l.record.facts.Phase = ended
+	}
+	now := standing{logins: []login{l}}
+	err := lookAtDefiners(ctx, q, "d", &now)
+	return now.logins[0].defines, err
+}
 
 // LockName is that of the lock that a call holds.
 func LockName(identity string, in provider.Instance) string {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -19,13 +20,39 @@ func lacksTable(err error) bool {
 	return is && e.Number == noTable
 }
 
+// errUnopened: a table is there, and the server says that it is not.
+var errUnopened = errors.New("the server says of a table that is there that it is not")
+
+// proven is an error of a query of these tables. Hazard: a server that has no file left
+// says that they are not there, so that all that the broker ever made would seem gone.
+// It reads its folder to list them, and says truly that it cannot.
+func (s *sqlServer) proven(ctx context.Context, err error, tables ...string) error {
+	if !lacksTable(err) {
+		return err
+	}
+	missing := slices.Clone(tables)
+	failed := query(ctx, s.db, func(scan func(...any) error) error {
+		var there string
+		err := scan(&there)
+		missing = slices.DeleteFunc(missing, func(table string) bool { return table == there })
+		return err
+	}, "SHOW TABLES")
+	switch {
+	case failed != nil:
+		return failed
+	case len(missing) == 0:
+		return errUnopened
+	}
+	return err
+}
+
 // Identify implements hosted.Server.
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	said, err = s.said(ctx, broker)
 	switch {
 	case lacksTable(err) && !write: // those of an earlier version have no epoch
 		err = s.db.QueryRowContext(ctx, "SELECT identity FROM brokers WHERE broker = ?", broker).Scan(&said.Identity)
-		if lacksTable(err) || errors.Is(err, sql.ErrNoRows) {
+		if err = s.proven(ctx, err, "brokers"); lacksTable(err) || errors.Is(err, sql.ErrNoRows) {
 			return hosted.Said{}, nil
 		}
 		return said, err
@@ -64,7 +91,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 	if err == nil {
 		s.identity.Store(&id.String) // other steps lock by it
 	}
-	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64}}, err
+	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64}}, s.proven(ctx, err, "brokers", "epochs")
 }
 
 // raiseEvery is how many seconds pass at least until the count is raised again: steps at

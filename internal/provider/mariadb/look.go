@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -60,6 +63,11 @@ func (s *sqlServer) collation(ctx context.Context, name string) (has bool, err e
 	err = s.db.QueryRowContext(ctx, `SELECT COUNT(*) > 0 FROM information_schema.collation_character_set_applicability
 		WHERE character_set_name = 'utf8mb4' AND ? IN (collation_name, full_collation_name)`, name).Scan(&has)
 	return has, err
+}
+
+func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT @@have_symlink = 'YES'").Scan(&follows)
+	return follows, err
 }
 
 // recorded is the part of a standing that records tell.
@@ -233,8 +241,19 @@ func lookAtEvents(ctx context.Context, q querier, database string, now *standing
 	}, "SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", database)
 }
 
+// definersTime is how many seconds looking for what runs as an account may take: the
+// server opens each table of the database for it, of which a tenant can make any number.
+const definersTime = 5
+
+// lookAtDefiners looks once accounts that are to go are locked, and not before: however
+// long it takes, nobody has the use of it. Of one that it took too long for, it is
+// taken that something runs as it.
 func lookAtDefiners(ctx context.Context, q querier, database string, now *standing) error {
-	return query(ctx, q, func(scan func(...any) error) error {
+	ended := func(l login) bool { return l.exists && (l.record.facts.Phase == ended || l.record.facts.Phase == left) }
+	if !slices.ContainsFunc(now.logins, ended) {
+		return nil
+	}
+	err := query(ctx, q, func(scan func(...any) error) error {
 		var by string
 		if err := scan(&by); err != nil {
 			return err
@@ -243,7 +262,15 @@ func lookAtDefiners(ctx context.Context, q querier, database string, now *standi
 			l.defines = true
 		}
 		return nil
-	}, `SELECT definer FROM information_schema.views WHERE table_schema = ? UNION
+	}, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", definersTime)+
+		`SELECT definer FROM information_schema.views WHERE table_schema = ? UNION
 		SELECT definer FROM information_schema.routines WHERE routine_schema = ? UNION
 		SELECT definer FROM information_schema.triggers WHERE trigger_schema = ?`, database, database, database)
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != tookTooLong {
+		return err
+	}
+	for i := range now.logins {
+		now.logins[i].defines = true
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/longshore/longshore/internal/pause"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -182,6 +183,17 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	st, err := p.unbind(ctx, b)
+	for try := 0; exhausted(err) && try < maxExpels; try++ {
+		if p.expel(ctx, b) != nil || pause.For(ctx, expelPause) != nil {
+			break
+		}
+		st, err = p.unbind(ctx, b)
+	}
+	return st, err
+}
+
+func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	return p.step(ctx, b.Instance.Target, b.Instance.Epoch, func(s *site) (*provider.Status, error) {
 		tags := provider.BindingTagsOf(b)
 		n := namesOf(tags)
@@ -189,4 +201,43 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 		_, unfinished, err := s.run(ctx, n, func(now standing) (act, error) { return unbind(tags, now) })
 		return unfinished, err
 	})
+}
+
+// An unbind ends the sessions of its binding so often, and goes on so much later.
+const (
+	maxExpels  = 5
+	expelPause = 50 * time.Millisecond
+)
+
+// exhausted reports whether a server lacks what sessions may hold.
+func exhausted(err error) bool { return meaningOf(err) == meansFull || meaningOf(err) == meansUnopened }
+
+// expel ends the sessions of a binding before anything is read or changed. Hazard: they
+// may hold all files or memory of the server, which an unbind needs to begin.
+func (p *Provider) expel(ctx context.Context, b provider.Binding) error {
+	one, _, _, done, err := p.Reach(b.Instance.Target)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return one.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).account)
+}
+
+// Survey implements provider.Reconciler, and warns of what the server lets tenants do to
+// others.
+func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+	t, at, err := p.Servers.Survey(ctx, target)
+	if err != nil {
+		return t, at, err
+	}
+	one, _, _, done, err := p.Reach(t)
+	if err != nil {
+		return t, at, err
+	}
+	defer done()
+	if follows, err := one.links(ctx); err == nil && follows {
+		p.log.Warn("tenants can have the server write into folders that are not its own, by DATA DIRECTORY: start it with "+
+			"skip-symbolic-links", "target", t.Name)
+	}
+	return t, at, nil
 }

@@ -72,6 +72,13 @@ type server interface {
 	// collation tells whether the server has it, for character sets that hold all text.
 	collation(ctx context.Context, name string) (bool, error)
 
+	// expel ends the sessions of an account, if the server has said that it is of this
+	// identity, and is errOther if not. It needs neither a table nor a file.
+	expel(ctx context.Context, identity, account string) error
+
+	// links tells whether the server follows symbolic links.
+	links(ctx context.Context) (bool, error)
+
 	// list reads the broker's records in the order of their names, after one: at most
 	// limit of them.
 	list(ctx context.Context, broker, after string, limit int) ([]record, error)
@@ -82,6 +89,7 @@ var (
 	errChanged  = errors.New("it changed while it was worked on")
 	errBusy     = errors.New("somebody else is working on the instance")
 	errSessions = errors.New("connections have not ended yet")
+	errOther    = errors.New("it is not known who the server is")
 )
 
 // A record says whose a database or an account is, in the broker's own database:

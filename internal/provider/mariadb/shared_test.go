@@ -1,11 +1,23 @@
 package mariadb_test
 
 import (
+	"bytes"
+	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
 )
 
@@ -78,4 +90,161 @@ func TestLettersOfTheServer(t *testing.T) {
 	must(b, b.p.Provision, in)
 	binding, _, _ := b.bound(in, "b", "")
 	b.live(binding)
+}
+
+// One tenant holds all connections that the server has. The broker has one that it kept,
+// and the one that the server reserves; where it has neither, the operator is told what
+// to do.
+func TestConnections(t *testing.T) {
+	b := newKeepingBench(t, "--max-connections=10")
+	in := b.instance("attacker")
+	must(b, b.p.Provision, in)
+	binding, _, db := b.bound(in, "b", "")
+	lambda := mariadb.New(mariadb.Options{
+		Broker: b.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: b.access}, Now: b.clock.Now,
+	})
+	t.Cleanup(lambda.Close)
+	watch, err := b.server.Administrator().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Close() }()
+	for err == nil {
+		_, err = db.Conn(t.Context()) // all are open until the test ends
+	}
+	if n := number(t, err); n != 1040 {
+		t.Fatalf("the connections are not used up: %v", err)
+	}
+	if _, _, err := lambda.Survey(t.Context(), b.target.Name); err != nil {
+		t.Errorf("by the connection that is reserved: %v", err)
+	}
+	until(t, "that one is free again", func() bool {
+		var n int
+		err := watch.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", b.access.User).Scan(&n)
+		return err == nil && n == 1
+	})
+	if reserved, err := b.server.Administrator().Conn(t.Context()); err != nil {
+		t.Fatal(err)
+	} else {
+		defer func() { _ = reserved.Close() }()
+	}
+	_, err = lambda.Unbind(t.Context(), binding)
+	troubled(t, "without a connection", provider.TroubleConnections, err)
+	must(b, b.p.Unbind, binding)
+	if _, err := lambda.Provision(t.Context(), b.instance("neighbour")); err != nil {
+		t.Errorf("after the unbind: %v", err)
+	}
+}
+
+// A drop that waits longer than other statements may take goes on: one that is cut off
+// has dropped nothing.
+func TestDropsTakeTheirTime(t *testing.T) {
+	mariadb.StatementTime(t, "1")
+	b := newBench(t)
+	in := b.instance("i")
+	must(b, b.p.Provision, in)
+	_, credentials, db := b.bound(in, "b", "")
+	exec(t, db, "CREATE TABLE t (a INT)")
+	holder, err := b.server.Administrator().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Close() }()
+	waits := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%DROP DATABASE%' AND time_ms > 1200"
+	for try := 0; ; try++ {
+		exec(t, holder, "LOCK TABLES "+fmt.Sprint(credentials["name"])+".t READ")
+		var st provider.Status
+		ended := make(chan struct{})
+		go func() { defer close(ended); st, err = b.p.Deprovision(t.Context(), in) }()
+		until(t, "the drop waits, or was cut off", func() bool {
+			select {
+			case <-ended:
+				return true
+			default:
+				return b.text(waits, b.access.User) != "0"
+			}
+		})
+		exec(t, holder, "UNLOCK TABLES")
+		<-ended
+		if err == nil && st.Done {
+			return
+		}
+		if try == 5 {
+			t.Fatalf("the drop is cut off each time: %+v %v", st, err)
+		}
+	}
+}
+
+// answers are a querier's, which counts what it is asked.
+type answers struct {
+	err   error
+	asked int
+}
+
+func (a *answers) QueryContext(context.Context, string, ...any) (*sql.Rows, error) {
+	a.asked++
+	return nil, a.err
+}
+
+// What runs as an account is looked for when it is locked. Where that takes too long, in
+// a database of any number of tables, the account stays, locked.
+func TestLookingForDefiners(t *testing.T) {
+	slow, other := &mysql.MySQLError{Number: 1969}, errors.New("other")
+	for name, tc := range map[string]struct {
+		reason  string
+		locked  bool
+		err     error
+		defines bool
+		fails   bool
+	}{
+		"Open":  {reason: "an account that is open is locked first", err: slow},
+		"Slow":  {reason: "what is not known stays", locked: true, err: slow, defines: true},
+		"Other": {reason: "another error says nothing", locked: true, err: other, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &answers{err: tc.err}
+			got, err := mariadb.Defines(t.Context(), q, tc.locked)
+			if got != tc.defines || (err != nil) != tc.fails || q.asked > 0 != tc.locked {
+				t.Errorf("%s: defines %v, error %v, asked %d times", tc.reason, got, err, q.asked)
+			}
+		})
+	}
+}
+
+// Where the server follows symbolic links, a tenant has it write into any folder that
+// it may write to itself. The start says so.
+func TestFoldersOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server *mariadbtest.Server
+		writes bool
+	}{
+		"Usual": {mariadbtest.Start(t), true}, "SkipSymbolicLinks": {mariadbtest.New(t, "--skip-symbolic-links"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newOwnBench(t, tc.server)
+			in := b.provisioned("i")
+			_, _, db := b.bound(in, "b", "")
+			folder, err := os.MkdirTemp("", "lso")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = os.RemoveAll(folder) }()
+			for i, engine := range []string{"MyISAM", "Aria", "InnoDB"} {
+				exec(t, db, fmt.Sprintf("CREATE TABLE t%d (a INT) ENGINE=%s DATA DIRECTORY='%s'", i, engine, folder))
+			}
+			if found, err := filepath.Glob(folder + "/*"); (len(found) > 0) != tc.writes || err != nil {
+				t.Errorf("in another's folder there are %v: %v", found, err)
+			}
+			var said bytes.Buffer
+			p := mariadb.New(mariadb.Options{Broker: b.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: b.access}, Now: b.clock.Now,
+				Log: slog.New(slog.NewTextHandler(&said, nil))})
+			defer p.Close()
+			if _, _, err := p.Survey(t.Context(), hosted.DefaultTarget); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(said.String(), "skip-symbolic-links"); got != tc.writes {
+				t.Errorf("at the start the log says %q", said.String())
+			}
+		})
+	}
 }

@@ -1,0 +1,75 @@
+package mariadb_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/longshore/longshore/internal/provider"
+)
+
+// withoutFiles has the server's program open no file more than it has.
+func (b *bench) withoutFiles() {
+	b.t.Helper()
+	raw, err := os.ReadFile(b.text("SELECT @@pid_file"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	unused := 0
+	for err == nil {
+		if _, err = os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, unused)); err == nil {
+			unused++
+		}
+	}
+	limit := syscall.Rlimit{Cur: uint64(unused), Max: uint64(unused)}
+	_, _, failed := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if failed != 0 {
+		b.t.Fatal(failed)
+	}
+}
+
+// One tenant holds all files that the server may open. What the server then says is not
+// there is not taken for gone; the operator learns what to do; and the end of the
+// tenant's binding frees them.
+func TestOpenFiles(t *testing.T) {
+	b := newKeepingBench(t, "--table-open-cache=10")
+	in := b.instance("attacker")
+	must(b, b.p.Provision, in)
+	binding, _, db := b.bound(in, "b", "")
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locks []string
+	for i := range 60 {
+		exec(t, c, fmt.Sprintf("CREATE TABLE t%d (a INT) ENGINE=MyISAM", i))
+		locks = append(locks, fmt.Sprintf("t%d WRITE", i))
+	}
+	own := b.access.Database
+	b.server.Root(t, "FLUSH TABLES "+own+".brokers, "+own+".epochs, "+own+".things") // as others do, who use many tables
+	exec(t, c, "LOCK TABLES "+strings.Join(locks, ", "))
+	b.withoutFiles()
+	page, _, err := b.p.List(t.Context(), "")
+	if len(page) > 0 {
+		t.Fatal("the files are not used up")
+	}
+	troubled(t, "an inventory of a server without files", provider.TroubleFull, err)
+	_, _, err = b.p.Survey(t.Context(), b.target.Name)
+	troubled(t, "a look at a server without files", provider.TroubleFull, err)
+	_, err = b.p.Provision(t.Context(), b.instance("neighbour"))
+	troubled(t, "an operation on a server without files", provider.TroubleFull, err)
+	if !strings.Contains(err.Error(), "open_files_limit") {
+		t.Errorf("the operator reads %v", err)
+	}
+	must(b, b.p.Unbind, binding)
+	b.live(binding)
+	must(b, b.p.Deprovision, in)
+}
