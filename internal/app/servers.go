@@ -56,7 +56,7 @@ func valkeyRow() hostedRow {
 		},
 		check: valkey.Check, names: valkey.Names,
 		open: func(o hostedOptions) hostedProvider {
-			return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log})
+			return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
 		},
 	}
 }

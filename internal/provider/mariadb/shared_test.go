@@ -62,9 +62,11 @@ func (b *bench) live(attacker provider.Binding) {
 }
 
 // Prepared statements are counted for the whole server. One tenant prepares as many as
-// there may be, and everybody's operations go on, the end of its own binding too.
+// there may be, and everybody's operations go on, the end of its own binding too. The
+// broker's values reach the server as they are, whatever letters it takes its clients to
+// write in.
 func TestPreparedStatements(t *testing.T) {
-	b := newKeepingBench(t, "--max-prepared-stmt-count=100")
+	b := newKeepingBench(t, "--max-prepared-stmt-count=100", "--skip-character-set-client-handshake", "--character-set-server=gbk")
 	in := b.instance("attacker")
 	must(b, b.p.Provision, in)
 	binding, _, db := b.bound(in, "b", "")
@@ -80,16 +82,6 @@ func TestPreparedStatements(t *testing.T) {
 	}
 	b.live(binding)
 	must(b, b.p.Deprovision, in)
-}
-
-// The broker's values reach the server as they are, whatever letters the server takes
-// its clients to write in.
-func TestLettersOfTheServer(t *testing.T) {
-	b := newKeepingBench(t, "--skip-character-set-client-handshake", "--character-set-server=gbk")
-	in := b.instance("attacker")
-	must(b, b.p.Provision, in)
-	binding, _, _ := b.bound(in, "b", "")
-	b.live(binding)
 }
 
 // One tenant holds all connections that the server has. The broker has one that it kept,
@@ -115,9 +107,10 @@ func TestConnections(t *testing.T) {
 	if n := number(t, err); n != 1040 {
 		t.Fatalf("the connections are not used up: %v", err)
 	}
-	if _, _, err := lambda.Survey(t.Context(), b.target.Name); err != nil {
-		t.Errorf("by the connection that is reserved: %v", err)
-	}
+	until(t, "the broker gets in by the connection that is reserved", func() bool {
+		_, _, err := lambda.Survey(t.Context(), b.target.Name)
+		return err == nil
+	})
 	until(t, "that one is free again", func() bool {
 		var n int
 		err := watch.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", b.access.User).Scan(&n)
@@ -131,9 +124,10 @@ func TestConnections(t *testing.T) {
 	_, err = lambda.Unbind(t.Context(), binding)
 	troubled(t, "without a connection", provider.TroubleConnections, err)
 	must(b, b.p.Unbind, binding)
-	if _, err := lambda.Provision(t.Context(), b.instance("neighbour")); err != nil {
-		t.Errorf("after the unbind: %v", err)
-	}
+	until(t, "the broker gets in", func() bool {
+		_, _, err := lambda.Survey(t.Context(), b.target.Name)
+		return err == nil
+	})
 }
 
 // A drop that waits longer than other statements may take goes on: one that is cut off

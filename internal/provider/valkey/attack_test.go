@@ -38,10 +38,14 @@ func newWorld(t *testing.T, s *valkeytest.Server) *world {
 	return w
 }
 
-func (w *world) open(a hosted.Access) *valkey.Provider {
-	return valkey.New(valkey.Options{
-		Broker: w.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: a}, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler),
+func (w *world) open(a hosted.Access) *valkey.Provider { return w.pooled(a, 0) }
+
+func (w *world) pooled(a hosted.Access, pool int) *valkey.Provider {
+	p := valkey.New(valkey.Options{
+		Broker: w.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: a}, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler), Pool: pool,
 	})
+	w.t.Cleanup(p.Close)
+	return p
 }
 
 func (w *world) instance(id string) provider.Instance {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/valkey-io/valkey-go"
@@ -48,6 +49,10 @@ const (
 	ringScale  = 8
 )
 
+// patience is how long a server may leave the client's own question, whether it is
+// there, without an answer: a tenant can keep it busy.
+const patience = 30 * time.Second
+
 // dial opens a connection. The client's own cache, its retries and its pool are
 // for apps, and stay off.
 func dial(ctx context.Context, a hosted.Access) (conn, error) {
@@ -62,15 +67,20 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	if path.IsAbs(a.Host) {
 		network, address = "unix", a.Host
 	}
+	var begun atomic.Bool
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{address}, Username: a.User, Password: a.Password, ClientName: "longshore",
 		ClientSetInfo: valkey.DisableClientSetInfo, ForceSingleClient: true, PipelineMultiplex: -1,
+		AlwaysPipelining: true, ConnWriteTimeout: patience, // a step that gives up does not end the connection of others
 		DisableCache: true, DisableRetry: true, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, RingScaleEachConn: ringScale,
-		DialCtxFn: func(_ context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			if config == nil {
-				return d.DialContext(ctx, network, address)
+		DialCtxFn: func(now context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			if begun.CompareAndSwap(false, true) {
+				now = ctx // the client gives none to the first; one that was cut is opened anew by another step
 			}
-			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, network, address)
+			if config == nil {
+				return d.DialContext(now, network, address)
+			}
+			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(now, network, address)
 		},
 	})
 	if err != nil {
@@ -104,7 +114,7 @@ func (s *server) close() { s.conn.close() }
 
 // open opens a server, and proves that it takes writes.
 func (p *Provider) open(ctx context.Context, target string, access hosted.Access) (*server, error) {
-	c, err := p.dial(ctx, access)
+	c, err := p.connect(ctx, target, access)
 	if err != nil {
 		return nil, explain(target, err)
 	}
@@ -145,6 +155,8 @@ func (s *server) do(ctx context.Context, command ...string) (valkey.ValkeyMessag
 
 // troubles are what a person has to end, by the first word of what a server answers.
 var troubles = map[string]struct{ kind, remedy string }{
+	crowded: {provider.TroubleConnections, "the server takes no more connections: CLIENT LIST, on one that is still open, tells whose " +
+		"they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
 	"NOAUTH":     {provider.TroubleLogin, "the server asks for a login: give the broker's in the settings"},
 	"WRONGPASS":  {provider.TroubleLogin, "the server refuses the broker's login: give its password in the settings again"},
 	"NOPERM":     {provider.TroubleRights, "the broker's login may not do what it needs: make it as docs/valkey.md says"},
@@ -156,6 +168,9 @@ var troubles = map[string]struct{ kind, remedy string }{
 	"MISCONF":    {provider.TroubleFull, "the server cannot write its data to disk: look at its log"},
 }
 
+// crowded begins what a server at its maxclients answers.
+const crowded = "max number of clients"
+
 // explain says whose answer an error is and what to do. A step that meets one is
 // made again.
 func explain(target string, err error) error {
@@ -164,6 +179,9 @@ func explain(target string, err error) error {
 	}
 	if answer, ok := valkey.IsValkeyErr(err); ok {
 		code, _, _ := strings.Cut(answer.Error(), " ")
+		if strings.HasPrefix(answer.Error(), crowded) {
+			code = crowded
+		}
 		if t, known := troubles[code]; known {
 			return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: errors.New(code)}
 		}

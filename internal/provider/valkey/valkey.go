@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/provider"
@@ -26,12 +27,19 @@ type Options struct {
 	Accesses hosted.Accesses
 	Now      func() time.Time
 	Log      *slog.Logger
+	// Pool is how many connections to a server may be kept for the steps to come; 0 to
+	// close each with its step, as a function does that may be frozen after it. One that
+	// takes several steps at once is enough.
+	Pool int
 }
 
 // A Provider makes instances and bindings on shared servers.
 type Provider struct {
 	o    Options
 	dial func(ctx context.Context, a hosted.Access) (conn, error)
+
+	mu   sync.Mutex
+	warm map[string]conn // by the target's name, where there is a pool
 }
 
 var (
@@ -45,9 +53,43 @@ var (
 // New makes a provider. It calls no server.
 func New(o Options) *Provider { return &Provider{o: o, dial: dial} }
 
-// Close ends what the provider keeps open, which is nothing: each step has a
-// connection of its own and closes it.
-func (p *Provider) Close() {}
+// Close ends the connections that are kept.
+func (p *Provider) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.warm {
+		c.close()
+	}
+	clear(p.warm)
+}
+
+// connect is the connection of a step, or the warm one of all steps. Hazard: tenants can
+// hold all connections of a server (maxclients), and then nobody gets a new one, not even
+// to shut a tenant out.
+func (p *Provider) connect(ctx context.Context, target string, access hosted.Access) (conn, error) {
+	if p.o.Pool == 0 {
+		return p.dial(ctx, access)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.warm[target]; c != nil {
+		return kept{c}, nil
+	}
+	c, err := p.dial(ctx, access)
+	if err != nil {
+		return nil, err
+	}
+	if p.warm == nil {
+		p.warm = map[string]conn{}
+	}
+	p.warm[target] = c
+	return kept{c}, nil
+}
+
+// A kept connection does not end with the step. One that was cut opens itself anew.
+type kept struct{ conn }
+
+func (kept) close() {}
 
 // on makes a step on the server that the target names: it is the one that is recorded,
 // is as it was at an epoch or later, and takes writes. One that only finds the server
