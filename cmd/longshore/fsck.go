@@ -15,7 +15,7 @@ func newFsck() *cobra.Command {
 		Use: "fsck", Short: "Check that nothing in a data folder is damaged", Args: takes(0, 0, ""),
 		Long: `Read all of a data folder on which no broker runs, and say what in it is damaged:
 the marker, the key, the platforms' logins, the records, or what is sealed in
-them. Nothing is changed.
+them. Nothing is changed, and nothing is written: the folder may be one that cannot be.
 
 A broker proves only what it reads, so that its start does not take longer the
 more it has recorded. Check a folder after a crash of the machine or a fault of

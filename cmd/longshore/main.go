@@ -27,15 +27,16 @@ type usageError struct{ what string }
 
 func (e *usageError) Error() string { return e.what }
 
-// A cannotRun says that there was nothing to judge: the exit status is 2.
+// A cannotRun says that there was nothing to judge, or that not all could be read: the
+// exit status is 2.
 type cannotRun struct{ cause error }
 
 func (e *cannotRun) Error() string { return e.cause.Error() }
 
 func (e *cannotRun) Unwrap() error { return e.cause }
 
-// run gives the exit status: 0 done, 1 failed, 2 called wrongly or, for a
-// check, could not be done.
+// run gives the exit status: 0 done, 1 failed, 2 called wrongly or, for a check or a
+// list, could not be done in whole.
 func run(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) int {
 	root := newRoot(getenv, out, diagnostics)
 	root.SetArgs(doubleDashes(root, args))

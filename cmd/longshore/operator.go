@@ -28,8 +28,9 @@ import (
 type place struct {
 	data, stack string
 	offerings   string // the operator's own, as for serve or at deploy
-	// anew begins new records where those of a folder are lost.
-	anew bool
+	// lost has new records begun where those of a folder are lost, and is told what that
+	// loses; nil for neither.
+	lost func(what string)
 	// getenv has what providers are set up by where no broker runs; nil for nothing.
 	getenv func(string) string
 }
@@ -63,7 +64,7 @@ func (p *place) open(ctx context.Context) (app.Console, func(), error) {
 		c, err := app.StackConsole(ctx, p.stack, all)
 		return c, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.getenv, p.anew)
+	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.getenv, p.lost)
 }
 
 // A format is how a command prints: a table or JSON.
@@ -161,10 +162,7 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 		print(r)
 	}
 	if listed == 0 && len(unread) > 0 {
-		return errors.Join(unread...)
-	}
-	if len(unread) > 0 {
-		_, _ = fmt.Fprintf(diagnostics, "some records could not be read: %v\n", errors.Join(unread...))
+		return &cannotRun{errors.Join(unread...)}
 	}
 	if err := end(); err != nil {
 		return err
@@ -173,7 +171,15 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 		_, _ = fmt.Fprintf(diagnostics,
 			"These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
 	}
-	return nil
+	return notAll(unread)
+}
+
+// notAll is the error after a list that lacks what could not be read.
+func notAll(unread []error) error {
+	if len(unread) == 0 {
+		return nil
+	}
+	return &cannotRun{fmt.Errorf("not all records could be read: %w", errors.Join(unread...))}
 }
 
 // rowsOf reads the pages of what a query chooses.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -134,25 +135,39 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 }
 
 func newRebuild(getenv func(string) string) *cobra.Command {
-	p := place{anew: true, getenv: getenv}
-	yes := false
+	var p place
+	servers := map[string]string{}
+	yes, aws := false, false
 	c := &cobra.Command{
 		Use: "rebuild --yes", Args: takes(0, 0, ""),
 		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
 		Long: `Give a record to all that exists and has none, after records were lost. What
 cannot be derived is lost for good: parameters, credentials, where instances
 were ordered. Records that exist stay; what is sealed in them and does not open
-with the vault's key is given up. Where no broker runs on it, a data folder whose
-key is lost gets a new one. Restore a backup instead, if there is one.`,
+with the vault's key is given up. Restore a backup instead, if there is one.
+
+Where no broker runs on it, a data folder whose key is lost gets a new one, and of
+records that are damaged in part, all that are whole are kept. Give the flags that
+serve was given: all that exists has to be listed. The command may be stopped and
+run again; it says each time all that is lost.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !yes {
 				return errors.New("everything that exists and has no record gets one, also what nobody wants any more, and what the vault's key " +
 					"does not open is given up: restore a backup instead, if there is one, or say --yes")
 			}
+			if p.stack != "" && (aws || len(servers) > 0) {
+				return &usageError{"a stack has its providers: leave out --aws and the servers"}
+			}
+			p.getenv = app.WithFlags(servers, aws, getenv)
+			p.lost = func(what string) { _, _ = fmt.Fprintf(c.ErrOrStderr(), "lost: %s\n", what) }
 			return rebuild(c.Context(), p, c.OutOrStdout())
 		},
 	}
 	p.flags(c)
+	for _, f := range app.HostedFlags() {
+		c.Flags().Var(server{servers, f.Name}, f.Name, "`URL` as for serve, or embedded where serve has it")
+	}
+	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
 	return c
 }
@@ -165,10 +180,11 @@ func rebuild(ctx context.Context, p place, out io.Writer) error {
 	}
 	defer closing()
 	found, err := console.Rebuild(ctx)
+	restless := printRebuilt(out, found)
 	if err != nil {
 		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
 	}
-	return printRebuilt(out, found)
+	return restless
 }
 
 // printRebuilt says which records were rebuilt, and which could not be. It fails if the
@@ -177,13 +193,14 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
-		_, _ = fmt.Fprintln(out, "\nLost for good: the instances' parameters, and where they were ordered.")
+		_, _ = fmt.Fprintln(out, "\nLost for good: where the instances were ordered that have a record again.")
 	}
 	for _, list := range []struct {
 		names []string
 		what  string
 	}{
-		{found.Parameters, "Lost for good: the parameters of these, which the vault's key does not open:"},
+		{found.Damaged, "These were damaged. The file as it was is kept beside the records, under a name with .lost-:"},
+		{found.Parameters, "Lost for good: the parameters of these:"},
 		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind " +
 			"again:"},
 		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -76,12 +77,18 @@ func (l table[T]) command(c *cobra.Command) *cobra.Command {
 
 func (l table[T]) print(found iter.Seq2[T, error], machine bool, out io.Writer) error {
 	var all []T
+	var unread []error
 	for one, err := range found {
 		if err != nil {
-			return err
+			unread = append(unread, err)
+			continue
 		}
 		all = append(all, one)
 	}
+	return errors.Join(l.printed(all, machine, out), notAll(unread))
+}
+
+func (l table[T]) printed(all []T, machine bool, out io.Writer) error {
 	switch {
 	case machine:
 		return printJSON(out, each(all))

@@ -126,7 +126,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 		return provider.Wired{}, err
 	}
 	if !s.on {
-		return provider.Wired{}, unavailable{remedy.For("--aws", "is not given", "start the broker with --aws or "+EnvAWS+"=true")}
+		return provider.Wired{}, unavailable{remedy.For("--aws", "is not given", "give it, or "+EnvAWS+"=true")}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()

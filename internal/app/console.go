@@ -111,12 +111,12 @@ const fileControl = "control.sock"
 const maxSocketPath = 100
 
 // FolderConsole is for the embedded broker over a data folder: a running broker is
-// asked, otherwise the folder is opened. Close it in the end. With anew, lost records
-// and a lost key are no error: what is left of them is set aside, and new ones are
-// begun. The catalog is loaded, and providers are set up by the environment, only if no
-// broker runs.
+// asked, otherwise the folder is opened. Close it in the end. If lost is not nil, lost
+// records and a lost key are no error: what is left of them is set aside, new ones are
+// begun, and lost is told at once what a rebuild cannot bring back. The catalog is
+// loaded, and providers are set up by the environment, only if no broker runs.
 func FolderConsole(
-	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, anew bool,
+	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
 ) (_ Console, closing func(), _ error) {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return nil, nil, notAFolder(dir, err)
@@ -129,18 +129,30 @@ func FolderConsole(
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := openFolder(dir, anew)
+	open := lookInto
+	if lost != nil {
+		open = func(dir string) (*folder, error) { return openFolder(dir, true) }
+	}
+	f, err := open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	wired, left, err := wiredIn(rows(), f, offered, getenv, slog.New(slog.DiscardHandler))
+	for _, what := range f.damaged {
+		lost(what)
+	}
+	var wired map[string]provider.Wired
+	var left map[string]error
+	if !f.toRead { // providers write, and nothing can be done with what they have
+		wired, left, err = wiredIn(rows(), f, offered, getenv, slog.New(slog.DiscardHandler))
+	}
 	if err != nil {
 		f.close()
 		return nil, nil, err
 	}
 	records := ledger.New(f.records, newID)
 	console := newConsole(records, offered, wired, operator.Options{
-		Vault: f.vault, Whose: f.whose(), Now: f.clock.Now, Platforms: platformNames(folderRegistrar{dir}), Names: namesOf(f.mark.Broker),
+		Vault: f.vault, Whose: f.whose(), Now: f.clock.Now, Lost: lost,
+		Platforms: platformNames(folderRegistrar{dir}), Names: namesOf(f.mark.Broker),
 	})
 	for name, why := range left {
 		if slices.Contains(f.mark.Providers, name) {
@@ -162,6 +174,7 @@ type folderConsole struct {
 // Rebuild implements Console.
 func (c folderConsole) Rebuild(ctx context.Context) (operator.Rebuilt, error) {
 	out, err := c.Console.Rebuild(ctx)
+	out.Damaged = c.folder.damaged
 	if err == nil {
 		err = c.folder.rebuilt(ctx)
 	}
@@ -347,25 +360,32 @@ func (s *control) close() {
 }
 
 // A remote asks a running broker.
-type remote struct{ client *http.Client }
-
-func newRemote(path string) remote {
-	return remote{&http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		},
-	}}}
+type remote struct {
+	client *http.Client
+	dial   func(ctx context.Context, _, _ string) (net.Conn, error)
 }
 
-// answers reports whether a broker runs.
+func newRemote(path string) remote {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return remote{dial: dial, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}}
+}
+
+// answers reports whether a broker runs: it takes the connection, whatever it then
+// answers. A broker that is asked nothing because it once answered with a fault would
+// seem to be another process that holds the folder.
 func (r remote) answers(ctx context.Context) bool {
-	_, err := r.ask(ctx, "inventory", ask{})
-	return err == nil
+	conn, err := r.dial(ctx, "", "")
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // longVerbs are the verbs that may take long, and how long.
-var longVerbs = map[string]time.Duration{"reconcile": time.Hour, "owner": time.Hour}
+var longVerbs = map[string]time.Duration{"reconcile": time.Hour, "owner": time.Hour, "rebuild": time.Hour}
 
 func (r remote) ask(ctx context.Context, verb string, a ask) (t tell, _ error) {
 	body, err := json.Marshal(a)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -164,7 +165,10 @@ func newBroker(o broker.Options, r RetryAfter) *broker.Broker {
 
 func (e *Embedded) resume() error {
 	refs, err := e.reaper.Unsettled(context.Background())
-	if err != nil {
+	if errors.Is(err, ledger.ErrUnreadable) { // the rest goes on
+		e.log.Error("what runs on these records cannot go on: stop the broker, and restore the folder from a backup "+
+			"or run `longshore rebuild --yes`", "error", err)
+	} else if err != nil {
 		return fmt.Errorf("finding what was running when the broker stopped: %w", err)
 	}
 	if len(refs) > 0 {

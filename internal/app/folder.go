@@ -44,6 +44,10 @@ type folder struct {
 	server *backup.Server
 	// behind is how far the machine's clock was behind the last commit.
 	behind time.Duration
+	// toRead says that nothing can be written to it.
+	toRead bool
+	// damaged names what of the records was damaged, and is not in them any more.
+	damaged []string
 }
 
 // A marker says that the folder was set up completely, and which records belong to it.
@@ -125,6 +129,9 @@ func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	if err == nil {
 		err = f.openRecords(mark)
 	}
+	if anew && errors.Is(err, bolt.ErrDamaged) {
+		err = f.salvageRecords()
+	}
 	if anew && (errors.Is(err, bolt.ErrMissing) || errors.Is(err, bolt.ErrDamaged) || errors.Is(err, errForeign)) {
 		err = f.beginRecords()
 	}
@@ -159,7 +166,8 @@ func (f *folder) identify() error {
 	return writeJSON(f.path(fileMarker), f.mark)
 }
 
-const restore = "restore the folder from a backup; without one, `longshore rebuild --yes` gives a record to what exists; " +
+const restore = "restore the folder from a backup; " +
+	"without one, `longshore rebuild --yes` keeps what is whole and gives a record to what exists; " +
 	"to begin anew and forget every instance, name an empty folder with --data"
 
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes makes " +
@@ -182,17 +190,12 @@ var errOtherKey = errors.New("it does not open what was sealed in the folder")
 
 var errForeign = errors.New("they belong to another folder")
 
-// checkRecords reads all of the records.
-func (f *folder) checkRecords() error {
-	checked, err := bolt.Check(context.Background(), f.path(fileRecords), bolt.Checkup{})
-	if err == nil && checked.Wrong > 0 {
-		err = checked.Problems[0]
-	}
-	return err
-}
-
 func (f *folder) openRecords(mark marker) (err error) {
-	if f.records, err = bolt.Open(f.path(fileRecords), bolt.MustExist(), bolt.Clock(f.clock.Now)); err != nil {
+	how := []bolt.Option{bolt.MustExist(), bolt.Clock(f.clock.Now)}
+	if f.toRead {
+		how = append(how, bolt.ReadOnly())
+	}
+	if f.records, err = bolt.Open(f.path(fileRecords), how...); err != nil {
 		return err
 	}
 	if f.records.Identity() != mark.Identity {
@@ -311,11 +314,16 @@ func (f *folder) rebuilt(ctx context.Context) error {
 
 // setAside renames what is left of a file.
 func (f *folder) setAside(name string) error {
-	err := os.Rename(f.path(name), f.path(name)+".lost-"+now().Format("20060102T150405.000"))
+	err := os.Rename(f.path(name), f.aside(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// aside is the name of what is left of a file.
+func (f *folder) aside(name string) string {
+	return f.path(name) + ".lost-" + now().Format("20060102T150405.000")
 }
 
 // setUp makes what a new folder holds. It may be stopped at any point and repeated; the
@@ -502,7 +510,12 @@ func writeJSON(path string, v any) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder puts the names of a folder's files on the disk.
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

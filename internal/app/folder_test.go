@@ -162,7 +162,7 @@ func contents(t *testing.T, dir string) string {
 // rebuilt rebuilds the folder.
 func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	t.Helper()
-	console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, true)
+	console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir)
-	if _, _, err := FolderConsole(t.Context(), dir, demoCatalog, nil, true); err == nil {
+	if _, _, err := FolderConsole(t.Context(), dir, demoCatalog, nil, func(string) {}); err == nil {
 		t.Error("a rebuild goes on without the key")
 	}
 	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
@@ -330,7 +330,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.path(fileKey)))
 		}),
 		"Opened": func(t *testing.T, dir string) {
-			_, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, true)
+			_, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -339,7 +339,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
-			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, true)
+			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, func(string) {})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,12 +40,15 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	if markErr == nil && !found {
 		return out, notAFolder(dir, nil)
 	}
-	lock, err := lockFile(filepath.Join(dir, fileLock))
+	lock, err := lockToRead(filepath.Join(dir, fileLock))
+	if errors.Is(err, fs.ErrNotExist) { // as in a copy: no broker runs on it
+		err = nil
+	}
 	if errors.Is(err, errLocked) {
 		return out, &remedy.Error{Name: dataFolder(dir), What: "is in use by another process", Remedy: "stop the broker, and check again"}
 	}
 	if err != nil {
-		return out, &remedy.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be written", Cause: err}
+		return out, &remedy.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be read", Cause: err}
 	}
 	defer func() { _ = lock.Close() }()
 	if markErr != nil {

@@ -172,7 +172,7 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
-		return provider.Wired{}, unavailable{remedy.For(h.flag(), "is not given", "start the broker with "+h.flag()+" or "+h.envURL())}
+		return provider.Wired{}, unavailable{remedy.For(h.flag(), "is not given", "give it, or "+h.envURL())}
 	case URLEmbedded:
 		if own, err = h.start(e); err != nil {
 			return provider.Wired{}, unavailable{err}
@@ -240,8 +240,8 @@ func HostedProviders() []string { return slices.Sorted(maps.Keys(hostedRows())) 
 // servers are.
 func EnvSecrets(name string) string { return hostedRows()[name].envSecrets() }
 
-// withFlags is the environment, in which flags take precedence over variables.
-func withFlags(servers map[string]string, aws bool, getenv func(string) string) func(string) string {
+// WithFlags is the environment, in which flags take precedence over variables.
+func WithFlags(servers map[string]string, aws bool, getenv func(string) string) func(string) string {
 	given := map[string]string{}
 	if aws {
 		given[EnvAWS] = "true"

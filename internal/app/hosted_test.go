@@ -251,7 +251,7 @@ func TestPostgresByURL(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if !strings.Contains(b.log.String(), "start the broker with --postgres or LONGSHORE_POSTGRES_URL") {
+	if !strings.Contains(b.log.String(), "--postgres is not given: give it, or LONGSHORE_POSTGRES_URL") {
 		t.Errorf("the operator is not told what to do:\n%s", b.log)
 	}
 	if _, code := login(t, uri); code != "" {

@@ -4,6 +4,7 @@ package app
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -13,3 +14,9 @@ var errLocked = errors.New("locked by another process")
 func lockFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 }
+
+// lockToRead relies on that, too.
+func lockToRead(path string) (*os.File, error) { return os.Open(path) }
+
+// unwritable reports whether an error says that nothing can be written there.
+func unwritable(err error) bool { return errors.Is(err, fs.ErrPermission) }

@@ -4,6 +4,7 @@ package app
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -13,11 +14,19 @@ var errLocked = errors.New("locked by another process")
 // lockFile holds an exclusive lock until the file is closed or the process
 // ends, however it ends.
 func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	return lockAs(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX)
+}
+
+// lockToRead keeps out whoever has, or wants, the lock of lockFile. It needs to write
+// nothing.
+func lockToRead(path string) (*os.File, error) { return lockAs(path, os.O_RDONLY, syscall.LOCK_SH) }
+
+func lockAs(path string, flag, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 	if err == nil {
 		return f, nil
 	}
@@ -26,4 +35,9 @@ func lockFile(path string) (*os.File, error) {
 		return nil, errLocked
 	}
 	return nil, err
+}
+
+// unwritable reports whether an error says that nothing can be written there.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

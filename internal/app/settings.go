@@ -93,7 +93,7 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 		}
 	}
 	var retryErr, dryErr, rateErr error
-	s.Getenv = withFlags(s.Servers, s.AWS, getenv)
+	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
 	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
 	s.PlatformRate, rateErr = platformRate(getenv)

@@ -45,10 +45,11 @@ func decodeRecord(r store.Record) (lifecycle.Record, error) {
 
 func decode(r store.Record, into any) error {
 	if r.Schema > Schema {
-		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one", r.Partition, r.Sort, r.Schema, Schema)
+		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort, r.Schema,
+			Schema, ErrUnreadable)
 	}
 	if err := unmarshal(r.Body, into); err != nil {
-		return fmt.Errorf("decoding record %q %q: %w", r.Partition, r.Sort, err)
+		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
 	}
 	return nil
 }

@@ -168,6 +168,9 @@ func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
 	return i, err
 }
 
+// IsIdentity reports whether a stored record says whose table this is.
+func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
+
 // PutIdentity says whose table this is.
 func PutIdentity(i Identity) Change {
 	return Change{key: reaperKey(sortIdentity), was: i.Version, body: i}

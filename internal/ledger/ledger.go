@@ -35,6 +35,9 @@ const (
 // Read again and decide again.
 var ErrConflict = store.ErrConflict
 
+// ErrUnreadable says that a record is there and cannot be read.
+var ErrUnreadable = store.ErrUnreadable
+
 // A Ledger reads and writes the records. Its memory only saves time, and may be dropped
 // at any moment.
 type Ledger struct {
@@ -155,11 +158,11 @@ type Due struct {
 // them never hides the rest. Those of a kind that only a newer program knows
 // are nothing but what they expire.
 func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
+	var damaged []error
 	page, err := l.store.Due(ctx, before, cursor)
 	if err != nil {
-		return nil, "", fmt.Errorf("listing what is due: %w", err)
+		damaged = append(damaged, fmt.Errorf("listing what is due: %w", err))
 	}
-	var damaged []error
 	for _, r := range page.Records {
 		d := Due{Expires: r.Expires, key: r.Key, version: r.Version}
 		var err error

@@ -44,6 +44,16 @@ func (r Record) SamePlace(asked Attributes) bool {
 // LostParameters reports whether the parameters are lost.
 func (r Record) LostParameters() bool { return !r.Rebuilt.IsZero() && r.Attributes.Parameters == nil }
 
+// LostGrant reports whether it is a binding whose credentials are lost.
+func (r Record) LostGrant() bool {
+	return r.IsBinding() && r.State == Ready && !r.Rebuilt.IsZero() && r.Grant == nil
+}
+
+// LostWork reports whether the last operation failed because what it needed is lost.
+func (r Record) LostWork() bool {
+	return r.Operation != nil && r.Operation.Phase == Failed && r.Operation.Description == failLost().Message
+}
+
 // Lose drops what is sealed in the record and can no longer be opened. A running
 // creation or update that needs it fails: without it, something else would be made than
 // was ordered. A binding whose credentials are lost can be rotated or unbound, but not

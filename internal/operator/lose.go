@@ -10,18 +10,36 @@ import (
 )
 
 // lose drops what is sealed in the records and does not open with the vault's key. If
-// the vault cannot be reached it ends, and has dropped nothing that would open.
+// the vault cannot be reached it ends, and has dropped nothing that would open. It notes
+// all that is lost, by this run or by an earlier one.
 func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
-	for _, was := range all.Records {
-		if lost, err := r.lost(ctx, vault.Of(was)); err != nil {
-			return err
-		} else if len(lost) > 0 {
-			if _, err := decide(ctx, func() (Row, error) { return Row{}, r.loseOf(ctx, was.Key) }); err != nil {
-				return err
-			}
+	for _, is := range all.Records {
+		lost, err := r.lost(ctx, vault.Of(is))
+		if err == nil && len(lost) > 0 {
+			is, err = decide(ctx, func() (lifecycle.Record, error) { return r.loseOf(ctx, is.Key) })
 		}
+		if err != nil {
+			return err
+		}
+		r.note(is)
 	}
 	return nil
+}
+
+// note says what is lost of a record.
+func (r *rebuilding) note(is lifecycle.Record) {
+	note := func(lost bool, list *[]string, what string) {
+		if !lost {
+			return
+		}
+		*list = append(*list, nameOf(is.Key))
+		if r.Lost != nil {
+			r.Lost(what + " " + nameOf(is.Key))
+		}
+	}
+	note(!is.IsBinding() && is.Exists() && is.LostParameters(), &r.out.Parameters, "the parameters of instance")
+	note(is.LostGrant(), &r.out.Rotate, "the credentials of binding")
+	note(is.Exists() && is.LostWork(), &r.out.Failed, "what was asked for when this began, and has failed:")
 }
 
 // lost are the values that do not open.
@@ -39,32 +57,21 @@ func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string
 	return lost, nil
 }
 
-func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) error {
+// loseOf gives the record as it is then.
+func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	was, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {
-		return err
+		return was, err
 	}
 	lost, err := r.lost(ctx, vault.Of(was))
 	if err != nil || len(lost) == 0 {
-		return err
+		return was, err
 	}
 	is, err := was.Lose(func(s lifecycle.Sealed) bool { return lost[string(s)] }, r.Now())
 	if err == nil {
 		err = r.Records.Commit(ctx, ledger.Put(is))
 	}
-	if err != nil {
-		return err
-	}
-	if !key.IsBinding() && is.LostParameters() && is.State != lifecycle.Deleted {
-		r.out.Parameters = append(r.out.Parameters, nameOf(key))
-	}
-	if was.Grant != nil && is.Grant == nil {
-		r.out.Rotate = append(r.out.Rotate, nameOf(key))
-	}
-	if was.InProgress() && !is.InProgress() {
-		r.out.Failed = append(r.out.Failed, nameOf(key))
-	}
-	return nil
+	return is, err
 }
 
 // nameOf is the name by which a rebuilt record is listed.

@@ -66,6 +66,8 @@ type Options struct {
 	Whose ledger.Identity
 	// OperationTimeout is the deadline of deletions that Retry begins.
 	OperationTimeout time.Duration
+	// Lost is told by Rebuild of each thing that is lost, as soon as it is; nil for nobody.
+	Lost func(what string)
 }
 
 // A Console is an operator's view.

@@ -21,11 +21,14 @@ type Rebuilt struct {
 	// Rotate are bindings whose credentials are lost. Applications that have them go on;
 	// nobody can fetch them any more.
 	Rotate []string `json:"rotate,omitempty"`
-	// Parameters are instances whose parameters no longer open.
+	// Parameters are instances whose parameters are lost. Like Rotate and Failed, it
+	// names also what an earlier run has found.
 	Parameters []string `json:"parameters,omitempty"`
 	// Failed are instances and bindings whose running operation needed something that no
 	// longer opens.
 	Failed []string `json:"failed,omitempty"`
+	// Damaged is what is wrong with records that could not be read, and are lost.
+	Damaged []string `json:"damaged,omitempty"`
 	// Kept counts what had a record.
 	Kept int `json:"kept"`
 	// Gone are instances that have a record and do not exist: they were deleted after the
@@ -72,14 +75,14 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	if err != nil { // records that cannot be read do not stop the rest
 		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
 	}
-	if err := r.lose(ctx, before); err != nil {
-		return r.out, err
-	}
 	var last map[string]bool
 	rests := false
 	for n := 0; n < passes && !rests; n++ {
 		r.out.Kept, r.out.Unknown = 0, slices.Clone(unread)
 		holdings, err := r.list(ctx)
+		if err == nil && n == 0 { // nothing is given up before all can be listed
+			err = r.lose(ctx, before)
+		}
 		if err != nil {
 			return r.out, err
 		}
@@ -148,6 +151,10 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 					continue
 				}
 				did, err := r.rebuild(ctx, name, h)
+				if errors.Is(err, ledger.ErrUnreadable) {
+					r.unknown(h, fmt.Sprintf("its record cannot be read: %v", err))
+					continue
+				}
 				if err != nil {
 					return seen, false, err
 				}
@@ -233,7 +240,7 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 	}
 	if i.State != lifecycle.Absent {
 		r.out.Kept++
-		return false, nil
+		return false, r.mendUse(ctx, i)
 	}
 	service, ok := r.ServiceOf(h.PlanID)
 	if !ok {
@@ -244,7 +251,7 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
 	i, err = i.Rebuild(found, a, "", now)
 	if err != nil {
-		return false, r.did(found.Key, err)
+		return false, r.did(i, err)
 	}
 	changes := []ledger.Change{ledger.Put(i)}
 	if i.Made.Target.Name != "" {
@@ -254,7 +261,27 @@ func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provide
 		}
 		changes = append(changes, ledger.PutTargetUse(use))
 	}
-	return true, r.did(found.Key, r.Records.Commit(ctx, changes...))
+	return true, r.did(i, r.Records.Commit(ctx, changes...))
+}
+
+// mendUse records that an instance is in its target, if only that was lost.
+func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
+	if !i.Exists() || i.Made.Target.Name == "" {
+		return nil
+	}
+	use, err := r.Records.TargetUse(ctx, i.TargetUse(r.Now()))
+	if err != nil || use.Version > 0 {
+		return err
+	}
+	return r.mended(r.Records.Commit(ctx, ledger.PutTargetUse(use), ledger.Check(i)))
+}
+
+// mended leaves what somebody else changed meanwhile to the next pass.
+func (r *rebuilding) mended(err error) error {
+	if errors.Is(err, ledger.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 func (r *rebuilding) unknown(h provider.Holding, why string) {
@@ -262,7 +289,8 @@ func (r *rebuilding) unknown(h provider.Holding, why string) {
 }
 
 // did notes a rebuilt record, unless its commit met a conflict.
-func (r *rebuilding) did(key lifecycle.Key, err error) error {
+func (r *rebuilding) did(is lifecycle.Record, err error) error {
+	key := is.Key
 	switch {
 	case errors.Is(err, ledger.ErrConflict):
 		return nil
@@ -272,10 +300,10 @@ func (r *rebuilding) did(key lifecycle.Key, err error) error {
 	r.derived[key] = true
 	if key.IsBinding() {
 		r.out.Bindings = append(r.out.Bindings, nameOf(key))
-		r.out.Rotate = append(r.out.Rotate, nameOf(key))
 	} else {
 		r.out.Instances = append(r.out.Instances, nameOf(key))
 	}
+	r.note(is)
 	return nil
 }
 
@@ -291,7 +319,10 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 		return false, err
 	case b.State != lifecycle.Absent:
 		r.out.Kept++
-		return false, nil
+		if !b.Exists() || pointer.Version > 0 {
+			return false, nil
+		}
+		return false, r.mended(r.Records.Commit(ctx, ledger.PutPointer(lifecycle.Pointer{Key: found.Key}), ledger.Check(b)))
 	case i.State != lifecycle.Ready:
 		r.unknown(h, "its instance does not exist, or changes just now")
 		return false, nil
@@ -304,5 +335,5 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 		err = r.Records.Commit(ctx, ledger.Put(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
 			ledger.Check(i))
 	}
-	return true, r.did(found.Key, err)
+	return true, r.did(b, err)
 }

@@ -93,6 +93,9 @@ var (
 	// a key out of range, text that is not UTF-8, a cursor that no page gave).
 	// Nothing was changed.
 	ErrInvalid = errors.New("invalid store call")
+	// ErrUnreadable: a record is there and cannot be read: it is not as it was
+	// written, or only a newer program knows its encoding.
+	ErrUnreadable = errors.New("record cannot be read")
 )
 
 // A Page is a part of a listing.
@@ -123,7 +126,9 @@ type Store interface {
 	// pages together hold every record that was due throughout. Where there are
 	// several shards, a listing begins with another at each minute of before,
 	// so that who never comes to its end still comes to each of them. The
-	// index may lag behind a commit: whoever acts on a record reads it again.
+	// index may lag behind a commit: whoever acts on a record reads it again. A
+	// record that cannot be read is left out; then the page comes beside an error
+	// that names it, so that one record never hides the rest.
 	Due(ctx context.Context, before time.Time, cursor string) (Page, error)
 
 	// Commit applies all changes or none: ErrConflict if any record is not at
@@ -144,6 +149,8 @@ type Rereader interface {
 type Scanner interface {
 	// Scan reads one page of all records, in any order. Cursor is empty for
 	// the first page, then the Next of the last. What is there throughout is
-	// on one page; what changes meanwhile may be on one as it was or as it is.
+	// on one page; what changes meanwhile may be on one as it was or as it is. A
+	// record that cannot be read is left out; then the page comes beside an error
+	// that names it.
 	Scan(ctx context.Context, cursor string) (Page, error)
 }

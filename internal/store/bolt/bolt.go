@@ -35,7 +35,7 @@ var (
 	// ErrLocked: another process holds the file, or another Store of this one.
 	ErrLocked = errors.New("store file in use: stop the process that holds it, or give this one a file of its own")
 	// ErrDamaged: the file, or a record in it, is not as it was written.
-	ErrDamaged = errors.New("store file damaged: keep it as it is and restore a backup in its place")
+	ErrDamaged = fmt.Errorf("store file damaged: keep it as it is and restore a backup in its place: %w", store.ErrUnreadable)
 	// ErrMissing: there is no file and MustExist said that there is one.
 	ErrMissing = errors.New("store file missing: put it back, or, if there never was one, start without requiring it")
 	// ErrNewer: the file was written in a format that this program does not know.
@@ -46,6 +46,8 @@ var (
 	// ErrDiskFailed: the disk failed while it was told to keep a commit. What is read
 	// from the file may not be on the disk, so that nothing is answered from it.
 	ErrDiskFailed = errors.New("the disk failed to keep a change: put the disk right and start again")
+	// ErrReadOnly: the store was opened with ReadOnly.
+	ErrReadOnly = errors.New("the store cannot be written: allow its folder to be written")
 )
 
 const (
@@ -60,6 +62,7 @@ const (
 type Store struct {
 	path     string
 	identity string
+	readOnly bool
 	db       *bbolt.DB
 	file     *os.File      // the one that db holds
 	queue    queue         // the sets of changes that wait to be written
@@ -82,13 +85,17 @@ var (
 type Option func(*options)
 
 type options struct {
-	mustExist bool
-	clock     func() time.Time
+	mustExist, readOnly bool
+	clock               func() time.Time
 }
 
 // MustExist makes Open fail with ErrMissing where there is no file, so that
 // one that was lost is never replaced by a fresh and empty one.
 func MustExist() Option { return func(o *options) { o.mustExist = true } }
+
+// ReadOnly opens a file that may lie where nothing can be written. Commits that write
+// fail with ErrReadOnly.
+func ReadOnly() Option { return func(o *options) { o.readOnly = true } }
 
 // Clock has each commit note its time, so that LastCommit tells it after a
 // restart, whatever has become of the machine's clock by then.
@@ -204,13 +211,11 @@ func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 		if err != nil {
 			return err
 		}
-		p := pager{next: newCursor(scanCursor)}
-		err = c.list(&p, nil, after)
-		page = p.page
+		page, err = c.scan(after)
 		return err
 	})
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing all records: %w", err)
+		return page, fmt.Errorf("listing all records: %w", err)
 	}
 	return page, nil
 }
@@ -225,7 +230,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 		return err
 	})
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
+		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
 	}
 	return page, nil
 }
@@ -234,6 +239,9 @@ func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 // was changed.
 func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	err := store.CheckChanges(changes)
+	if err == nil && s.readOnly && writes(changes) {
+		err = ErrReadOnly
+	}
 	if err == nil {
 		err = s.commit(ctx, changes)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -185,7 +186,28 @@ func (c content) list(p *pager, prefix, after []byte) error {
 	})
 }
 
-// listDue reads a page of the records that are due.
+// scan reads a page of all records past after. What is damaged is left out, and
+// named in the error.
+func (c content) scan(after []byte) (store.Page, error) {
+	p := pager{next: newCursor(scanCursor)}
+	err := c.records.ascendPast(after, func(k, v []byte) (bool, error) {
+		if after != nil && bytes.Compare(k, after) <= 0 {
+			return true, proven(k, v)
+		}
+		if p.ends() {
+			return false, nil
+		}
+		r, err := decode(k, v)
+		if err == nil {
+			p.add(k, own(r))
+		}
+		return true, err
+	}, p.leaveOut)
+	return p.page, p.left(err)
+}
+
+// listDue reads a page of the records that are due. What is damaged is left out,
+// and named in the error.
 func (c content) listDue(before time.Time, cursor string) (store.Page, error) {
 	after, err := parseCursor(dueCursor, cursor)
 	if err != nil {
@@ -193,7 +215,7 @@ func (c content) listDue(before time.Time, cursor string) (store.Page, error) {
 	}
 	latest := before.UnixMilli()
 	p := pager{next: newCursor(dueCursor)}
-	err = c.due.ascend(after, func(k, _ []byte) (bool, error) {
+	err = c.due.ascendPast(after, func(k, _ []byte) (bool, error) {
 		due, key, err := splitDueKey(k)
 		if err != nil || bytes.Compare(k, after) <= 0 {
 			return true, err
@@ -213,8 +235,8 @@ func (c content) listDue(before time.Time, cursor string) (store.Page, error) {
 		}
 		p.add(k, own(r))
 		return true, nil
-	})
-	return p.page, err
+	}, p.leaveOut)
+	return p.page, p.left(err)
 }
 
 // A pager fills a page. It is asked whether the page ends only when there is
@@ -225,6 +247,24 @@ type pager struct {
 	page  store.Page
 	bytes int
 	last  []byte
+	bad   []error // the first of what is damaged
+	wrong int     // how much that is
+}
+
+// leaveOut notes what is damaged.
+func (p *pager) leaveOut(err error) error {
+	if p.wrong++; len(p.bad) < mostProblems {
+		p.bad = append(p.bad, err)
+	}
+	return nil
+}
+
+// left is the error beside a page.
+func (p *pager) left(err error) error {
+	if more := p.wrong - len(p.bad); more > 0 {
+		err = errors.Join(err, damaged("%d more are damaged", more))
+	}
+	return errors.Join(append(p.bad, err)...)
 }
 
 func (p *pager) ends() bool {

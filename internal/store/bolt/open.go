@@ -27,11 +27,11 @@ func open(path string, o options) (*Store, error) {
 	if err := verify(path); err != nil {
 		return nil, err
 	}
-	db, file, err := openFile(path, false)
+	db, file, err := openFile(path, o.readOnly)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
+	s := &Store{path: path, readOnly: o.readOnly, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
 	if err := s.learn(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

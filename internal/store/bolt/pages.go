@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/fnv"
 	"sort"
 	"unsafe"
@@ -293,29 +294,49 @@ type visit func(key, value []byte) (more bool, err error)
 // ascend visits the elements in order. It begins with the one that has the key
 // from, or, where there is none, with the one that stands before that place, if
 // there is one: whether that is what was written tells whether from is missing.
-func (t tree) ascend(from []byte, f visit) error {
+func (t tree) ascend(from []byte, f visit) error { return t.ascendPast(from, f, fails) }
+
+// fails is for whoever can do nothing without what is damaged.
+func fails(err error) error { return err }
+
+// ascendPast ascends, and asks at each damaged element or page whether it is to
+// go on past it: bad returns nil, or the error that ends it.
+func (t tree) ascendPast(from []byte, f visit, bad func(error) error) error {
 	top, err := t.top()
-	if err == nil {
-		_, err = t.ascendFrom(top, from, 0, f)
+	if err != nil {
+		return past(err, bad)
+	}
+	_, err = t.ascendFrom(top, from, 0, f, bad)
+	return err
+}
+
+// past asks about damage; any other error stands.
+func past(err error, bad func(error) error) error {
+	if errors.Is(err, ErrDamaged) {
+		return bad(err)
 	}
 	return err
 }
 
-func (t tree) ascendFrom(n node, from []byte, depth int, f visit) (more bool, err error) {
+func (t tree) ascendFrom(n node, from []byte, depth int, f visit, bad func(error) error) (more bool, err error) {
 	if depth > maxDepth {
 		return false, damaged("the tree has no end")
 	}
 	first := n.at(from)
 	for i := first; i < n.n; i++ {
 		if n.leaf {
-			more, err = f(n.key(i), n.value(i))
+			if more, err = f(n.key(i), n.value(i)); err != nil {
+				err, more = past(err, bad), true
+			}
 		} else {
 			if i > first {
 				from = nil
 			}
 			var child node
-			if child, err = t.below(n, i); err == nil {
-				more, err = t.ascendFrom(child, from, depth+1, f)
+			if child, err = t.below(n, i); err != nil {
+				err, more = past(err, bad), true
+			} else {
+				more, err = t.ascendFrom(child, from, depth+1, f, bad)
 			}
 		}
 		if err != nil || !more {

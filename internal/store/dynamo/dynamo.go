@@ -18,6 +18,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -158,8 +159,11 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 		return store.Page{}, err
 	}
 	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
+	if err != nil { // a decision may hang on what is missing
+		return store.Page{}, err
+	}
 	page.Next = last.Sort
-	return page, err
+	return page, nil
 }
 
 // Due implements store.Store. Each page is one Query of a shard of the index, of
@@ -169,7 +173,7 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	page, err := s.due(ctx, before.UnixMilli(), cursor)
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
+		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
 	}
 	return page, nil
 }
@@ -207,7 +211,7 @@ func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Pag
 		}
 	}
 	var page store.Page
-	records, err := s.getAll(ctx, keys)
+	records, unreadable, err := s.getAll(ctx, keys)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -223,14 +227,14 @@ func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Pag
 	case (shard+1)%Shards != first:
 		page.Next, err = newDueCursor(first, (shard+1)%Shards, nil)
 	}
-	return page, err
+	return page, errors.Join(unreadable, err)
 }
 
 // Scan implements store.Scanner.
 func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	page, err := s.scan(ctx, cursor)
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing all records: %w", err)
+		return page, fmt.Errorf("listing all records: %w", err)
 	}
 	return page, nil
 }
@@ -256,26 +260,30 @@ func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
 		return store.Page{}, readError(err)
 	}
 	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
-	if err == nil && last != (store.Key{}) {
+	if last != (store.Key{}) {
 		page.Next = cursor{Partition: last.Partition, Sort: last.Sort}.String()
 	}
 	return page, err
 }
 
 // pageOf is a page of a listing in the order of the table, and the key that it
-// goes on after, if it does.
-func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, last store.Key, err error) {
+// goes on after, if it does. The error names what cannot be read.
+func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, last store.Key, _ error) {
+	var errs []error
 	for _, i := range items {
 		r, err := decode(i)
 		if err != nil {
-			return store.Page{}, store.Key{}, err
+			errs = append(errs, err)
+			continue
 		}
 		page.Records = append(page.Records, r)
 	}
 	if len(end) > 0 {
+		var err error
 		last, err = decodeKey(end)
+		errs = append(errs, err)
 	}
-	return page, last, err
+	return page, last, errors.Join(errs...)
 }
 
 func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
@@ -290,9 +298,10 @@ func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.Q
 	return out, nil
 }
 
-// getAll reads up to duePage records; those that are absent are left out.
-func (s *Store) getAll(ctx context.Context, keys []store.Key) (map[store.Key]store.Record, error) {
-	found := map[store.Key]store.Record{}
+// getAll reads up to duePage records; those that are absent are left out, and those
+// that cannot be read, which unreadable names.
+func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.Key]store.Record, unreadable, _ error) {
+	found = map[store.Key]store.Record{}
 	var left []map[string]types.AttributeValue
 	for _, k := range keys {
 		left = append(left, itemKey(k))
@@ -306,12 +315,13 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (map[store.Key]sto
 			return err
 		})
 		if err != nil {
-			return nil, readError(err)
+			return nil, nil, readError(err)
 		}
 		for _, i := range out.Responses[s.table] {
 			r, err := decode(i)
 			if err != nil {
-				return nil, err
+				unreadable = errors.Join(unreadable, err)
+				continue
 			}
 			found[r.Key] = r
 		}
@@ -321,11 +331,11 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (map[store.Key]sto
 		if len(rest) < len(left) {
 			idle = 0
 		} else if idle++; idle >= maxTries {
-			return nil, errUnprocessed
+			return nil, nil, errUnprocessed
 		} else if err := s.sleep(ctx, s.pause(idle)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		left = rest
 	}
-	return found, nil
+	return found, unreadable, nil
 }

@@ -148,7 +148,7 @@ func decode(i item) (store.Record, error) {
 		r.Expires = time.Unix(expires, 0).UTC()
 	}
 	if in.err != nil {
-		return store.Record{}, fmt.Errorf("decoding record %q of %q: %w", r.Sort, r.Partition, in.err)
+		return store.Record{}, fmt.Errorf("decoding record %q of %q: %w: %w", r.Sort, r.Partition, store.ErrUnreadable, in.err)
 	}
 	return r, nil
 }

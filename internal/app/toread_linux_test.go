@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/pages"
+)
+
+// asAnother runs a test's goroutine as a user who may write nothing here; root may write
+// whatever the modes of files say.
+func asAnother(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	runtime.LockOSThread()
+	_ = syscall.Setfsuid(nobody)
+	t.Cleanup(func() {
+		_ = syscall.Setfsuid(0)
+		runtime.UnlockOSThread()
+	})
+}
+
+// A folder that cannot be written, such as a snapshot that is mounted to be read, can be
+// checked, and what it records be listed. Nothing else can be done with it.
+func TestAFolderThatCannotBeWritten(t *testing.T) {
+	for name, lose := range map[string]string{"Whole": "", "WithoutItsLock": fileLock} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			if lose != "" {
+				if err := os.Remove(filepath.Join(dir, lose)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the other user to pass
+				t.Fatal(err)
+			}
+			before := contents(t, dir)
+			modes := func(folder, file fs.FileMode) {
+				err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+					if e.IsDir() {
+						return errors.Join(err, os.Chmod(path, folder))
+					}
+					return errors.Join(err, os.Chmod(path, file))
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			modes(0o555, 0o444)
+			t.Cleanup(func() { modes(0o755, 0o644) })
+			asAnother(t)
+
+			if checked, err := CheckFolder(t.Context(), dir, func(uint64, uint64) {}); err != nil || checked.Wrong > 0 || checked.Records == 0 {
+				t.Errorf("checking it: %+v %v", checked, err)
+			}
+			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			for row, err := range pages.All(t.Context(), func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+				return console.List(ctx, operator.Query{What: operator.Instances}, cursor)
+			}) {
+				if err != nil {
+					t.Error(err)
+				}
+				ids = append(ids, row.Instance)
+			}
+			if got := strings.Join(ids, " "); got != "one two" {
+				t.Errorf("it lists %q", got)
+			}
+			if err := console.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
+				t.Errorf("changing it: %v", err)
+			}
+			closing()
+			if _, err := openFolder(dir, false); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
+				t.Errorf("a broker starts on it: %v", err)
+			}
+			if after := contents(t, dir); after != before {
+				t.Errorf("the folder was changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
