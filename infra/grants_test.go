@@ -84,7 +84,8 @@ const (
 
 	// What the vault seals goes by names of its own, and the password by way of
 	// Secrets Manager.
-	asVault       = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding member"
+	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding member" +
+		" and kms:EncryptionContextKeys Null false"
 	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
 		" and kms:ViaService StringEquals secretsmanager.<AWS::Region>.<AWS::URLSuffix>"
 	throughTable = "kms:ViaService StringEquals dynamodb.<AWS::Region>.<AWS::URLSuffix>"
@@ -142,7 +143,8 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
 			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
 			"dynamodb:Query on " + theIndex,
-			"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition,
+			"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition +
+				" and dynamodb:LeadingKeys Null false",
 			"dynamodb:BatchGetItem on " + theTable,
 			"dynamodb:DeleteItem on " + theTable,
 			"states:StartExecution on " + theStateMachine,
@@ -263,7 +265,7 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 }
 
 func TestTheVaultsNamesAreThese(t *testing.T) {
-	if names := strings.Join(kms.ContextKeys, " "); !strings.HasSuffix(asVault, names) {
+	if names := strings.Join(kms.ContextKeys, " "); !strings.Contains(asVault, " "+names+" and ") {
 		t.Errorf("the vault seals under %q", names)
 	}
 }

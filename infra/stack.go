@@ -60,6 +60,7 @@ func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	} else {
 		state = FoundState(stack, "State", s.Table, s.Key)
 	}
+	state.Emulated = s.Services.Emulator != ""
 	if s.Secret == "" {
 		return state, NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
 	}

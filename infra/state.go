@@ -19,6 +19,9 @@ import (
 type State struct {
 	Table awsdynamodb.ITable
 	Key   awskms.IKey
+	// Emulated leaves out that a call has to have what all values of are asked for: no
+	// emulator knows these keys of conditions. Never set it on AWS.
+	Emulated bool
 }
 
 // FoundState is the state that another stack left, by the name of its table and the ARN
@@ -91,7 +94,7 @@ func (s *State) Bindings() []awsiam.PolicyStatement {
 // Reapers is for listing the records that are the reaper's own, and no others.
 func (s *State) Reapers() []awsiam.PolicyStatement {
 	own := allow("Own", s.Table.TableArn(), "dynamodb:Query")
-	own.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{"dynamodb:LeadingKeys": []string{ledger.ReaperPartition}})
+	s.only(own, "dynamodb:LeadingKeys", []string{ledger.ReaperPartition})
 	return []awsiam.PolicyStatement{own}
 }
 
@@ -111,11 +114,18 @@ func (s *State) Due() []awsiam.PolicyStatement {
 
 // Sealing is for sealing and opening the secret parts of records. It allows the
 // encryption contexts of the vault and no others, so it does not open what the table or
-// Secrets Manager has encrypted with the same key. It does not require that there is a
-// context: only the vault seals under this key without one of theirs, and it always
-// gives a context.
+// Secrets Manager has encrypted with the same key, nor what has no context.
 func (s *State) Sealing() []awsiam.PolicyStatement {
 	sealing := allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")
-	sealing.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{"kms:EncryptionContextKeys": kms.ContextKeys})
+	s.only(sealing, "kms:EncryptionContextKeys", kms.ContextKeys)
 	return []awsiam.PolicyStatement{sealing}
+}
+
+// only has a statement allow calls whose values of a key are all among these. Of a call
+// without the key that would hold, too.
+func (s *State) only(of awsiam.PolicyStatement, key string, values []string) {
+	of.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{key: values})
+	if !s.Emulated {
+		of.AddCondition(jsii.String("Null"), map[string]any{key: "false"})
+	}
 }
