@@ -130,11 +130,11 @@ func Services() []Service {
 		}, Unproved: "encryption at rest, subscribing, delivery, that a FIFO topic keeps the order: MiniStack makes a standard one"},
 		{Offering: "sqs", Credentials: []string{"dead_letter_queue_arn", "dead_letter_queue_url", "queue_arn", "queue_url"},
 			See: seeQueue, OnlyTLS: true, Plans: []Plan{
-				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted",
+				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted; dead letters are looked for",
 					Given:    `{"visibility_timeout":45,"retention_seconds":3600,"delay_seconds":1,"max_receives":3}`,
 					Changed:  `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4}`,
 					OnDelete: plan.Empty},
-				{Name: "fifo", Use: useQueue, Shows: "a message is sent, received and deleted",
+				{Name: "fifo", Use: useQueue, Shows: "a message is sent, received and deleted; dead letters are looked for",
 					Given: `{"visibility_timeout":0,"retention_seconds":3600,"delay_seconds":1,"max_receives":1,
 					"content_based_deduplication":true}`,
 					Changed: `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4,

@@ -261,7 +261,8 @@ func useQueue(ctx context.Context, c aws.Config, got map[string]string) error {
 	if !slices.Contains(bodies, said) {
 		return same("")
 	}
-	return nil
+	_, err = api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: aws.String(got["dead_letter_queue_url"])})
+	return err
 }
 
 func send(ctx context.Context, api *sqs.Client, queue string) error {
