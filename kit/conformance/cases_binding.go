@@ -22,22 +22,30 @@ var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$`)
 // expiry wants the times of a binding to be well formed, and the renewal not to
 // come after the end.
 func expiry(_ *scene, a answer) (string, string) {
-	times := map[string]string{}
+	times := map[string]time.Time{}
 	for _, name := range []string{"expires_at", "renew_before"} {
 		v, ok := find(a.body, "metadata."+name)
 		if !ok {
 			continue
 		}
-		t, _ := v.(string)
-		if !instant.MatchString(t) {
+		t, ok := instantOf(v)
+		if !ok {
 			return "metadata." + name + " of the form 2030-01-31T23:59:59.0Z", a.String()
 		}
 		times[name] = t
 	}
-	if times["expires_at"] != "" && times["renew_before"] > times["expires_at"] {
+	if end := times["expires_at"]; !end.IsZero() && times["renew_before"].After(end) {
 		return "metadata.renew_before not after expires_at", a.String()
 	}
 	return "", ""
+}
+
+// instantOf reads a time of a binding's metadata. Two texts do not tell which time
+// is the earlier one: fractions may have any number of digits.
+func instantOf(v any) (time.Time, bool) {
+	text, _ := v.(string)
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return t, err == nil && instant.MatchString(text)
 }
 
 // endpoints wants what the specification says of endpoints, where there are any.
@@ -388,9 +396,10 @@ func rotationCases() []Case {
 				if !ok || !s.checked(a, status(201)) {
 					return
 				}
-				before, after := text(s.grant, "metadata.expires_at"), text(a.body, "metadata.expires_at")
-				if before != "" && after != "" && after <= before {
-					s.fail("ROT-09", a.request, "metadata.expires_at after "+before, after)
+				before, told := instantOf(text(s.grant, "metadata.expires_at"))
+				after, again := instantOf(text(a.body, "metadata.expires_at"))
+				if told && again && !after.After(before) {
+					s.fail("ROT-09", a.request, "metadata.expires_at after "+before.String(), after.String())
 				}
 			}},
 		{ID: "UNB-12", Since: 17, Title: "a predecessor can be unbound, and its successor stays", given: bound,
@@ -504,7 +513,7 @@ func unbindCases() []Case {
 					return
 				}
 				if a.status/100 == 2 {
-					s.asked(remove(binding+asyncIDs), status(410))
+					s.nothingAt(binding)
 				}
 			}},
 		{ID: "UNB-10", Title: "an unbind of an instance whose update failed succeeds", needs: []need{changeFailing, bindSync}, given: bound,

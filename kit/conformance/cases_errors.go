@@ -249,7 +249,13 @@ func oddInputCases() []Case {
 // identical one is.
 func asIdentical(content body) func(s *scene) {
 	return func(s *scene) {
-		if a, ok := s.send(set(instance+async, provisionBody)); ok {
+		a, ok := s.send(set(instance+async, provisionBody))
+		b, again := s.send(set(instance+async, provisionBody))
+		switch {
+		case !ok || !again:
+		case a.status != b.status:
+			s.lacking = fmt.Sprintf("the broker does not answer an identical request alike each time: %d, then %d", a.status, b.status)
+		default:
 			s.asked(set(instance+async, content), status(a.status))
 		}
 	}

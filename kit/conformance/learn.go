@@ -111,7 +111,7 @@ func (k *Knowledge) hazards(minor int) []Hazard {
 	}
 	for _, s := range guarded {
 		if s.holds(minor) {
-			return []Hazard{{Level: s.Level, Source: s,
+			return []Hazard{{Level: s.Level, Source: s.in(minor),
 				Text: "the broker asks for no password, and takes any: whoever reaches it can order and delete, and read credentials"}}
 		}
 	}

@@ -154,6 +154,22 @@ func never(method string, path *regexp.Regexp, answer string) func(http.Handler,
 	}
 }
 
+// comesBack finds what was deleted there again, and deletes it again.
+func comesBack() func(http.Handler, http.ResponseWriter, *http.Request) {
+	var made sync.Map
+	return func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			made.Store(r.URL.Path, true)
+		}
+		_, known := made.Load(r.URL.Path)
+		broken(broker, w, r, anew("DELETE", 410), func(r *reply) {
+			if known {
+				r.status = 200
+			}
+		})
+	}
+}
+
 // volume changes the first volume mount.
 func volume(change func(mount map[string]any)) func(*reply) {
 	return func(r *reply) {
@@ -238,7 +254,7 @@ func mutantsOfAll() []mutant {
 			}
 		}()},
 		{name: "BusyBindIsNotFound", found: "CONC-01", on: toBind(422), breaks: answers(404)},
-		{name: "ComesBack", found: "CONC-09", on: anew("DELETE", 410), breaks: answers(200)},
+		{name: "ComesBack", found: "CONC-09", serve: comesBack()},
 		{name: "NoContentPoll", found: "LOP-04", on: toPoll(200), breaks: answers(201)},
 		{name: "DeletionIsCreating", found: "FAC-19", on: on("GET", operationPath, 202), breaks: func(r *reply) {
 			r.body["status"].(map[string]any)["state"] = "Creating"

@@ -16,14 +16,15 @@ type Source struct {
 	Document string
 	Section  string
 	// Sentence is in the words of the newest version that it holds for, but for
-	// links; empty if no document speaks of the matter.
+	// links, or in those of the version that At was asked for; empty if no document
+	// speaks of the matter.
 	Sentence string
 }
 
 // The documents.
 const (
 	osb     = "Open Service Broker API"
-	cf      = "Cloud Foundry Service Broker API v2.9"
+	cf      = "Cloud Foundry Service Broker API"
 	http11  = "RFC 9110, HTTP Semantics"
 	pattern = "Asynchronous Request-Reply pattern"
 )
@@ -121,7 +122,7 @@ func (c Case) At(minor int) (Source, bool) {
 	}
 	for _, s := range c.Sources {
 		if s.holds(minor) {
-			return s, true
+			return s.in(minor), true
 		}
 	}
 	return Source{}, false

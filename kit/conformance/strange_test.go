@@ -1,8 +1,10 @@
 package conformance_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -312,5 +314,54 @@ func TestABrokerThatTakesAnyPassword(t *testing.T) {
 				t.Errorf("the closing lines do not tell: %q", lines[len(lines)-5:])
 			}
 		})
+	}
+}
+
+// What a broker does wrong is told by the case whose sentence says so, and by no
+// other that comes upon it.
+func TestAFaultIsToldByItsOwnRule(t *testing.T) {
+	var broker strange
+	broker.stands = func(w http.ResponseWriter, r *http.Request) bool {
+		answer := func(status int) bool {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"description":"as it pleases"}`))
+			return true
+		}
+		user, given, _ := r.BasicAuth()
+		content, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(content))
+		switch {
+		case user != username || given != password:
+			return answer(http.StatusForbidden) // and not 401
+		case r.Method == http.MethodPut && bytes.HasPrefix(content, []byte("{")) && !bytes.Contains(content, []byte(`"plan_id"`)):
+			return answer(http.StatusCreated) // and not 400
+		case r.Method == http.MethodDelete:
+			recorder := httptest.NewRecorder()
+			broker.broker.ServeHTTP(recorder, r)
+			if recorder.Code == http.StatusGone {
+				return answer(http.StatusOK)
+			}
+			return answer(recorder.Code)
+		}
+		return false
+	}
+	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync",
+		Only: regexp.MustCompile("^(AUTH-02/user|AUTH-07|PROV-13/plan_id|BIND-04/plan_id|BIND-38|ORB-0[12]/refused|DEPR-03|PROV-19) ")})
+	got := map[string]conformance.Outcome{}
+	for id, r := range outcomes(result) {
+		got[id] = r.Outcome
+	}
+	want := map[string]conformance.Outcome{
+		"AUTH-02/user": conformance.Failed, "AUTH-07": conformance.Passed,
+		"PROV-13/plan_id": conformance.Failed, "ORB-01/refused": conformance.NotApplicable,
+		"BIND-04/plan_id": conformance.Failed, "ORB-02/refused": conformance.NotApplicable, "BIND-38": conformance.NotApplicable,
+		"DEPR-03": conformance.Failed, "PROV-19": conformance.Passed,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if reason := outcomes(result)["AUTH-07"].Reason; !strings.Contains(reason, "what never was") {
+		t.Errorf("AUTH-07 does not say what it did not check: %q", reason)
 	}
 }

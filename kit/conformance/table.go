@@ -247,7 +247,10 @@ var (
 			"Credentials SHOULD be unique whenever possible, so access can be revoked for each Service Binding "+
 				"without affecting consumers of other Service Bindings for the Service Instance.")}
 	promptly = []Source{
-		{Must, 9, 13, cf, sAsync, "brokers still must respond within 60 seconds"},
+		{Must, 9, 10, cf, sAsync, "brokers still must respond within 60 seconds"},
+		{Recommended, 11, 13, osb, "Orphans",
+			"Orphans can result if the broker does not return a response before a request from the marketplace times out " +
+				"(typically 60 seconds)."},
 		should(14, "Synchronous and Asynchronous Operations",
 			"Service Broker authors SHOULD implement their Service Brokers to respond promptly to all requests")}
 	facadeSays = []Source{
@@ -309,10 +312,8 @@ var sources = map[string][]Source{
 		open(14, sErrors, "A user-facing error message explaining why the request failed. If present, MUST be a non-empty string.")},
 	"ERR-03": provisions,
 	"ERR-03/sentence": {
-		before(Should, sAsync,
-			"then the broker should reject the request with the status code `422 UNPROCESSABLE ENTITY` and the "+
-				"following body"),
-		open(12, sAsync,
+		waits[0].ending(13),
+		open(14, sAsync,
 			"The error response MAY include a helpful error message in the `description` field such as `\"This "+
 				"Service Plan requires client support for asynchronous service operations.\"`.")},
 	"ERR-04": concurrent,
@@ -375,7 +376,10 @@ var sources = map[string][]Source{
 	"CAT-04/plan-names": {{Level: Recommended, From: 9, To: 14}, must(15, sPlan, "MUST be unique within the Service Offering.")},
 	"CAT-04/apart":      unsaid(9),
 	"CAT-05": {
-		{Should, 9, 14, cf, sCatalog, "The CLI-friendly name of the service that will appear in the catalog."},
+		{Should, 9, 10, cf, sCatalog, "The CLI-friendly name of the service that will appear in the catalog."},
+		should(11, sOffering, "A CLI-friendly name of the service. All lowercase, no spaces.").ending(12),
+		must(13, sOffering, "MUST only contain lowercase characters, numbers and hyphens (no spaces).").ending(13),
+		must(14, sOffering, "MUST only contain alphanumeric characters, periods, and hyphens (no spaces).").ending(14),
 		should(15, sOffering, "Using a CLI-friendly name is RECOMMENDED.")},
 	"CAT-07": {
 		{Level: Recommended, From: 9, To: 12},
@@ -387,13 +391,9 @@ var sources = map[string][]Source{
 		should(9, sOffering, "The only permissions currently supported are `syslog_drain`, `route_forwarding` and `volume_mount`")},
 	"CAT-11": catalogField(sOffering, "metadata", "object"), "CAT-12": unsaid(9),
 	"CAT-13": catalogField(sOffering, "plan_updateable", "boolean"), "CAT-14": column(15, sPlan, "plan_updateable", "boolean"),
-	"CAT-13/endpoint": {
-		before(Must, sUpdate, "a broker declares support for each service by including `plan_updateable: true`"),
-		must(12, sUpdate,
-			"To enable support for the update of the Service Plan, a Service Broker MUST declare support per Service "+
-				"Offering by including `\"plan_updateable\": true`")},
-	"CAT-15": column(11, sPlan, "bindable", "boolean"),
-	"CAT-16": catalogField(sPlan, "free", "boolean"), "CAT-17": column(14, sOffering, "instances_retrievable", "boolean"),
+	"CAT-13/endpoint": {must(9, sOffering, "Whether the Service Offering supports upgrade/downgrade for Service Plans by default.")},
+	"CAT-15":          column(11, sPlan, "bindable", "boolean"),
+	"CAT-16":          catalogField(sPlan, "free", "boolean"), "CAT-17": column(14, sOffering, "instances_retrievable", "boolean"),
 	"CAT-18": column(14, sOffering, "bindings_retrievable", "boolean"),
 	"CAT-18/async": {
 		must(14, sPollBind,
@@ -457,11 +457,12 @@ var sources = map[string][]Source{
 			"Note: a Service Broker that wishes to return `dashboard_url` for a Service Instance MUST return it with "+
 				"the initial response to the provision request, even if the service is provisioned asynchronously.")},
 	"PROV-25": {
-		before(Must, sProvision, "For async responses, service brokers can return operation state as a string.").ending(14),
+		must(9, sProvision, "operation | string").ending(14),
 		must(15, sProvision, "If present, MAY be null, and MUST NOT contain more than 10,000 characters.")},
 	"PROV-25/apart": unsaid(9), "PROV-25/only": unsaid(9),
 	"PROV-26": {must(16, "Service Instance Metadata", "labels | object")}, "PROV-27": unsaid(9),
-	"PROV-28": {{May, 9, 0, osb, sProvision, "Platforms SHOULD NOT reuse IDs, since Service Brokers MAY NOT support this."}},
+	"PROV-28": {
+		{Level: Recommended, From: 9, To: 15}, {May, 16, 0, osb, sProvision, "Platforms SHOULD NOT reuse IDs, since Service Brokers MAY NOT support this."}},
 	"PROV-29": mayChoose, "PROV-30": unsaid(9), "PROV-31": mayChoose, "PROV-32": promptly,
 	"PROV-35": {
 		{Level: Recommended, From: 9, To: 13},
@@ -475,7 +476,9 @@ var sources = map[string][]Source{
 	"GETI-02":             notFetched, "GETI-03": notFetched, "GETI-04": from(14, mayChoose...), "GETI-05": unsaid(14),
 	"GETI-06": notFetched,
 	"GETI-07": unsaid(14), "GETI-08": fetched, "GETI-09": from(16, fetched...),
-	"GETI-10": {open(14, sFetch, "Service Brokers MAY choose to not return some or all parameters when a Service Instance is fetched")},
+	"GETI-10": {
+		{Level: Recommended, From: 14, To: 14},
+		open(15, sFetch, "Service Brokers MAY choose to not return some or all parameters when a Service Instance is fetched")},
 	"GETI-11": {must(14, sFetch, "The ID of the Service Plan from the catalog that is associated with the Service Instance.")},
 	"GETI-12": unsaid(9),
 
@@ -503,14 +506,15 @@ var sources = map[string][]Source{
 				"match the `maintenance_info.version` described for the Service Plan in the Service Broker's catalog.")},
 	"UPD-17/none": unsaid(15), "UPD-19": unsaid(9), "UPD-20": from(14, mayChoose...), "UPD-22": from(14, mayChoose...),
 	"UPD-23": {
-		open(15, sUpdate,
+		{Level: Recommended, From: 15, To: 15},
+		open(16, sUpdate,
 			"When an update fails, the Service Instance can still be usable or unusable or its state could be "+
 				"unknown to the Platform.")},
 	"UPD-21": {
 		must(12, "Updating a Service Instance, 202 Accepted",
 			"Note that a re-sent `PATCH` request MUST return a `202 Accepted`, not a `200 OK`, if the requested "+
 				"update has not yet completed.")},
-	"UPD-25": {open(9, sUpdate, "Other updates MAY be possible.")},
+	"UPD-25": {{Level: Recommended, From: 9, To: 15}, open(16, sUpdate, "Other updates MAY be possible.")},
 	"UPD-27": {must(14, sUpdate, "dashboard_url | string")},
 	"UPD-28": applied,
 
@@ -546,7 +550,8 @@ var sources = map[string][]Source{
 				"request, therefore the `bind_resource` and its fields are OPTIONAL.")},
 	"BIND-12": ignoring,
 	"BIND-13": {
-		open(9, sBind,
+		{Level: Recommended, From: 9, To: 13},
+		open(14, sBind,
 			"Otherwise, Platforms MUST NOT make a binding request to the Service Broker for any Service Instance "+
 				"using the given Service Offering or Service Plan.")},
 	"BIND-14": from(13, bindCreated...), "BIND-15": valid, "BIND-16": uniqueKeys, "BIND-17": mayChoose, "BIND-17/failed": unsaid(9),

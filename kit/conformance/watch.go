@@ -120,7 +120,7 @@ func violations(r *runner, a answer) []Failure {
 		return out
 	}
 	if a.status == http.StatusAccepted {
-		return append(out, ofAccepted(a)...)
+		return append(out, ofAccepted(r.Minor, a)...)
 	}
 	if v2 && a.status/100 == 2 && a.body["operation"] != nil {
 		bad("PROV-25/only", "no operation but with a 202", a.String())
@@ -199,7 +199,7 @@ func ofState(a answer) []Failure {
 // seconds are a positive whole number of them.
 var seconds = regexp.MustCompile(`^[1-9][0-9]*$`)
 
-func ofAccepted(a answer) []Failure {
+func ofAccepted(minor int, a answer) []Failure {
 	var out []Failure
 	bad := func(rule, want string) {
 		out = append(out, Failure{Rule: rule, Request: a.request, Want: want, Got: a.String()})
@@ -210,8 +210,9 @@ func ofAccepted(a answer) []Failure {
 	}
 	if v := a.body["operation"]; v != nil {
 		token, isText := v.(string)
-		if !isText || token == "" && a.method == http.MethodPatch || utf8.RuneCountInString(token) > maxOperation {
-			bad("PROV-25", "operation to be a text of at most 10000 characters, and not empty for an update")
+		long := minor >= 15 && utf8.RuneCountInString(token) > maxOperation // earlier versions say that it is a text, and no more
+		if !isText || token == "" && minor >= 12 && a.method == http.MethodPatch || long {
+			bad("PROV-25", "operation to be a text, since 2.15 of at most 10000 characters, and not empty for an update")
 		}
 	}
 	if a.ofBinding() {

@@ -156,12 +156,12 @@ func listed(b *strings.Builder, title string, paths []string) {
 	}
 }
 
-// skipped lists why cases were not applicable, those of one reason together.
-func skipped(b *strings.Builder, results []conformance.Result) {
-	ids := map[string][]string{}
-	var reasons []string
+// byReason gives the cases of an outcome by the reason, and the reasons in the order
+// in which they come.
+func byReason(results []conformance.Result, o conformance.Outcome) (reasons []string, ids map[string][]string) {
+	ids = map[string][]string{}
 	for _, result := range results {
-		if result.Outcome != conformance.NotApplicable {
+		if result.Outcome != o || result.Reason == "" {
 			continue
 		}
 		if ids[result.Reason] == nil {
@@ -169,6 +169,12 @@ func skipped(b *strings.Builder, results []conformance.Result) {
 		}
 		ids[result.Reason] = append(ids[result.Reason], result.ID)
 	}
+	return reasons, ids
+}
+
+// skipped lists why cases were not applicable, those of one reason together.
+func skipped(b *strings.Builder, results []conformance.Result) {
+	reasons, ids := byReason(results, conformance.NotApplicable)
 	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(len(ids[b]), len(ids[a])) })
 	if len(reasons) > 0 {
 		b.WriteString("\nNot applicable:\n")
@@ -178,12 +184,11 @@ func skipped(b *strings.Builder, results []conformance.Result) {
 	}
 }
 
-// unchecked lists what a case that passed could not look at.
+// unchecked lists what cases that passed could not look at.
 func unchecked(b *strings.Builder, results []conformance.Result) {
-	for _, result := range results {
-		if result.Outcome == conformance.Passed && result.Reason != "" {
-			fmt.Fprintf(b, "\nNot checked by %s: %s\n", result.ID, result.Reason)
-		}
+	reasons, ids := byReason(results, conformance.Passed)
+	for _, reason := range reasons {
+		fmt.Fprintf(b, "\nNot checked by %s: %s\n", strings.Join(ids[reason], ", "), reason)
 	}
 }
 
