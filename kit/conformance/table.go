@@ -462,7 +462,8 @@ var sources = map[string][]Source{
 	"PROV-25/apart": unsaid(9), "PROV-25/only": unsaid(9),
 	"PROV-26": {must(16, "Service Instance Metadata", "labels | object")}, "PROV-27": unsaid(9),
 	"PROV-28": {
-		{Level: Recommended, From: 9, To: 15}, {May, 16, 0, osb, sProvision, "Platforms SHOULD NOT reuse IDs, since Service Brokers MAY NOT support this."}},
+		{Level: Recommended, From: 9, To: 15},
+		{May, 16, 0, osb, sProvision, "Platforms SHOULD NOT reuse IDs, since Service Brokers MAY NOT support this."}},
 	"PROV-29": mayChoose, "PROV-30": unsaid(9), "PROV-31": mayChoose, "PROV-32": promptly,
 	"PROV-35": {
 		{Level: Recommended, From: 9, To: 13},
