@@ -16,6 +16,7 @@ POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
 VALKEY      := $(TOOLS)/valkey-9.1.2
 CLIENTS     := $(TOOLS)/clients-1
 MARIADB     := $(TOOLS)/mariadb-11.4.5
+CFN_LINT    := $(TOOLS)/cfn-lint-1.58.0
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -53,7 +54,7 @@ test-deployed: functions postgres $(CDK)/installed ## the tests of the deployed 
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all clients valkey mariadb $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all clients valkey mariadb cfn-lint $(CDK)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -69,6 +70,9 @@ valkey: $(VALKEY)/installed ## install the Valkey that tests run on
 
 .PHONY: mariadb
 mariadb: $(if $(LONGSHORE_MARIADB),,$(MARIADB)/installed) ## install the MariaDB that tests run on
+
+.PHONY: cfn-lint
+cfn-lint: $(CFN_LINT)/installed ## install the linter of templates
 
 .PHONY: clients
 clients: $(CLIENTS)/installed ## install the drivers that the guide's examples are run with
@@ -92,6 +96,14 @@ vet:
 .PHONY: validate
 validate: build ## check the shipped offering files
 	bin/longshore catalog validate
+
+# One call, of which most is its start.
+.PHONY: lint-offerings
+lint-offerings: build cfn-lint ## check and lint what ships, the examples, and what `catalog new` writes
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	cp -R docs/examples/. "$$folder"; \
+	bin/longshore catalog new --cloudformation first "$$folder" >/dev/null; \
+	bin/longshore catalog validate --lint=$(CFN_LINT)/bin/cfn-lint "$$folder"
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME (30s)
@@ -129,12 +141,9 @@ bench-coldstart: emulator ## measure what the start of each function costs, STAR
 
 # What is known of AWS's resource types is read from the schemas that cfn-lint brings
 # along. Raise the version to learn new types, and commit the file.
-CFN_LINT := 1.58.0
 .PHONY: resource-schemas
-resource-schemas: ## read AWS's resource types anew, from cfn-lint (needs Python and a network)
-	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
-	python3 -m venv $$folder; $$folder/bin/pip install --quiet --disable-pip-version-check cfn-lint==$(CFN_LINT); \
-	$$folder/bin/python internal/provider/cloudformation/template/resources.py internal/provider/cloudformation/template/resources.txt.gz
+resource-schemas: cfn-lint ## read AWS's resource types anew, from cfn-lint
+	@$(CFN_LINT)/bin/python internal/provider/cloudformation/template/resources.py internal/provider/cloudformation/template/resources.txt.gz
 
 .PHONY: functions
 functions: ## build the three functions for ARCHITECTURE (arm64, or x86_64)
@@ -212,6 +221,12 @@ $(MINISTACK)/installed: internal/emulator/requirements.txt
 	rm -rf $(MINISTACK)
 	python3 -m venv $(MINISTACK)
 	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
+	touch $@
+
+$(CFN_LINT)/installed: internal/offered/cfn-lint.txt
+	rm -rf $(CFN_LINT)
+	python3 -m venv $(CFN_LINT)
+	$(CFN_LINT)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
 	touch $@
 
 $(CDK)/installed: infra/package.json infra/package-lock.json

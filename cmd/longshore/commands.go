@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logs"
 	"github.com/longshore/longshore/internal/offered"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // version is set when a release is built.
@@ -39,76 +37,6 @@ func versionText() string {
 		return info.Main.Version
 	}
 	return "(unknown)"
-}
-
-func newCatalog() *cobra.Command {
-	folder := func(_ *cobra.Command, args []string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-	catalog := &cobra.Command{Use: "catalog", Short: "Write and check offerings"}
-	catalog.AddCommand(&cobra.Command{
-		Use: "new NAME [DIR]", Short: "Write a first offering, DIR/NAME/offering.yaml", Args: takes(1, 2, "the NAME of the offering"),
-		Long: `Write a first offering, DIR/NAME/offering.yaml, which works as it is, and beside
-NAME the schema that helps editors; DIR is the folder you are in unless given.
-Nothing that exists is changed.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			dir := "."
-			if len(args) > 1 {
-				dir = args[1]
-			}
-			path, err := offered.New(dir, args[0])
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
-			return err
-		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return folder(c, args)
-		},
-	}, &cobra.Command{
-		Use: "validate [DIR]", Short: "Check the shipped offerings and those in DIR", Args: takes(0, 1, ""),
-		Long: `Check the shipped offerings and those in DIR. All that is wrong is said at once,
-each with its file, line and remedy. Of AWS services in DIR, warnings say what
-CloudFormation may call beside what permissions.json allows, what it never calls,
-and what is wider than it looks.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			return validate(strings.Join(args, ""), c.OutOrStdout())
-		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return folder(c, args)
-		},
-	})
-	return catalog
-}
-
-// validate checks the shipped offering files and those of a folder, if one is
-// given.
-func validate(dir string, out io.Writer) error {
-	var warnings []remedy.Error
-	all, err := offered.Validate(dir, func(w remedy.Error) { warnings = append(warnings, w) })
-	for _, w := range warnings {
-		if _, err := fmt.Fprintf(out, "warning: %s\n", w.Error()); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	for _, o := range all.Offerings() {
-		var plans []string
-		for _, p := range o.Plans {
-			plans = append(plans, p.Name)
-		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", o.Name, strings.Join(plans, ", ")); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintln(out, "the catalog is valid")
-	return err
 }
 
 func newServe(getenv func(string) string) *cobra.Command {

@@ -171,8 +171,8 @@ func comesToBeRefused(t *testing.T, what string, use func() error) {
 	})
 }
 
-// Each plan of the eight services, and of the one of an operator's own that
-// docs/cloudformation.md explains, on an AWS that does what policies say, by one broker
+// Each plan of the eight services, of the one of an operator's own that
+// docs/cloudformation.md explains, and of the one that the program writes, on an AWS that does what policies say, by one broker
 // at once: what is handed out opens its own and nothing else, opens nothing after the
 // unbind, and nothing is left but what a plan retains.
 func TestServices(t *testing.T) {
@@ -182,10 +182,13 @@ func TestServices(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../../docs/examples")); err != nil {
 		t.Fatal(err)
 	}
+	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering, dir).CombinedOutput(); err != nil {
+		t.Fatalf("writing an offering: %v\n%s", err, out)
+	}
 	p := awsRuns(t, a.endpoint, dir)
 	before := a.lists(t)
 	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
-	for _, s := range append(servicestest.Services(), servicestest.Own()) {
+	for _, s := range append(servicestest.Services(), servicestest.Own(), servicestest.Written()) {
 		for _, plan := range s.Plans {
 			all.Go(func() {
 				t.Run(s.Offering+" "+plan.Name, func(t *testing.T) { life{t, p, a, s, plan}.lives() })

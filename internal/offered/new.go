@@ -2,7 +2,7 @@ package offered
 
 import (
 	"crypto/rand"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,8 +15,8 @@ import (
 	"github.com/longshore/longshore/offerings"
 )
 
-//go:embed first.yaml
-var first string
+//go:embed first.yaml firstaws
+var firsts embed.FS
 
 // schemaFile is the schema of offering files, for editors; it stands beside the
 // folders of offerings.
@@ -26,6 +26,26 @@ const schemaFile = "offering.schema.json"
 // folder, with ids of its own; and beside NAME the schema of this version, for
 // editors. It gives the file's path. What exists is not changed.
 func New(dir, name string) (path string, err error) {
+	text, err := firsts.ReadFile("first.yaml")
+	if err != nil {
+		return "", err
+	}
+	return write(dir, name, map[string][]byte{compile.OfferingFile: text})
+}
+
+// NewAWS is New with an AWS service, of four files.
+func NewAWS(dir, name string) (path string, err error) {
+	texts := map[string][]byte{}
+	for _, file := range []string{compile.OfferingFile, "template.yaml", "permissions.json", "policy.json"} {
+		if texts[file], err = firsts.ReadFile("firstaws/" + file); err != nil {
+			return "", err
+		}
+	}
+	return write(dir, name, texts)
+}
+
+// write writes the files of a first offering.
+func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return "", &remedy.Error{
 			Name: "the name", What: fmt.Sprintf("%q is not one that command lines can use", name),
@@ -45,12 +65,18 @@ func New(dir, name string) (path string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the offering's folder: %w", err)
 	}
-	text := strings.NewReplacer("NAME", name, "OFFERING_ID", newUUID(), "PLAN_ID", newUUID()).Replace(first)
-	if err := create(path, []byte(text)); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return "", &remedy.Error{Name: path, What: "exists already", Remedy: "choose another name, or edit it"}
+	texts[compile.OfferingFile] = []byte(strings.NewReplacer("NAME", name, "OFFERING_ID", newUUID(), "PLAN_ID", newUUID()).
+		Replace(string(texts[compile.OfferingFile])))
+	for file := range texts {
+		at := filepath.Join(filepath.Dir(path), file)
+		if _, err := os.Lstat(at); err == nil {
+			return "", &remedy.Error{Name: at, What: "exists already", Remedy: "choose another name, or edit it"}
 		}
-		return "", err
+	}
+	for file, text := range texts {
+		if err := create(filepath.Join(filepath.Dir(path), file), text); err != nil {
+			return "", err
+		}
 	}
 	if err := create(filepath.Join(dir, schemaFile), offerings.Schema); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/remedy"
@@ -52,6 +54,35 @@ func TestNew(t *testing.T) {
 		if _, err := offered.New(dir, name); !errors.As(err, &refused) {
 			t.Errorf("want a refusal of the name %q, got %v", name, err)
 		}
+	}
+}
+
+// A first AWS service works as it is, with nothing to warn of.
+func TestNewAWS(t *testing.T) {
+	dir := t.TempDir()
+	path, err := offered.NewAWS(dir, "first-log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := offered.Validate(dir, func(w remedy.Error) { t.Error(w.Error()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(c.Offerings(), func(o catalog.Offering) bool { return o.Name == "first-log" && o.Provider == "cloudformation" }) {
+		t.Error("the offering is not there")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	template := filepath.Join(filepath.Dir(path), "template.yaml")
+	if err := os.WriteFile(template, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := offered.NewAWS(dir, "first-log"); err == nil {
+		t.Error("a template that was there is no reason to refuse")
+	}
+	if text, err := os.ReadFile(template); err != nil || string(text) != "mine" {
+		t.Errorf("it was written over: %q %v", text, err)
 	}
 }
 

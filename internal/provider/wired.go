@@ -90,8 +90,9 @@ type Checked struct {
 	ServiceID      string
 	PlanID         string
 	Settings       map[string]any
-	// Files is the offering's folder.
-	Files fs.FS
+	// Files is the offering's folder, and Folder its name, as problems show it.
+	Files  fs.FS
+	Folder string
 	// Maintenance is the version of the plan's maintenance_info.
 	Maintenance string
 	// Bindable says whether instances of the plan can be bound.

@@ -28,6 +28,13 @@ func Own() Service {
 	return Service{Offering: "app-log", Credentials: []string{"log_group"}, Plans: []Plan{standard, role}, See: seeLog}
 }
 
+// Written is the service that `longshore catalog new --cloudformation` writes.
+func Written() Service {
+	s := Own()
+	s.Offering, s.Plans = "first-log", s.Plans[:1]
+	return s
+}
+
 func useLog(ctx context.Context, c aws.Config, got map[string]string) error {
 	stream := fmt.Sprintf("s-%d", time.Now().UnixNano())
 	at := map[string]any{"logGroupName": got["log_group"], "logStreamName": stream}

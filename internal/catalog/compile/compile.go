@@ -171,7 +171,7 @@ func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 	folder, err := fs.Sub(source.FS, path.Dir(name))
 	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
 		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, provider.Checked{Files: folder, Keep: d.keep})
+			r.check(check, d.offering, i, provider.Checked{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
 		}
 	}
 	if c.Warn != nil && !source.Shipped {

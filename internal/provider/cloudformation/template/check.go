@@ -117,16 +117,33 @@ func (c *checker) keep(v any) string {
 	return c.Keep(text)
 }
 
+// named is the file of the template: the one that the settings name, or the usual one.
+func named(setting string, files fs.FS) string {
+	if setting != "" {
+		return setting
+	}
+	if _, err := fs.Stat(files, templateFile); err != nil {
+		if _, err := fs.Stat(files, "template.json"); err == nil {
+			return "template.json"
+		}
+	}
+	return templateFile
+}
+
+// FileOf is the file of a plan's template in the offering's folder, which Check has
+// taken; empty for a plan of something that exists.
+func FileOf(checked provider.Checked) string {
+	s, _ := readSettings(checked.Settings)
+	if s.existing != nil {
+		return ""
+	}
+	return named(s.template, checked.Files)
+}
+
 // stack reads what an instance's stack is made by, and gives the names that texts may
 // have: its outputs beside the values that all have.
 func (c *checker) stack(m *plan.Meaning) map[string]bool {
-	named := c.template
-	if _, err := fs.Stat(c.Files, templateFile); named == "" && err != nil {
-		if _, err := fs.Stat(c.Files, "template.json"); err == nil {
-			named = "template.json"
-		}
-	}
-	d := c.file(named, templateFile)
+	d := c.file(named(c.template, c.Files), templateFile)
 	permissions := c.file(c.permissions, permissionsFile)
 	if d == nil || permissions == nil {
 		return nil
