@@ -270,8 +270,8 @@ func (j job) createLogin(ctx context.Context, a createLogin) error {
 	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
 }
 
-// lockLogin takes the right to events first. Hazard: they run as a locked account does,
-// each in a session of its own, and may make others: their sessions would never be gone.
+// lockLogin takes the right to events first. Hazard: the server runs those of a locked
+// account, too, each time in a session of its own, so that there would always be some.
 func (j job) lockLogin(ctx context.Context, a lockLogin) error {
 	err := j.run(ctx, "REVOKE EVENT ON "+quoted(j.database)+".* FROM "+account(a.record.name))
 	if err != nil && meaningOf(err) != meansBusy { // it has no such right
