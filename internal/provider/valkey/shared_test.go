@@ -3,6 +3,7 @@ package valkey_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,53 @@ func TestTheKeptConnection(t *testing.T) {
 		t.Errorf("after it was cut, the broker has %d connections, want one", n)
 	}
 	w.p.Close()
-	for mine() > 0 { // the server sees it when it sees it
+	for n := 0; mine() > 0; n++ { // the server sees it when it comes to it
+		if n == 10000 {
+			t.Fatal("the connection outlives the provider")
+		}
+	}
+}
+
+// One tenant asks for much and reads none of it: the answers fill the server's memory, so
+// that nobody can write. Its unbind frees them. Where the server bounds the memory of
+// clients, it ends that session itself.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings []string
+		ends     bool
+	}{
+		"Usual":   {nil, false},
+		"Bounded": {[]string{"maxmemory-clients 8mb"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, valkeytest.New(t, append(c.settings, "maxmemory 48mb", "maxmemory-policy noeviction")...))
+			w.provision("i")
+			w.provision("theirs")
+			attacker, neighbour := w.bind("i", "a", ""), w.bind("theirs", "b", "")
+			greedy, session := w.login(attacker), w.login(neighbour)
+			for range 100 {
+				must(t, greedy, append([]string{"RPUSH", attacker.prefix + "l"}, slices.Repeat([]string{strings.Repeat("x", 1000)}, 10)...)...)
+			}
+			refused := ""
+			for n := 0; n < 200 && refused == ""; n++ {
+				if greedy.Send("LRANGE", attacker.prefix+"l", "0", "-1") != nil {
+					break // the server has ended it
+				}
+				refused = refusedFor(session, "SET", neighbour.prefix+"k", "v")
+			}
+			if want := map[bool]string{false: "OOM"}[c.ends]; refused != want {
+				t.Fatalf("a neighbour's write answered %q, want %q", refused, want)
+			}
+			w.unbind("i", "a")
+			got := "OOM"
+			for n := 0; got == "OOM" && n < 10000; n++ { // the server frees what was the session's when it comes to it
+				got = refusedFor(session, "SET", neighbour.prefix+"k", "v")
+			}
+			if got != "" {
+				t.Errorf("after the unbind a neighbour's write answered %q", got)
+			}
+		})
 	}
 }
