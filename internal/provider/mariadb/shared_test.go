@@ -88,10 +88,11 @@ func TestPreparedStatements(t *testing.T) {
 // and the one that the server reserves; where it has neither, the operator is told what
 // to do.
 func TestConnections(t *testing.T) {
-	b := newKeepingBench(t, "--max-connections=10")
+	b := newKeepingBench(t, "--max-connections=10", "--wait-timeout=1")
 	in := b.instance("attacker")
 	must(b, b.p.Provision, in)
-	binding, _, db := b.bound(in, "b", "")
+	binding, credentials, _ := b.bound(in, "b", "")
+	db := dial(t, credentials, func(c *mysql.Config) { c.Params = map[string]string{"wait_timeout": "1000"} })
 	lambda := mariadb.New(mariadb.Options{
 		Broker: b.broker, Accesses: hosted.Accesses{hosted.DefaultTarget: b.access}, Now: b.clock.Now,
 	})
@@ -101,6 +102,7 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = watch.Close() }()
+	exec(t, watch, "SET wait_timeout = 1000")
 	for err == nil {
 		_, err = db.Conn(t.Context()) // all are open until the test ends
 	}
@@ -111,16 +113,20 @@ func TestConnections(t *testing.T) {
 		_, _, err := lambda.Survey(t.Context(), b.target.Name)
 		return err == nil
 	})
-	until(t, "that one is free again", func() bool {
-		var n int
-		err := watch.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", b.access.User).Scan(&n)
-		return err == nil && n == 1
+	until(t, "that one is free again, and the one that is kept outlives what the server lets others be idle", func() bool {
+		var n, idle int
+		err := watch.QueryRowContext(t.Context(), "SELECT COUNT(*), FLOOR(IFNULL(MIN(time_ms), 0)) "+
+			"FROM information_schema.processlist WHERE user = ?", b.access.User).Scan(&n, &idle)
+		return err == nil && n == 1 && idle > 1500
 	})
-	if reserved, err := b.server.Administrator().Conn(t.Context()); err != nil {
-		t.Fatal(err)
-	} else {
-		defer func() { _ = reserved.Close() }()
-	}
+	until(t, "the administrator holds the one that is reserved", func() bool {
+		reserved, err := b.server.Administrator().Conn(t.Context())
+		if err == nil {
+			t.Cleanup(func() { _ = reserved.Close() })
+			_, err = reserved.ExecContext(t.Context(), "SET wait_timeout = 1000")
+		}
+		return err == nil
+	})
 	_, err = lambda.Unbind(t.Context(), binding)
 	troubled(t, "without a connection", provider.TroubleConnections, err)
 	must(b, b.p.Unbind, binding)
