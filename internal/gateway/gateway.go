@@ -54,9 +54,9 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			defer cancel()
 		}
 		base, path := split(event)
-		path, ok := escaped(path)
-		if !ok {
-			return refuse(http.StatusBadRequest, "The path is not valid percent-encoded text."), nil
+		path, problem := escaped(path)
+		if problem != "" {
+			return refuse(http.StatusBadRequest, problem), nil
 		}
 		event.Path = path
 		// A method that net/http cannot carry would end in an adapter error.
@@ -106,25 +106,26 @@ func split(event events.APIGatewayProxyRequest) (base, path string) {
 // escaped makes a path of an event fit for a URL. REST APIs hand paths over as
 // they were sent, other sources decode them first: whatever can never stand in
 // an encoded path is encoded, so that it cannot be taken for the beginning of
-// a query or a fragment, and a percent sign that encodes nothing is refused.
-func escaped(path string) (string, bool) {
+// a query or a fragment, and a percent sign that encodes nothing is refused. The
+// problem is empty, or what is wrong with the path.
+func escaped(path string) (_, problem string) {
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {
 		switch c := path[i]; {
 		case c == '%':
 			if i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]) {
-				return "", false
+				return "", "The path is not valid percent-encoded text."
 			}
 			b.WriteByte(c)
 		case c < ' ' || c == 0x7f:
-			return "", false
+			return "", "The path has a control character, which none may have."
 		case strings.IndexByte("?#\"<>\\^`{|} ", c) >= 0 || c >= 0x80:
 			fmt.Fprintf(&b, "%%%02X", c)
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), true
+	return b.String(), ""
 }
 
 func isHex(c byte) bool {

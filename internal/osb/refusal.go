@@ -3,6 +3,7 @@ package osb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -98,7 +99,12 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	if refused.Reason == lifecycle.Unauthorized {
 		header.Set("WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`)
 	}
-	if v, err := apiVersion(r.Header); err == nil && v.knows(failureDetails) {
+	v, err := apiVersion(r.Header)
+	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
+		// The client may have permitted it: what it lacks is not its permission.
+		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.", asynchronousBindings)
+	}
+	if err == nil && v.knows(failureDetails) {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
 	}
 	return response{status: answer.status, header: header, body: body}
