@@ -35,6 +35,7 @@ var largest = map[string]string{
 	"Operation.Description":             strings.Repeat(anything, limits.Description),
 	"Operation.Trouble":                 strings.Repeat(anything, limits.Trouble),
 	"Operation.Unbound":                 strings.Repeat(printable, limits.Identifier),
+	"Operation.TakenBy":                 strings.Repeat("o", lifecycle.OperationIDLength),
 	"FailedOperation.ID":                strings.Repeat("o", lifecycle.OperationIDLength),
 	"FailedOperation.Kind":              string(lifecycle.Provision),
 	"FailedOperation.Description":       strings.Repeat(anything, limits.Description),
