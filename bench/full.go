@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,11 @@ func (b *bench) full() (_ *section, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, few.close()) }()
+	for _, e := range []*engine{many, few} {
+		if err := e.begin(); err != nil {
+			return nil, err
+		}
+	}
 	began := time.Now()
 	if err := many.fill(b.manyDatabases, b.manyBindings); err != nil {
 		return nil, fmt.Errorf("filling the server: %w", err)
@@ -205,30 +211,30 @@ func (e *engine) unbind(instance, id string) error {
 // them, as they are when the provider has made them: what the provider asks for takes
 // longer the fuller the server is.
 func (e *engine) fill(databases, bindings int) error {
-	if err := e.provision("first"); err != nil { // from which the target is known
-		return err
-	}
 	return eachOf(databases, fillers, func(i int) error {
 		ctx := context.Background()
 		tags := provider.Tags{Broker: benchBroker, Platform: "p", Instance: fmt.Sprintf("filled-%d", i), Incarnation: "op"}
-		database, owner := hosted.Name("lsd", tags), hosted.Name("lso", tags)
+		database, owner, reader, keeper := hosted.Name("lsd", tags), hosted.Name("lso", tags), hosted.Name("lsr", tags), keeperName(i)
 		all := []string{
-			fmt.Sprintf("CREATE ROLE %q NOLOGIN", owner), labelled("ROLE", owner, tags), member(owner, true),
+			fmt.Sprintf("CREATE ROLE %q NOLOGIN", owner), labelled("ROLE", owner, tags), kept(owner, keeper),
+			fmt.Sprintf("CREATE ROLE %q NOLOGIN", reader), kept(reader, keeper),
 			fmt.Sprintf("CREATE DATABASE %q OWNER %s TEMPLATE template0 ENCODING 'UTF8' CONNECTION LIMIT 20", database, login),
 			fmt.Sprintf("REVOKE ALL ON DATABASE %q FROM PUBLIC", database),
 			fmt.Sprintf("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %q TO %q", database, owner),
+			fmt.Sprintf("GRANT CONNECT ON DATABASE %q TO %q", database, reader),
 			labelled("DATABASE", database, tags), fmt.Sprintf("ALTER DATABASE %q SET statement_timeout = '60s'", database),
 		}
 		for j := range bindings / databases {
 			tags.Binding = fmt.Sprint(j)
 			user := hosted.Name("lsb", tags)
 			all = append(all, fmt.Sprintf("CREATE ROLE %q LOGIN IN ROLE %q", user, owner), labelled("ROLE", user, tags),
-				member(user, false), fmt.Sprintf("ALTER ROLE %q IN DATABASE %q SET role = %q", user, database, owner))
+				kept(user, keeper), fmt.Sprintf("ALTER ROLE %q IN DATABASE %q SET role = %q", user, database, owner))
 		}
 		if err := e.asSuperuser(ctx, "postgres", all...); err != nil {
 			return err
 		}
-		return e.asSuperuser(ctx, database, "REVOKE ALL ON SCHEMA public FROM PUBLIC", fmt.Sprintf("GRANT ALL ON SCHEMA public TO %q", owner))
+		return e.asSuperuser(ctx, database, "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+			fmt.Sprintf("GRANT ALL ON SCHEMA public TO %q", owner), fmt.Sprintf("GRANT USAGE ON SCHEMA public TO %q", reader))
 	})
 }
 
@@ -238,9 +244,57 @@ func labelled(kind, name string, tags provider.Tags) string {
 	return fmt.Sprintf("COMMENT ON %s %q IS '%s'", kind, name, label.Text())
 }
 
-// member has the broker's login administer a role, as the server does for who makes one.
-func member(role string, set bool) string {
-	return fmt.Sprintf("GRANT %q TO %s WITH ADMIN TRUE, INHERIT FALSE, SET %v", role, login, set)
+// kept has a member administer a role, as the server does for who makes one.
+func kept(role, member string) string {
+	return fmt.Sprintf("GRANT %q TO %q WITH ADMIN TRUE, INHERIT FALSE, SET FALSE", role, member)
+}
+
+// keepers is how many make roles for a broker.
+const keepers = 64
+
+func keeperName(i int) string {
+	return fmt.Sprintf("%s%02d", hosted.Name("lsk", provider.Tags{Broker: benchBroker}), i%keepers)
+}
+
+// begin makes a first database, from which the target is known, and the keepers that the
+// provider has not made for it: it would make each when a sample needs it first.
+func (e *engine) begin() error {
+	if err := e.provision("first"); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	c, err := e.server.Cluster().Connect(ctx, login)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	var first, function string
+	const made = "SELECT proname::text, pg_get_functiondef(oid) FROM pg_proc WHERE proname ~ '^lsk'"
+	if err := c.QueryRow(ctx, made).Scan(&first, &function); err != nil {
+		return err
+	}
+	for i := range keepers {
+		name := keeperName(i)
+		if name == first {
+			continue
+		}
+		for _, statement := range []string{
+			fmt.Sprintf("CREATE ROLE %q NOLOGIN CREATEROLE", name), kept(name, login), strings.ReplaceAll(function, first, name),
+			fmt.Sprintf("SELECT format('ALTER FUNCTION %%s OWNER TO %[1]s; REVOKE ALL ON FUNCTION %%1$s FROM PUBLIC; "+
+				"GRANT EXECUTE ON FUNCTION %%1$s TO %[2]s', oid::regprocedure) FROM pg_proc WHERE proname = '%[1]s'", name, login),
+		} {
+			var then string
+			if !strings.HasPrefix(statement, "SELECT") {
+				_, err = c.Exec(ctx, statement)
+			} else if err = c.QueryRow(ctx, statement).Scan(&then); err == nil {
+				_, err = c.PgConn().Exec(ctx, then).ReadAll()
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (e *engine) asSuperuser(ctx context.Context, database string, statements ...string) error {

@@ -1,12 +1,18 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longshore/longshore/internal/pgserver/pgtest"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/postgres"
 )
 
 // holdings are all memberships by which the server walks from the broker's login, but for
@@ -94,8 +100,7 @@ func TestAKeeperThatLacksARight(t *testing.T) {
 	s := pgtest.Start(t, "17")
 	r := newRaid(t, s)
 	super := s.Connect("postgres")
-	keeper := value[string](t, super, `SELECT m.member::regrole::text FROM pg_auth_members m WHERE m.roleid = $1::regrole AND m.admin_option
-AND m.member::regrole::text ~ '^lsk'`, r.owner())
+	keeper := r.keeper(super)
 	exec(t, super, "ALTER ROLE "+keeper+" NOCREATEROLE")
 	b := r.binding("b", "")
 	_, err := r.p.Bind(t.Context(), b)
@@ -105,4 +110,133 @@ AND m.member::regrole::text ~ '^lsk'`, r.owner())
 	}
 	exec(t, super, "ALTER ROLE "+keeper+" CREATEROLE")
 	r.session(r.take(r.desk, "b", ""))
+}
+
+// Several who are lent one role do not take it from one another.
+func TestReadersAtOnce(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "18")
+	access := s.Access()
+	d := newDesk(t, access, func(o *postgres.Options) { o.Pool = 4 })
+	d.provision()
+	c := login(t, d.bind("a", ""))
+	exec(t, c, `CREATE TABLE t ()`)
+	var all sync.WaitGroup
+	for i := range 4 {
+		b := d.binding(fmt.Sprint("reader-", i), `{"role":"read_only"}`)
+		all.Go(func() {
+			for range 100 {
+				st, err := d.p.Bind(t.Context(), b)
+				if trouble, ok := errors.AsType[*provider.Trouble](err); ok {
+					t.Errorf("a bind beside others meets a trouble: %v", trouble)
+				}
+				if st.Done {
+					return
+				}
+			}
+			t.Error("a bind beside others comes to no end")
+		})
+	}
+	all.Wait()
+	for i := range 4 {
+		exec(t, login(t, d.bind(fmt.Sprint("reader-", i), `{"role":"read_only"}`)), `SELECT * FROM t`)
+	}
+	if got := value[string](t, s.Connect("postgres"), holdings, access.User); got != "" {
+		t.Errorf("the broker's login is a member of %s", got)
+	}
+}
+
+// A tenant reaches no keeper: not by SET ROLE, nor by the function, even where the
+// operator has left the broker's database open.
+func TestTenantsReachNoKeeper(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		mine := r.take(r.desk, "mine", "")
+		super := s.Connect("postgres")
+		keeper := r.keeper(super)
+		root := s.Connect(r.access.Database)
+		function := value[string](t, root, `SELECT oid::regproc::text FROM pg_proc WHERE proname = $1`, keeper)
+		exec(t, root, `GRANT CONNECT ON DATABASE `+r.access.Database+` TO PUBLIC`)
+		u, err := url.Parse(mine.grant.Credentials["uri"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/" + r.access.Database
+		c, err := pgx.Connect(t.Context(), u.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end(c)
+		call := `SELECT ` + function + `('ALTER ROLE ` + mine.login + ` CREATEROLE')`
+		refused(t, c, "42501", call)
+		exec(t, root, `GRANT USAGE ON SCHEMA `+strings.Split(function, ".")[0]+` TO PUBLIC`)
+		refused(t, c, "42501", call)
+		refused(t, c, "42501", `SET ROLE `+keeper)
+		refused(t, c, "42501", `GRANT `+keeper+` TO `+mine.login)
+	})
+}
+
+// keeper is who keeps the instance's roles.
+func (r *raid) keeper(super *pgx.Conn) string {
+	r.t.Helper()
+	return value[string](r.t, super, `SELECT m.member::regrole::text FROM pg_auth_members m
+WHERE m.roleid = $1::regrole AND m.admin_option AND m.member::regrole::text ~ '^lsk'`, r.owner())
+}
+
+// A right that a tenant gives to another one's readers' role keeps that one's instance no
+// longer than a right given to a login.
+func TestRightsOfAStrangersReaders(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		readers := `lsr` + r.other.owner()[3:]
+		exec(t, r.session(r.take(r.desk, "mine", "")), `CREATE TABLE t ()`, `GRANT ALL ON t TO `+readers,
+			`ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO `+readers)
+		r.take(r.other, "theirs", `{"role":"read_only"}`)
+		r.other.unbind("theirs")
+		r.other.deprovision()
+		if n := value[int](t, s.Connect("postgres"), `SELECT count(*) FROM pg_roles WHERE rolname = $1`, readers); n != 0 {
+			t.Error("the readers' role is left")
+		}
+	})
+}
+
+// Keepers and what they keep serve the broker's login under another name.
+func TestTheLoginIsRenamed(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "16")
+	r := newRaid(t, s)
+	a := r.take(r.desk, "a", "")
+	exec(t, r.session(a), `SET ROLE NONE`, `SELECT lo_create(0)`)
+	r.p.Close()
+	renamed := r.access
+	renamed.User += "too"
+	s.Exec("postgres", `ALTER ROLE `+r.access.User+` RENAME TO `+renamed.User)
+	broker := r.in.Broker
+	d := newDesk(t, renamed, func(o *postgres.Options) { o.Broker = broker })
+	d.in.Target, d.in.Epoch = r.in.Target, r.in.Epoch
+	login(t, d.bind("reader", `{"role":"read_only"}`))
+	d.unbind("a")
+	d.unbind("reader")
+	d.deprovision()
+}
+
+// Readers of a retained instance that was given back read what they read before.
+func TestReadersOfWhatIsGivenBack(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		d := retainDesk(t, s)
+		login(t, d.bind("reader", `{"role":"read_only"}`))
+		d.unbind("reader")
+		d.unbind("b1")
+		kept := d.retain()
+		o := d.life("back", "op-back")
+		o.in.Source = &provider.Source{Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Target: d.in.Target,
+			Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
+		o.provision()
+		reader := login(t, o.bind("reader", `{"role":"read_only"}`))
+		exec(t, reader, `SELECT * FROM t`)
+		exec(t, login(t, o.bind("b", "")), `CREATE TABLE later ()`)
+		exec(t, reader, `SELECT * FROM later`)
+		o.unbind("reader")
+		o.unbind("b")
+	})
 }

@@ -123,6 +123,9 @@ type role struct {
 	// holds names the databases in which things are its own or open to it, in order;
 	// of an owner role, and the readers' beside it, only once its database is gone.
 	holds []string
+	// lent: a step that has died has left it with the broker's login (keeper.go), or one
+	// goes on; of an owner role.
+	lent bool
 }
 
 // A database is an instance's.
@@ -171,8 +174,8 @@ type createDatabase struct {
 // labels it and lets connections in, in one transaction.
 type openDatabase struct{ label string }
 
-// configure makes what the owner may use of the database, the extensions, under
-// the owner role; then in one transaction it sets the limits, and the label of the
+// configure makes what the owner and readers may use of the database, the extensions,
+// under the owner role; then in one transaction it sets the limits, and the label of the
 // owner role says so.
 type configure struct {
 	label      string
@@ -256,6 +259,9 @@ type emptyLogin struct{}
 // dropLogin drops a role that has nothing any more.
 type dropLogin struct{}
 
+// takeBack takes the owner role back from the broker's login.
+type takeBack struct{}
+
 // closeInstance lets no login connect to the database, openInstance lets them again;
 // each in one transaction with the owner's label.
 type closeInstance struct{ label string }
@@ -280,6 +286,7 @@ func (endSessions) isAct()    {}
 func (unlockLogin) isAct()    {}
 func (emptyLogin) isAct()     {}
 func (dropLogin) isAct()      {}
+func (takeBack) isAct()       {}
 func (closeInstance) isAct()  {}
 func (openInstance) isAct()   {}
 func (endInstance) isAct()    {}

@@ -65,6 +65,9 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 		return w.emptyLogin()
 	case dropLogin:
 		return w.dropLogin()
+	case takeBack:
+		none := func() error { return nil }
+		return w.lent([]string{w.names.owner}, none, none)
 	case closeInstance:
 		return w.closeInstance(a)
 	case openInstance:
@@ -140,8 +143,8 @@ func (w work) createDatabase(a createDatabase) error {
 
 func (w work) configure(a configure) error {
 	err := w.enter(w.names.database, func(c *pgx.Conn) error {
-		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I`, w.names.owner); err != nil ||
-			len(a.extensions) == 0 {
+		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I;
+GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != nil || len(a.extensions) == 0 {
 			return err
 		}
 		return w.lentIn(c, []string{w.names.owner}, func() error { return w.extend(c, a.extensions) })
@@ -183,7 +186,7 @@ func (w work) dropOwner() error {
 			return err
 		}
 	}
-	return w.keep(w.names.owner, `DROP ROLE %1$I, %2$I`, w.names.owner, w.names.reader)
+	return w.keep(w.names.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.names.owner, w.names.reader)
 }
 
 // createLogin has the login itself say as whom it works: no function may, and for the
@@ -227,46 +230,36 @@ func (w work) openLogin(a openLogin) error {
 }
 
 // readable lets the readers' role read all that the owner role has, and will have. For
-// all but the first reader that is so already, unless somebody has taken it back. The
-// names come from the server, quoted by it.
+// all but the first reader that is so already, unless somebody has taken it back, or
+// has handed something over to the owner role.
 func (w work) readable() error {
 	return w.enter(w.names.database, func(c *pgx.Conn) error {
+		text := ""
+		if err := c.QueryRow(w.ctx, lacking, w.names.owner, w.names.reader).Scan(&text); err != nil || text == "" {
+			return err
+		}
 		return w.lentIn(c, []string{w.names.owner}, func() error {
-			if err := script(w.ctx, c, `GRANT USAGE ON SCHEMA public TO %2$I;
-SET LOCAL ROLE %1$I;
-ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %2$I;
-ALTER DEFAULT PRIVILEGES GRANT SELECT ON SEQUENCES TO %2$I;
-ALTER DEFAULT PRIVILEGES GRANT USAGE ON SCHEMAS TO %2$I;
-RESET ROLE`, w.names.owner, w.names.reader); err != nil {
-				return err
-			}
-			for _, of := range []struct{ right, names string }{{"USAGE ON SCHEMA", unreadableSchemas}, {"SELECT ON", unreadableTables}} {
-				var list string
-				if err := c.QueryRow(w.ctx, of.names, w.names.owner, w.names.reader).Scan(&list); err != nil {
-					return err
-				}
-				if list == "" {
-					continue
-				}
-				text := "SET LOCAL ROLE %1$I; GRANT " + of.right + " " + strings.ReplaceAll(list, "%", "%%") + " TO %2$I; RESET ROLE"
-				if err := script(w.ctx, c, text, w.names.owner, w.names.reader); err != nil {
-					return err
-				}
-			}
-			return nil
+			return script(w.ctx, c, `SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.names.owner)
 		})
 	})
 }
 
-// What the owner role $1 has, and the readers' role $2 may not read.
-const (
-	unreadableSchemas = `SELECT coalesce(string_agg(format('%I', nspname), ', '), '') FROM pg_namespace
-WHERE pg_get_userbyid(nspowner) = $1 AND NOT has_schema_privilege($2, oid, 'USAGE')`
-	unreadableTables = `SELECT coalesce(string_agg(format('%I.%I', n.nspname, r.relname), ', '), '')
-FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
-WHERE pg_get_userbyid(r.relowner) = $1 AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'
-  AND NOT CASE WHEN r.relkind = 'S' THEN has_sequence_privilege($2, r.oid, 'SELECT') ELSE has_table_privilege($2, r.oid, 'SELECT') END`
-)
+// lacking are the statements that let the readers' role $2 read what the owner role $1
+// has, and will have; none if it may. The server itself quotes what is in them.
+const lacking = `
+SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
+  SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
+  WHERE pg_get_userbyid(nspowner) = $1::name AND NOT has_schema_privilege($2::name, oid, 'USAGE')
+UNION ALL
+  SELECT format('GRANT SELECT ON %I.%I', n.nspname, r.relname) FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+  WHERE pg_get_userbyid(r.relowner) = $1::name AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'
+    AND NOT CASE r.relkind WHEN 'S' THEN has_sequence_privilege($2::name, r.oid, 'SELECT')
+      ELSE has_table_privilege($2::name, r.oid, 'SELECT') END
+UNION ALL
+  SELECT 'ALTER DEFAULT PRIVILEGES GRANT ' || rights FROM (VALUES
+    ('r'::"char", 'SELECT ON TABLES'), ('S', 'SELECT ON SEQUENCES'), ('n', 'USAGE ON SCHEMAS')) of_all (type, rights)
+  WHERE NOT EXISTS (SELECT FROM pg_default_acl a, aclexplode(a.defaclacl) x WHERE a.defaclobjtype = of_all.type AND a.defaclnamespace = 0
+    AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)) of_these (line)`
 
 // lockLogin takes the rights first, which no tenant can hold a lock on, so that
 // nobody comes in again.

@@ -1,0 +1,178 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres"
+)
+
+// A cut is the way to a server, which ends after so many messages, as for a broker that
+// is killed: the server has the last of them, and nobody has its answer.
+type cut struct {
+	to   string
+	mu   sync.Mutex
+	left int // 0 for a way that does not end
+	dead bool
+	open map[net.Conn]bool
+}
+
+// newCut is a way of the broker's alone: users have the server's own address.
+func newCut(t *testing.T, a hosted.Access) (*cut, hosted.Access) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	c := &cut{to: net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), open: map[net.Conn]bool{}}
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.pass(from)
+		}
+	}()
+	a.PublicPort, a.Port = a.Port, l.Addr().(*net.TCPAddr).Port
+	return c, a
+}
+
+// after has the way end with the nth message from now; whole mends it, and tells whether
+// it had ended.
+func (c *cut) after(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = n
+}
+
+func (c *cut) whole() (ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended = c.dead
+	c.left, c.dead = 0, false
+	return ended
+}
+
+// add notes a connection, if there is a way.
+func (c *cut) add(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dead {
+		c.open[conn] = true
+	}
+	return !c.dead
+}
+
+// sent counts a message; what was open is closed with the last one.
+func (c *cut) sent() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left == 0 {
+		return
+	}
+	if c.left--; c.left == 0 {
+		c.dead = true
+		for conn := range c.open {
+			_ = conn.Close()
+		}
+		clear(c.open)
+	}
+}
+
+func (c *cut) pass(from net.Conn) {
+	defer func() { _ = from.Close() }()
+	to, err := net.Dial("tcp", c.to)
+	if err != nil || !c.add(from) {
+		return
+	}
+	go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+	defer func() { _ = to.Close() }()
+	for message := make([]byte, 64<<10); ; {
+		n, err := from.Read(message)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(message[:n]); err != nil {
+			return
+		}
+		c.sent()
+	}
+}
+
+// A broker that is killed at any message to the server leaves no role lent to its login:
+// neither when the same step is repeated, nor when an unbind overtakes it.
+func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "17")
+	way, access := newCut(t, s.Access())
+	d := newDesk(t, access, func(o *postgres.Options) { o.Pool = 1 })
+	d.in.Snapshot = []byte(`{"extensions":["citext"]}`)
+	d.provision()
+	other := d.life("other", "op-other")
+	other.provision()
+	super, tenant, theirs := s.Connect("postgres"), login(t, d.bind("tenant", "")), login(t, other.bind("theirs", ""))
+	exec(t, theirs, `CREATE TABLE t ()`)
+	reader := d.binding("reader", `{"role":"read_only"}`)
+	unbinding := func(id string) provider.Binding {
+		b := d.binding(id, "")
+		b.Secret, b.Parameters = nil, nil
+		return b
+	}
+	updates := 0
+	for name, tc := range map[string]struct {
+		prepare func()
+		step    func(context.Context) error
+		finish  func(n int)
+	}{
+		"Unbind": {func() {
+			a := d.bind("a", "")
+			exec(t, login(t, a), `SET ROLE NONE`, `SELECT lo_create(0)`)
+			exec(t, theirs, `GRANT SELECT ON t TO `+a.Credentials["username"].(string))
+		}, func(ctx context.Context) error { _, err := d.p.Unbind(ctx, unbinding("a")); return err }, func(int) { d.unbind("a") }},
+		"ReaderBind": {func() {
+			exec(t, tenant, `ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM lsr`+d.owner()[3:])
+		}, func(ctx context.Context) error { _, err := d.p.Bind(ctx, reader); return err }, func(n int) {
+			if n%2 == 0 {
+				login(t, d.bind("reader", `{"role":"read_only"}`))
+			}
+			d.unbind("reader")
+		}},
+		"Update": {func() { updates++ }, func(ctx context.Context) error { _, err := d.p.Update(ctx, d.update(updates)); return err }, func(int) {
+			d.must(func(ctx context.Context) (provider.Status, error) { return d.p.Update(ctx, d.update(updates)) })
+		}},
+	} {
+		for n, ended := 1, true; ended; n++ {
+			tc.prepare()
+			way.after(n)
+			err := tc.step(t.Context())
+			if ended = way.whole(); !ended && err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			tc.finish(n)
+			if got := value[string](t, super, holdings, access.User); got != "" {
+				t.Fatalf("%s, killed at message %d: the broker's login has %s", name, n, got)
+			}
+			if !ended && n < 10 {
+				t.Errorf("%s takes %d messages: nothing is shown", name, n)
+			}
+		}
+	}
+}
+
+// update asks for an extension that there is.
+func (d *desk) update(n int) provider.Instance {
+	in := d.in
+	in.Operation = provider.Operation{ID: fmt.Sprint("op-update-", n), Kind: provider.KindUpdate, Started: d.clock.Now()}
+	in.Former, in.Parameters = in.Snapshot, []byte(`{"extensions":["citext"]}`)
+	return in
+}
