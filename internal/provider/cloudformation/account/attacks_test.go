@@ -245,6 +245,25 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 	}
 }
 
+// A function of the operator's makes custom resources of many instances; no other of the
+// account is called.
+func TestASharedFunctionIsCalled(t *testing.T) {
+	o := queue(t)
+	d, err := iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"lambda:InvokeFunction",
+		"Resource":"arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:maker"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Permissions = append(o.Permissions, d)
+	rights := document(account.ServiceRights(scope, o))
+	for function, want := range map[string]bool{"maker": true, "payroll": false} {
+		r := iampolicy.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" + function}
+		if got := iampolicy.Allows(r, rights); got != want {
+			t.Errorf("%s: called %v", function, got)
+		}
+	}
+}
+
 // Whatever policy a binding gets, its principal stays within the boundary.
 func TestBindingsAreBounded(t *testing.T) {
 	bounds, err := account.Bounds(scope, queue(t))

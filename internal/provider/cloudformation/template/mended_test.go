@@ -85,6 +85,8 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 		"ProofDenied": {"a denial goes before", append(proof(target("SendMessage")), with("policy.json", `"Statement": [`,
 			`"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "*"}, `)),
 			"proof is a call that the plan's policy does not allow, sqs:SendMessage"},
+		"ProofOfAnother": {"what is denied on something else is no matter", append(proof(target("SendMessage")), with("policy.json",
+			`"Statement": [`, `"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "${QueueUrl}"}, `)), ""},
 		"Proof":        {"it is allowed", proof(target("ReceiveMessage")), ""},
 		"ProofOfBatch": {"the right to send is one for a batch, too", proof(target("SendMessageBatch")), ""},
 		"ProofOfRest":  {"what other services call is not told by the path", proof(object{"service": "lambda", "path": "/2015/x"}), ""},

@@ -90,7 +90,8 @@ func (c *checker) proves(all []statement) {
 	}
 	action := actionOf(*c.proof)
 	denied := slices.ContainsFunc(all, func(s statement) bool {
-		return !s.allows && s.condition == nil && slices.ContainsFunc(s.actions, func(pattern string) bool {
+		everywhere := s.condition == nil && slices.ContainsFunc(s.resources, isEverything)
+		return !s.allows && everywhere && slices.ContainsFunc(s.actions, func(pattern string) bool {
 			return matches(strings.ToLower(pattern), strings.ToLower(action))
 		})
 	})
