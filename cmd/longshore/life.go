@@ -53,7 +53,7 @@ func (l *life) live(ctx context.Context) error {
 	offered, err := l.client.Catalog(ctx)
 	if err != nil {
 		l.line.end()
-		return &cannotRun{reason(err)}
+		return &cannotRun{l.reason(err)}
 	}
 	if err := l.choose(offered); err != nil {
 		l.line.end()
@@ -88,12 +88,17 @@ func (l *life) live(ctx context.Context) error {
 }
 
 // reason is why a broker could not be asked, as a cause of an exit status.
-func reason(err error) error {
+func (l *life) reason(err error) error {
 	var f *cloudcontroller.Failure
-	if errors.As(err, &f) {
+	switch {
+	case !errors.As(err, &f):
+		return err
+	case f.Status == http.StatusNotFound:
+		return fmt.Errorf("there is no broker at %s, whose /v2/catalog is answered 404: give the URL up to where /v2 begins. It says: %s",
+			l.client.URL, f.Description)
+	default:
 		return errors.New(f.Description)
 	}
-	return err
 }
 
 // choose finds the plan: the one that was named, or the first that is free of

@@ -90,6 +90,8 @@ func TestTryExitStatus(t *testing.T) {
 			`the service "demo-other" has no plan "async": it has demo-other/default`},
 		"UnknownService":  {good, []string{"--service", "nosuch"}, 2, `the catalog has no service "nosuch": it has demo, demo-other,`},
 		"NoServices":      {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2, "the catalog has no services"},
+		"OtherPath":       {good + "/x", nil, 2, "there is no broker at " + good + "/x, whose /v2/catalog is answered 404"},
+		"PathOfCatalog":   {good + "/v2/catalog", nil, 2, "give the URL up to where /v2 begins"},
 		"Dead":            {"http://127.0.0.1:1", nil, 2, "does not answer"},
 		"WrongPassword":   {good, []string{"--password", "wrong"}, 2, "401"},
 		"NoCatalog":       {serving(t, answering("GET", `/catalog$`, 200, `{"services":[{"id":"x"}]}`)), nil, 2, "needs an id, a name"},

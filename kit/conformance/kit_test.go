@@ -216,6 +216,10 @@ func TestUnusableBrokers(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
+	_, err := conformance.Run(context.Background(), conformance.Target{URL: answering(404, "{}") + "/x"}, conformance.Options{Now: time.Now})
+	if !errors.Is(err, conformance.ErrUnusable) || !strings.Contains(fmt.Sprint(err), "/x, whose /v2/catalog is answered 404") {
+		t.Errorf("a wrong path: %v", err)
+	}
 	for name, url := range map[string]string{
 		"NoURL":         "broker",
 		"OtherScheme":   "ftp://broker.example.com",

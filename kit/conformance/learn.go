@@ -158,6 +158,9 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, a.fault)
 	case a.status == http.StatusUnauthorized:
 		return nil, fmt.Errorf("%w: it does not take the user name and the password (401)", ErrUnusable)
+	case a.status == http.StatusNotFound:
+		return nil, fmt.Errorf("%w: there is no broker at %s, whose %s is answered 404: give the URL up to where /v2 begins. It says: %s",
+			ErrUnusable, r.base.Redacted(), catalog, r.secrets.hide(a.String()))
 	case a.status != http.StatusOK || a.body == nil:
 		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, r.secrets.hide(a.String()))
 	}
