@@ -292,13 +292,16 @@ func (w work) lockLogin(a lockLogin) error {
 const endWait = "500"
 
 func (w work) endSessions() error {
-	return w.terminate(`usename`, w.names.login)
+	return w.terminate(`usesysid`, w.seen.login.thing)
 }
 
-// terminate ends sessions of bindings, each by the keeper of its role. Where there are
-// none it changes no membership.
-func (w work) terminate(which, name string) error {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT usename::text FROM pg_stat_activity WHERE usename ~ '^lsb' AND `+which+` = $1`, name)
+// terminate ends sessions of bindings, each by the keeper of its role: those whose column
+// has that id. Where there are none it changes no membership. The view's own column of
+// names would have the server read all roles.
+func (w work) terminate(column string, of thing) error {
+	id := strconv.FormatUint(uint64(of.id), 10)
+	rows, err := w.c.Query(w.ctx, `SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
+WHERE `+column+` = $1::oid) of_all (name) WHERE name ~ '^lsb'`, id)
 	if err != nil {
 		return err
 	}
@@ -306,11 +309,11 @@ func (w work) terminate(which, name string) error {
 	if err != nil || len(logins) == 0 {
 		return err
 	}
-	args, lines := []string{name, endWait}, []line{}
+	args, lines := []string{id, endWait}, []line{}
 	for _, login := range logins {
 		args = append(args, login)
 		lines = append(lines, line{login, strings.ReplaceAll(`GRANT %x$I TO CURRENT_USER WITH INHERIT TRUE;
-SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %x$L AND `+which+` = %1$L;
+SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %x$L AND `+column+` = %1$L;
 REVOKE %x$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, "%x", "%"+strconv.Itoa(len(args)))})
 	}
 	return w.asks(lines, args...)
@@ -448,5 +451,5 @@ func (w work) openInstance(a openInstance) error {
 }
 
 func (w work) endInstance() error {
-	return w.terminate(`datname`, w.names.database)
+	return w.terminate(`datid`, w.seen.database.thing)
 }
