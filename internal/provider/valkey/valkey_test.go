@@ -23,16 +23,24 @@ import (
 // going wrong in each way. It does not look at who waits: one mode is as good as both.
 func TestSound(t *testing.T) {
 	t.Parallel()
-	providertest.RunOnce(t, factory)
+	providertest.RunOnce(t, factory(0))
 }
 
-// What the race detector is for.
-func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory) }
+// What the race detector is for: callers with connections of their own, and on one that
+// they share.
+func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(0)) }
+
+func TestTwoCallersOfOneConnection(t *testing.T) { providertest.RunTwoCallers(t, factory(8)) }
 
 // start is when the suite begins.
 var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func factory(t *testing.T) *providertest.Harness {
+// factory makes harnesses whose providers may keep so many connections.
+func factory(pool int) func(*testing.T) *providertest.Harness {
+	return func(t *testing.T) *providertest.Harness { return harness(t, pool) }
+}
+
+func harness(t *testing.T, pool int) *providertest.Harness {
 	s, other := valkeytest.Start(t, "one"), valkeytest.Start(t, "another")
 	clock := providertest.NewClock(start)
 	broker := "broker-" + rand.Text()
@@ -40,7 +48,9 @@ func factory(t *testing.T) *providertest.Harness {
 	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider, provider.Inventory) {
 		p := valkey.New(valkey.Options{
 			Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: at.Access()}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
+			Pool: pool,
 		})
+		t.Cleanup(p.Close)
 		if through != nil {
 			p.Through(t, through)
 		}
