@@ -32,6 +32,8 @@ const (
 	meansHeld            // something still hangs on what was to be dropped
 	meansOld             // it is of a version that the broker cannot work with
 	meansCancelled       // the step's time is over
+	meansShut            // a database takes no connections
+	meansNoLocks         // the table of locks, which all sessions share, is full
 )
 
 // senses are PostgreSQL's codes by what they mean here; those of two letters are
@@ -46,6 +48,7 @@ var senses = map[string]sense{
 	"3D000": meansBusy,     // invalid_catalog_name: a database that was just dropped
 	"40001": meansBusy,     // serialization_failure
 	"40P01": meansBusy,     // deadlock_detected
+	"55000": meansShut,     // object_not_in_prerequisite_state: it is retained, or its deletion was cut off
 	"55006": meansLocked,   // object_in_use
 	"55P03": meansLocked,   // lock_not_available
 	"57014": meansLocked,   // query_canceled, by statement_timeout
@@ -59,9 +62,15 @@ var senses = map[string]sense{
 	"2BP01": meansHeld,     // dependent_objects_still_exist
 }
 
+// locksSetting is what the server's hint names, in whatever language it speaks.
+const locksSetting = "max_locks_per_transaction"
+
 // meaningOf reads an error.
 func meaningOf(err error) sense {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if strings.Contains(e.Hint, locksSetting) { // of the code that a lack of memory has too
+			return meansNoLocks
+		}
 		for _, length := range []int{5, 3, 2} {
 			if s, known := senses[e.Code[:min(length, len(e.Code))]]; known {
 				return s
@@ -113,6 +122,11 @@ var troubles = map[sense]struct{ kind, remedy string }{
 	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
 	meansHeld: {provider.TroubleHeld, "something in another database hangs on what is to be removed: take CONNECT on all databases from " +
 		"PUBLIC, and drop it there"},
+	meansShut: {provider.TroubleHeld, "a database that has to be entered takes no connections: let it (ALTER DATABASE … ALLOW_CONNECTIONS true), or " +
+		"drop it"},
+	meansNoLocks: {provider.TroubleFull, "its table of locks is full: one session holds most of them, which the server shares among all. End " +
+		"that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any more, by kill on its " +
+		"machine), and raise max_locks_per_transaction"},
 	meansCancelled: {provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"},
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,10 +160,8 @@ func (w work) lent(roles []string, while, then func() error) error {
 	if err == nil {
 		err = then()
 	}
-	if err == nil { // an error ends the session, and its locks with it
-		_, err = w.c.Exec(w.ctx, "SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k", keys)
-	}
-	return err
+	_, unlocked := w.c.Exec(w.ctx, "SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k", keys)
+	return cmp.Or(err, unlocked)
 }
 
 // lentIn is a lent whose effect is a transaction of another session's.

@@ -153,7 +153,8 @@ func usable(tags provider.Tags, now standing) (hosted.Label, error) {
 func (s standing) bounded() (decision, bool) {
 	label, ours := s.owner.label()
 	limit := limitOf(factsOf(label))
-	return decision{act: setLimit{limit}}, ours && factsOf(label).Ready && s.database.exists() && s.database.limit != limit
+	return decision{act: setLimit{limit}}, ours && factsOf(label).Ready && s.database.exists() && s.database.limit != limit &&
+		s.database.limit != halfDropped
 }
 
 // bind is what comes next until the login opens.

@@ -78,6 +78,7 @@ func (p *Provider) Close() {
 type site struct {
 	server
 	*hosted.Site[server]
+	log *slog.Logger
 }
 
 // at reaches the server that an instance is on.
@@ -86,7 +87,7 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	if err != nil || learnt != nil {
 		return nil, learnt, err
 	}
-	return &site{at.Server, at}, nil, nil
+	return &site{at.Server, at, p.log}, nil, nil
 }
 
 // change makes an act. Before the first one of a step, the server's epoch is raised.
@@ -96,6 +97,9 @@ func (s *site) change(ctx context.Context, n names, seen standing, a act) error 
 	}
 	return s.do(ctx, n, seen, a)
 }
+
+// goOnAfter is the pause of a step that has come forward, and has more to do.
+const goOnAfter = 500 * time.Millisecond
 
 // maxActs is how many changes one step makes at most.
 const maxActs = 12
@@ -135,10 +139,18 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 			return now, &provider.Status{Percent: 50, Description: "Waiting for others to let go of it", After: time.Second}, nil
 		}
 		last, busy = this, nil
-		switch err := s.change(ctx, n, now, d.act); {
+		err = s.change(ctx, n, now, d.act)
+		if rest, is := errors.AsType[*left](err); is {
+			s.log.WarnContext(ctx, "roles are locked and stay: they have something in a database that the broker may not enter. "+
+				"Run DROP OWNED BY them there, and DROP ROLE", "roles", rest.names, "were", rest.roles, "databases", rest.databases)
+			continue
+		}
+		switch {
 		case err == nil:
 		case errors.Is(err, errChanged) || meaningOf(err) == meansBusy:
 			busy = err
+		case errors.Is(err, errGoesOn):
+			return now, &provider.Status{Percent: 50, Description: "Working", After: goOnAfter}, nil
 		default:
 			return now, nil, s.Explain(err)
 		}
@@ -255,6 +267,35 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	}
 	defer s.Leave()
 	tags := provider.BindingTagsOf(b)
-	_, unfinished, err := s.run(ctx, namesOf(tags), func(now standing) (decision, error) { return unbind(tags, now) })
+	goes, err := dropped(b.Instance)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	_, unfinished, err := s.run(ctx, namesOf(tags), func(now standing) (decision, error) {
+		d, err := unbind(tags, now)
+		if _, empties := d.act.(emptyLogin); !goes || !empties || !now.database.exists() {
+			return d, err
+		}
+		if unfinished, err := p.endCopies(ctx, s, provider.TagsOf(b.Instance), nil); err != nil || unfinished != nil {
+			return pausing(unfinished), err
+		}
+		return remove(of(tags), now)
+	})
 	return settle(s, unfinished, err, provider.Status{})
+}
+
+// dropped reports whether the instance of a binding is being deleted and its database
+// dropped. It is dropped first then: what the binding has made in it need not be handed
+// over, which would take long, or wait for locks.
+func dropped(in provider.Instance) (bool, error) {
+	m, err := meaningFrom(in.Snapshot)
+	return in.Operation.Kind == provider.KindDeprovision && m.RetainDays == 0, err
+}
+
+// pausing is the decision to wait for what is unfinished.
+func pausing(unfinished *provider.Status) decision {
+	if unfinished == nil {
+		return decision{}
+	}
+	return decision{pause: unfinished.After, why: unfinished.Description}
 }

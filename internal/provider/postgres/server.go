@@ -23,6 +23,7 @@ const (
 	prefixOwner    = "lso"
 	prefixReader   = "lsr"
 	prefixLogin    = "lsb"
+	prefixLeft     = "lsx" // what a role is called that could not be dropped
 )
 
 // namesOf derives them. Tags without a binding have no login.
@@ -134,12 +135,15 @@ type database struct {
 	// ours: the broker's login owns it.
 	ours  bool
 	open  bool // it takes connections
-	limit int  // of connections; -1 for none
+	limit int  // of connections; -1 for none, halfDropped for one that can only be dropped
 	// prepared are transactions in it that wait for their second phase.
 	prepared int
 	// sessions of bindings, of an instance in quarantine.
 	sessions int
 }
+
+// halfDropped is the limit of a database whose DROP was cut off.
+const halfDropped = -2
 
 // An offer is what of the server a user has chosen from.
 type offer struct {

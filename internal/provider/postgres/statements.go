@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -84,34 +85,53 @@ func (w work) here(text string, args ...string) error { return script(w.ctx, w.c
 // enter has work use a session in another database.
 //
 // Hazard: at a database's limit only superusers get in, so that a tenant could block
-// its own unbind. The limit is lifted for as long as it takes to get in; a step that
-// dies meanwhile leaves it so, and the next one sets it (standing.bounded).
+// its own unbind, and nobody gets into one that is retained. The limit is lifted, and the
+// database opened, for as long as it takes to get in; a step that dies meanwhile leaves
+// the limit so, and the next one sets it (standing.bounded). Nobody has the right to
+// connect to what is retained.
 func (w work) enter(database string, do func(*pgx.Conn) error) error {
-	err := w.inside(w.ctx, database, do)
-	if meaningOf(err) != meansFull {
-		return err
-	}
-	label, _ := w.seen.owner.label()
-	limit := limitOf(factsOf(label))
-	if database != w.names.database { // another tenant's, which has granted something
-		if err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit); err != nil {
-			return err
-		}
-	}
-	if err := w.limit(database, -1); err != nil {
-		return err
-	}
-	back := func() error { return w.limit(database, limit) }
+	return w.enterDespite(database, nil, do)
+}
+
+func (w work) enterDespite(database string, lifted []sense, do func(*pgx.Conn) error) error {
 	entered := false
-	err = w.inside(w.ctx, database, func(c *pgx.Conn) error {
+	inside := func(c *pgx.Conn) error {
 		entered = true
-		if err := back(); err != nil {
+		return do(c)
+	}
+	err := w.inside(w.ctx, database, inside)
+	why := meaningOf(err)
+	if entered || err == nil || slices.Contains(lifted, why) {
+		return err
+	}
+	lift, back := "ALLOW_CONNECTIONS true", "ALLOW_CONNECTIONS false"
+	switch why {
+	case meansShut:
+	case meansFull:
+		label, _ := w.seen.owner.label()
+		limit := limitOf(factsOf(label))
+		if database != w.names.database { // another tenant's, which has granted something
+			if err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit); err != nil {
+				return err
+			}
+		}
+		lift, back = "CONNECTION LIMIT -1", "CONNECTION LIMIT "+strconv.Itoa(limit)
+	default:
+		return err
+	}
+	alter := func(how string) error { return w.here("ALTER DATABASE %1$I "+how, database) }
+	if err := alter(lift); err != nil {
+		return err
+	}
+	err = w.enterDespite(database, append(lifted, why), func(c *pgx.Conn) error {
+		entered = true
+		if err := alter(back); err != nil {
 			return err
 		}
 		return do(c)
 	})
 	if !entered {
-		return errors.Join(err, back())
+		return errors.Join(err, alter(back))
 	}
 	return err
 }
@@ -181,10 +201,8 @@ func (w work) rename(from, to names, owner, database string) error {
 }
 
 func (w work) dropOwner() error {
-	for _, database := range w.seen.owner.holds {
-		if err := w.disown(database, `DROP OWNED BY %1$I, %2$I`, w.names.owner, w.names.reader); err != nil {
-			return err
-		}
+	if err := w.disown(w.seen.owner.holds, "", w.names.owner, w.names.reader); err != nil {
+		return err
 	}
 	return w.keep(w.names.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.names.owner, w.names.reader)
 }
@@ -337,44 +355,11 @@ func (w work) emptyLogin() error {
 			return err
 		}
 	}
-	for _, database := range w.seen.login.holds {
-		text, roles := `DROP OWNED BY %1$I`, []string{w.names.login}
-		if w.seen.owner.exists() {
-			roles = append(roles, w.names.owner) // who has granted it what it has
-			if database == w.names.database {
-				text = `REASSIGN OWNED BY %1$I TO %2$I; ` + text
-			}
-		}
-		if err := w.disown(database, text, roles...); err != nil {
-			return err
-		}
+	heir := ""
+	if w.seen.owner.exists() {
+		heir = w.names.owner
 	}
-	return nil
-}
-
-// disown takes from roles what they have in a database. A right is revoked in the name
-// of who granted it, or else the server only warns: any tenant may grant something to
-// another one's roles, whose names it can read.
-func (w work) disown(database, text string, roles ...string) error {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
-WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o'
-  AND r.rolname ~ '^ls[ob]' ORDER BY 1`, database)
-	if err != nil {
-		return err
-	}
-	granters, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	all := slices.Clone(roles)
-	for _, granter := range granters {
-		if !slices.Contains(all, granter) {
-			all = append(all, granter)
-		}
-	}
-	return w.enter(database, func(c *pgx.Conn) error {
-		return w.lentIn(c, all, func() error { return script(w.ctx, c, text, append(roles, w.names.owner)...) })
-	})
+	return w.disown(w.seen.login.holds, heir, w.names.login)
 }
 
 // rollBack ends the prepared transactions that a query names, with their databases
@@ -415,6 +400,9 @@ func (w work) shutDatabase(a shutDatabase) error {
 	if err := w.withoutPrepared(); err != nil {
 		return err
 	}
+	if err := w.strangers(); err != nil {
+		return err
+	}
 	return w.labelling(`ALTER DATABASE %1$I ALLOW_CONNECTIONS false`, a.label)
 }
 
@@ -433,7 +421,43 @@ func (w work) dropDatabase() error {
 	if err := w.endInstance(); err != nil {
 		return err
 	}
-	return w.here(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+	return w.drop()
+}
+
+const (
+	// dropTimeout ends the statement that drops a database.
+	dropTimeout = "15min"
+	// dropWait is how long a step waits for that. The next one looks how far it is.
+	dropWait = 5 * time.Second
+)
+
+// drop has the server drop the database in a session of its own, which outlives the step:
+// the server writes out all that was changed in any database first, and one that was cut
+// off would have that begin anew. Its lock says that it is under way.
+func (w work) drop() error {
+	cfg := w.cfg.Copy()
+	cfg.RuntimeParams["statement_timeout"] = dropTimeout
+	c, err := pgx.ConnectConfig(w.ctx, cfg)
+	if err != nil {
+		return err
+	}
+	locked := false
+	if err := c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("drop "+w.names.database)).Scan(&locked); err != nil || !locked {
+		end(c)
+		return cmp.Or(err, errGoesOn)
+	}
+	dropped := make(chan error, 1)
+	go func() {
+		defer end(c)
+		dropped <- script(context.WithoutCancel(w.ctx), c, `DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+	}()
+	select {
+	case err := <-dropped:
+		return err
+	case <-w.ctx.Done():
+	case <-time.After(dropWait):
+	}
+	return errGoesOn
 }
 
 func (w work) dropLogin() error { return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login) }

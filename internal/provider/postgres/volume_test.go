@@ -1,0 +1,306 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/provider/postgres"
+)
+
+// gifts are grants of every kind of thing to STRANGER. LOGIN is the giver's own login, which
+// passes one on by itself.
+var gifts = []string{
+	`CREATE TABLE given (a serial, b text)`, `GRANT ALL ON given TO STRANGER`, `GRANT SELECT (a), UPDATE (b) ON given TO STRANGER`,
+	`GRANT ALL ON given TO STRANGER WITH GRANT OPTION`, `GRANT USAGE ON SEQUENCE given_a_seq TO STRANGER`,
+	`CREATE FUNCTION given() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `GRANT EXECUTE ON FUNCTION given() TO STRANGER`,
+	`CREATE PROCEDURE given(int) LANGUAGE sql AS 'SELECT 1'`, `GRANT EXECUTE ON PROCEDURE given(int) TO STRANGER`,
+	`CREATE AGGREGATE "given %s"(int) (SFUNC = int4pl, STYPE = int)`, `GRANT EXECUTE ON FUNCTION "given %s"(int) TO STRANGER`,
+	`CREATE SCHEMA given`, `GRANT ALL ON SCHEMA given TO STRANGER`, `CREATE TYPE given_t AS ENUM ()`, `GRANT USAGE ON TYPE given_t TO STRANGER`,
+	`CREATE DOMAIN given_d AS int`, `GRANT USAGE ON DOMAIN given_d TO STRANGER`, `SELECT lo_create(4711)`,
+	`GRANT ALL ON LARGE OBJECT 4711 TO STRANGER`, `ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO STRANGER`,
+	`ALTER DEFAULT PRIVILEGES IN SCHEMA given GRANT ALL ON ROUTINES TO STRANGER`,
+	`ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO STRANGER`, `CREATE POLICY alone ON given TO STRANGER`,
+	`CREATE POLICY "not alone" ON given TO STRANGER, PUBLIC`, `CREATE POLICY both ON given TO STRANGER, LOGIN`,
+	`CREATE TABLE passed (a int)`, `GRANT ALL ON passed TO LOGIN WITH GRANT OPTION`, `SET ROLE NONE`,
+	`ALTER ROLE LOGIN SET search_path = public`, `GRANT SELECT (a) ON passed TO STRANGER`, `GRANT INSERT ON passed TO STRANGER`,
+}
+
+// give has a binding's session grant something of every kind to roles.
+func (r *raid) give(h held, roles ...string) {
+	r.t.Helper()
+	for i, role := range roles {
+		c := r.session(h)
+		for _, text := range gifts {
+			if i > 0 && strings.HasPrefix(text, "CREATE") && !strings.HasPrefix(text, "CREATE POLICY") || i > 0 && strings.HasPrefix(text, "SELECT lo") {
+				continue
+			}
+			if strings.HasPrefix(text, "CREATE POLICY") {
+				text = strings.NewReplacer("alone", fmt.Sprint("alone", i), "both", fmt.Sprint("both", i)).Replace(text)
+			}
+			exec(r.t, c, strings.NewReplacer("STRANGER", role, "LOGIN", h.login).Replace(text))
+		}
+		end(c)
+	}
+}
+
+// within repeats a step until it is done, each time with as long as that.
+func (d *desk) within(long time.Duration, step func(context.Context) (provider.Status, error)) (tries int) {
+	d.t.Helper()
+	whole, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	defer cancel()
+	said := map[string]int{}
+	for tries = 1; ; tries++ {
+		ctx, cancel := context.WithTimeout(whole, long)
+		st, err := step(ctx)
+		cancel()
+		if st.Epoch != (provider.Epoch{}) {
+			d.in.Epoch = st.Epoch
+		}
+		if err == nil && st.Done {
+			return tries
+		}
+		if failed := (*provider.Failure)(nil); errors.As(err, &failed) || pause.For(whole, 10*time.Millisecond) != nil {
+			d.t.Fatalf("it does not end: after %d tries %+v, %v; errors before: %v", tries, st, err, said)
+		}
+		if err != nil {
+			said[strings.ReplaceAll(err.Error(), "[redacted]", "")]++
+		}
+	}
+}
+
+// unbinding is a step of an unbind, for the deletion of the instance where that is asked.
+func (d *desk) unbinding(id string, kind provider.Kind) func(context.Context) (provider.Status, error) {
+	b := d.binding(id, "")
+	b.Secret, b.Parameters = nil, nil
+	b.Instance.Operation = provider.Operation{ID: "op-un" + id, Kind: kind}
+	return func(ctx context.Context) (provider.Status, error) {
+		b.Instance.Epoch = d.in.Epoch
+		return d.p.Unbind(ctx, b)
+	}
+}
+
+// What a tenant has granted to others before it deletes its instance holds up none of
+// them, also where its database is retained, and shut.
+func TestGiftsOfWhatIsRetainedHoldUpNobody(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		r.in.Snapshot = []byte(`{"retain_days":7}`)
+		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
+		r.give(mine, theirs.login, theirs.owner)
+		r.unbind("mine")
+		r.retain2()
+		if n := value[int](t, s.Connect("postgres"), `SELECT count(*) FROM pg_shdepend WHERE refobjid IN ($1::regrole, $2::regrole)
+			AND dbid = (SELECT oid FROM pg_database WHERE datname ~ '^lsd' AND NOT datallowconn AND datdba = $3::regrole)`,
+			theirs.login, theirs.owner, r.broker); n != 0 {
+			t.Errorf("%d things in what is retained are open to others", n)
+		}
+		r.other.in.Epoch = r.in.Epoch
+		r.other.unbind("theirs")
+		r.other.deprovision()
+		back := r.life("back", "op-back")
+		_ = back
+	})
+}
+
+// retain2 deletes the instance, which is retained.
+func (r *raid) retain2() {
+	r.t.Helper()
+	if st := r.must(func(ctx context.Context) (provider.Status, error) { return r.p.Deprovision(ctx, r.in) }); st.Retained == nil {
+		r.t.Fatal("it is not retained: the test proves nothing")
+	}
+}
+
+// A database that was shut with such grants in it is opened for as long as it takes to
+// get in.
+func TestAShutDatabaseIsEntered(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
+		r.give(mine, theirs.login, theirs.owner)
+		s.Exec("postgres", "ALTER DATABASE "+mine.database+" ALLOW_CONNECTIONS false CONNECTION LIMIT 0")
+		r.other.unbind("theirs")
+		r.other.deprovision()
+		super := s.Connect("postgres")
+		if value[bool](t, super, "SELECT datallowconn OR datconnlimit <> 0 FROM pg_database WHERE datname = $1", mine.database) {
+			t.Error("the database is not shut as it was")
+		}
+	})
+}
+
+// crowded has room for some three hundred locks.
+func crowded(t *testing.T, version string) *pgtest.Server {
+	return pgtest.New(t, version, pgtest.Setting("max_locks_per_transaction", "10"), pgtest.Setting("max_connections", "20"),
+		pgtest.Setting("max_prepared_transactions", "0"))
+}
+
+// A binding that has left the owner role and made more things than the server has locks is
+// unbound, and what it made is the owner's: it is handed over a few at a time.
+func TestMoreThingsThanLocks(t *testing.T) {
+	t.Parallel()
+	for _, version := range pgtest.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s := crowded(t, version)
+			r := newRaid(t, s)
+			mine, heir := r.take(r.desk, "mine", ""), r.take(r.desk, "heir", "")
+			c, other := r.session(mine), r.session(heir)
+			exec(t, other, "CREATE SCHEMA closed", "GRANT USAGE, CREATE ON SCHEMA closed TO "+mine.login, "CREATE TABLE parent (n int)",
+				"SET ROLE NONE", "CREATE SCHEMA sealed", "GRANT USAGE, CREATE ON SCHEMA sealed TO "+mine.login)
+			exec(t, c, "SET ROLE NONE", "CREATE SCHEMA own", "CREATE FUNCTION sealed.f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+				"CREATE TABLE sealed.t (n serial, m int GENERATED ALWAYS AS IDENTITY)", "CREATE TYPE own.span AS RANGE (SUBTYPE = int)")
+			for i, text := range []string{
+				"CREATE TABLE own.t%d (n serial PRIMARY KEY, b text)", "CREATE FUNCTION own.f%d() RETURNS int LANGUAGE sql AS $q$SELECT 1$q$",
+				"CREATE TYPE own.e%d AS ENUM ()", "CREATE VIEW own.v%d AS SELECT 1 AS one", "CREATE SCHEMA s%d",
+				"ALTER DEFAULT PRIVILEGES IN SCHEMA s%d GRANT ALL ON TABLES TO PUBLIC",
+			} {
+				var all strings.Builder
+				for n := range 120 {
+					fmt.Fprintf(&all, "EXECUTE '"+text+"'; COMMIT; ", n)
+				}
+				if i == 0 {
+					all.WriteString("PERFORM lo_create(0) FROM generate_series(1, 200); COMMIT; ")
+				}
+				exec(t, c, "DO $$ BEGIN "+all.String()+" END $$")
+			}
+			end(c)
+			r.within(20*time.Second, r.unbinding("mine", provider.KindUnbind))
+			if n := value[int](t, s.Connect(mine.database), `SELECT count(*) FROM pg_shdepend WHERE refobjid = $1::regrole AND deptype = 'o'
+				AND classid <> 'pg_default_acl'::regclass`, mine.owner); n < 900 {
+				t.Errorf("the owner role has %d things, want all that the binding made", n)
+			}
+			exec(t, other, "SET ROLE "+mine.owner, "DROP TABLE own.t7", "DROP FUNCTION own.f7", "DROP TYPE own.span", "DROP TABLE sealed.t")
+		})
+	}
+}
+
+// More grants to a stranger than can be revoked in the time of a step are revoked step by
+// step.
+func TestMoreGiftsThanTime(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		mine, theirs := r.take(r.desk, "mine", ""), r.take(r.other, "theirs", "")
+		c := r.session(mine)
+		exec(t, c, "DO $$ BEGIN FOR i IN 1..10000 LOOP PERFORM lo_create(i); EXECUTE 'GRANT ALL ON LARGE OBJECT ' || i || ' TO "+
+			theirs.login+"'; END LOOP; END $$")
+		tries := r.other.within(time.Second, r.other.unbinding("theirs", provider.KindUnbind))
+		t.Logf("%d tries", tries)
+	})
+}
+
+// What a binding made is not handed over where its database is about to be dropped.
+func TestTheDeletionOfAnInstanceHandsNothingOver(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		mine, heir := r.take(r.desk, "mine", ""), r.take(r.desk, "heir", "")
+		exec(t, r.session(mine), "SET ROLE NONE", "CREATE TABLE public.mine (n int)", "GRANT ALL ON mine TO PUBLIC")
+		exec(t, r.session(heir), "BEGIN", "LOCK TABLE mine IN ACCESS SHARE MODE") // for ever
+		r.within(5*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(5*time.Second, r.unbinding("heir", provider.KindDeprovision))
+		r.deprovision()
+		if log := s.Log(); strings.Contains(log, "REASSIGN OWNED BY "+mine.login) {
+			t.Error("it was handed over all the same")
+		}
+	})
+}
+
+// A retained database is not dropped with its last binding.
+func TestTheDeletionOfWhatIsRetainedHandsOver(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		r.in.Snapshot = []byte(`{"retain_days":7}`)
+		mine := r.take(r.desk, "mine", "")
+		c := r.session(mine)
+		exec(t, c, "SET ROLE NONE", "CREATE TABLE public.mine (n int)")
+		r.within(10*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		if n := value[int](t, s.Connect(mine.database), "SELECT count(*) FROM pg_tables WHERE tableowner = $1", mine.owner); n != 1 {
+			t.Errorf("the owner role has %d tables", n)
+		}
+	})
+}
+
+// A tenant of another broker on the same server grants something to roles that its own
+// broker does not know. They are removed all the same: what is left opens nothing, has
+// another name, and is reported.
+func TestGiftsInAnotherBrokersDatabase(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		var log bytes.Buffer
+		d := newDesk(t, s.Access(), func(o *postgres.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		d.provision()
+		grant := d.bind("a", "")
+		login, owner := grant.Credentials["username"].(string), value[string](t, login(t, grant), "SELECT current_user::text")
+		r := newRaid(t, s)
+		mine := r.take(r.desk, "mine", "")
+		exec(t, r.session(mine), "CREATE TABLE given (a int)", "GRANT ALL ON given TO "+login+", "+owner)
+		d.within(10*time.Second, d.unbinding("a", provider.KindUnbind))
+		if _, err := connect(t, grant); err == nil {
+			t.Error("the login opens")
+		}
+		if again := d.bind("a", ""); again != nil {
+			if _, err := connect(t, again); err != nil {
+				t.Errorf("a binding of the same id does not open: %v", err)
+			}
+		}
+		d.unbind("a")
+		d.deprovision()
+		if held := d.held(); len(held) > 0 {
+			t.Errorf("it lists %+v", held)
+		}
+		for _, role := range []string{login, owner} {
+			if n := strings.Count(log.String(), role); n != 1 {
+				t.Errorf("%s is reported %d times", role, n)
+			}
+		}
+		super := s.Connect(mine.database)
+		left := texts(t, s, "postgres", `SELECT rolname::text FROM pg_roles WHERE rolname ~ '^lsx' AND NOT rolcanlogin AND shobj_description(oid,
+			'pg_authid') LIKE '%`+mine.database+`%'`)
+		if len(left) != 3 { // the login, and the owner role with that of readers
+			t.Fatalf("left: %q", left)
+		}
+		for _, role := range left {
+			exec(t, super, "DROP OWNED BY "+role, "DROP ROLE "+role)
+		}
+	})
+}
+
+// The server writes out what was changed before it drops a database, however long that
+// takes: a step that does not wait for it does not end it either.
+func TestADropOutlivesItsStep(t *testing.T) {
+	t.Parallel()
+	for _, version := range pgtest.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			s := pgtest.New(t, version)
+			d := newDesk(t, s.Access(), nil)
+			d.provision()
+			super := s.Connect("postgres")
+			pid := value[int](t, super, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if st, err := d.p.Deprovision(ctx, d.in); err != nil || st.Done {
+					t.Errorf("while the server writes: %+v %v", st, err)
+				}
+				cancel()
+			}
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			d.within(5*time.Second, func(ctx context.Context) (provider.Status, error) { return d.p.Deprovision(ctx, d.in) })
+			if log := s.Log(); strings.Count(log, "statement: DROP DATABASE") > 2 || strings.Contains(log, "canceling statement") {
+				t.Errorf("it was dropped by %d statements", strings.Count(log, "statement: DROP DATABASE"))
+			}
+		})
+	}
+}
