@@ -21,11 +21,12 @@ const (
 	logSize = "10MB"
 )
 
-// ownSettings have the server keep its log in a folder. Statements are not in it,
+// ownSettings have the server keep its log in a folder, and take as many locks as many
+// tenants need. Statements are not in it,
 // also of those that fail: a tenant may have written a password into one.
 func ownSettings(dir string) []string {
 	return []string{
-		"max_connections=200",
+		"max_connections=200", "max_locks_per_transaction=256",
 		"logging_collector=on", "log_directory=" + dir, "log_filename=postgresql-%Y%m%d-%H%M%S.log", "log_file_mode=0600",
 		"log_rotation_size=" + logSize, "log_rotation_age=1d", "log_min_error_statement=panic",
 	}

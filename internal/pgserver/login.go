@@ -34,6 +34,7 @@ func (l Login) Grant(ctx context.Context, connect func(ctx context.Context, data
 	}{
 		{"SELECT FROM pg_roles WHERE rolname = $1", l.User, "CREATE ROLE " + user},
 		{"", "", "ALTER ROLE " + user + " LOGIN CREATEROLE CREATEDB PASSWORD '" + verifier + "'"},
+		{"", "", "GRANT pg_signal_backend TO " + user},
 		{"", "", "REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC"},
 		{"SELECT FROM pg_database WHERE datname = $1", l.Database, "CREATE DATABASE " + database + " TEMPLATE template0 ENCODING 'UTF8'"},
 		{"", "", "REVOKE ALL ON DATABASE " + database + " FROM PUBLIC"},

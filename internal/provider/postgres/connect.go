@@ -60,6 +60,7 @@ type dialer struct {
 	cfg  *pgx.ConnConfig
 	pool *pgxpool.Pool // nil if one connection is kept for a step
 	one  *pgx.Conn
+	warm warm // where there is a pool
 }
 
 func newDialer(a hosted.Access, pool int) (*dialer, error) {
@@ -120,6 +121,7 @@ func (d *dialer) Close() {
 	if d.pool != nil {
 		d.pool.Close()
 	}
+	d.coolDown()
 	if d.one != nil {
 		end(d.one)
 	}

@@ -50,7 +50,7 @@ func (p *Provider) listAt(ctx context.Context, target, after string) (page []pro
 // Holdings implements provider.Reconciler.
 func (p *Provider) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
 	page, next, err := p.listAt(ctx, target, cursor)
-	return page, next, explain(target, err)
+	return page, next, p.explain(target, err)
 }
 
 // Quarantine implements provider.Quarantiner.

@@ -62,10 +62,12 @@ var (
 
 // New makes a provider. It reaches no server yet. Close it in the end.
 func New(o Options) *Provider {
-	return &Provider{
-		Servers: hosted.Servers[server]{Broker: o.Broker, Accesses: o.Accesses, Pool: o.Pool, Open: openSQL, Explain: explain},
+	p := &Provider{
+		Servers: hosted.Servers[server]{Broker: o.Broker, Accesses: o.Accesses, Pool: o.Pool, Open: openSQL},
 		now:     o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), page: pageSize, programs: o.Programs, process: rand.Text(),
 	}
+	p.Explain = p.explain
+	return p
 }
 
 // Close ends the copies on their way and the connections that are kept.
@@ -86,6 +88,9 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	at, learnt, err := p.At(ctx, in.Target, in.Epoch)
 	if err != nil || learnt != nil {
 		return nil, learnt, err
+	}
+	if real, ok := at.Server.(sqlServer); ok {
+		real.keepWarm(ctx, in.Target.Identity)
 	}
 	return &site{at.Server, at, p.log}, nil, nil
 }
@@ -260,7 +265,16 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 }
 
 // Unbind implements provider.Provider.
-func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
+	for range rescues {
+		if st, err = p.unbind(ctx, b); err == nil || !p.rescued(ctx, b, err) {
+			break
+		}
+	}
+	return st, err
+}
+
+func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, b.Instance)
 	if err != nil || learnt != nil {
 		return settle(s, learnt, err, provider.Status{})
