@@ -122,9 +122,9 @@ var troubles = map[sense]struct{ kind, remedy string }{
 	meansUntrusted: {provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the settings"},
 	meansHeld: {provider.TroubleHeld, "something in another database hangs on what is to be removed: take CONNECT on all databases from " +
 		"PUBLIC, and drop it there"},
-	meansShut: {provider.TroubleHeld, "a database that has to be entered takes no connections: let it (ALTER DATABASE … ALLOW_CONNECTIONS true), or " +
-		"drop it"},
-	meansNoLocks: {provider.TroubleFull, "its table of locks is full: one session holds most of them, which the server shares among all. End " +
+	meansShut: {provider.TroubleHeld, "a database that has to be entered takes no connections: let it " +
+		"(ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"},
+	meansNoLocks: {provider.TroubleFull, "its table of locks is full: one session holds most of them, which all share. End " +
 		"that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any more, by kill on its " +
 		"machine), and raise max_locks_per_transaction"},
 	meansCancelled: {provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"},

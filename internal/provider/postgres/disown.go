@@ -40,9 +40,9 @@ var errGoesOn = errors.New("there is more to do")
 // broker's login has the privileges of some roles meanwhile.
 type emptying struct {
 	work
-	in    *pgx.Conn
-	has   []string // the roles whose privileges those are
-	until time.Time
+	in   *pgx.Conn
+	has  []string        // the roles whose privileges those are
+	time context.Context // as long as this step goes on with it
 }
 
 // empty has work empty roles, in a transaction of its session that takes effect in the
@@ -65,11 +65,9 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) 
 			lent = append(lent, role)
 		}
 	}
-	long := emptyFor
-	if deadline, ok := w.ctx.Deadline(); ok {
-		long = min(long, time.Until(deadline)/2)
-	}
-	e := &emptying{work: w, in: in, has: lent, until: time.Now().Add(long)}
+	long, cancel := context.WithTimeout(w.ctx, emptyFor)
+	defer cancel()
+	e := &emptying{work: w, in: in, has: lent, time: long}
 	return w.lentIn(in, lent, func() error { return do(e) })
 }
 
@@ -216,7 +214,7 @@ func (e *emptying) all(query, role, heir string) error {
 			default:
 				return err
 			}
-			if time.Now().After(e.until) {
+			if e.time.Err() != nil {
 				return errGoesOn
 			}
 		}
@@ -278,11 +276,11 @@ JOIN pg_namespace n ON n.oid = o.objid`
 // to the heir, who could not have a thing there otherwise.
 const ownedThings = `SELECT '', coalesce((SELECT format('GRANT USAGE, CREATE ON SCHEMA %s TO %I; ', i.schema, $2::text)
     WHERE NOT has_schema_privilege($2::text, to_regnamespace(i.schema), 'CREATE')), '') ||
-  format('ALTER %s %s OWNER TO %I', CASE i.type WHEN 'function' THEN 'ROUTINE' WHEN 'procedure' THEN 'ROUTINE' WHEN 'aggregate' THEN 'ROUTINE'
-    WHEN 'statistics object' THEN 'STATISTICS' ELSE i.type END, i.identity, $2::text), NULL
+  format('ALTER %s %s OWNER TO %I', CASE WHEN i.type IN ('function', 'procedure', 'aggregate') THEN 'ROUTINE'
+    WHEN i.type = 'statistics object' THEN 'STATISTICS' ELSE i.type END, i.identity, $2::text), NULL
 FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'o') o, pg_identify_object(o.classid, o.objid, 0) i
-WHERE i.type IN ('table', 'view', 'materialized view', 'sequence', 'foreign table', 'type', 'function', 'procedure', 'aggregate', 'operator',
-    'operator class', 'operator family', 'collation', 'conversion', 'text search dictionary', 'text search configuration',
+WHERE i.type IN ('table', 'view', 'materialized view', 'sequence', 'foreign table', 'type', 'function', 'procedure', 'aggregate',
+    'operator', 'operator class', 'operator family', 'collation', 'conversion', 'text search dictionary', 'text search configuration',
     'statistics object', 'publication', 'large object')
   AND NOT (i.type = 'sequence' AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.classid AND d.objid = o.objid
     AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
@@ -296,8 +294,8 @@ LIMIT $3`
 // other way, and what was passed on of a column not with the table. A binding is a member
 // of the owner; and it may have passed on what it has lost since. So it is given the right
 // again, which makes it the one in whose name its own REVOKE is; and the way to the thing.
-const grantedThings = `SELECT x.owner::regrole::text, format('REVOKE ALL ON %s %s FROM %I CASCADE', x.kind, i.identity, $1) || coalesce(p.text, ''),
-  p.roles
+const grantedThings = `SELECT x.owner::regrole::text,
+  format('REVOKE ALL ON %s %s FROM %I CASCADE', x.kind, i.identity, $1) || coalesce(p.text, ''), p.roles
 FROM (SELECT DISTINCT g.classid, g.objid FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'a' AND s.classid IN (
   'pg_class'::regclass, 'pg_proc'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass, 'pg_largeobject'::regclass) LIMIT $3) g) o,
 LATERAL (
@@ -310,11 +308,12 @@ LATERAL (
   UNION ALL SELECT lomowner, 'LARGE OBJECT', lomacl FROM pg_largeobject_metadata
     WHERE o.classid = 'pg_largeobject'::regclass AND oid = o.objid
 ) x, pg_identify_object(o.classid, o.objid, 0) i, LATERAL (
-  SELECT array_agg(DISTINCT a.grantor::regrole::text) AS roles, string_agg(DISTINCT format('; GRANT ALL ON %1$s %2$s TO %3$s WITH GRANT OPTION; ' ||
+  SELECT array_agg(DISTINCT a.grantor::regrole::text) AS roles, string_agg(DISTINCT format(
+    '; GRANT ALL ON %1$s %2$s TO %3$s WITH GRANT OPTION; ' ||
     u.granted || 'SET LOCAL ROLE %3$s; REVOKE ALL ON %1$s %2$s FROM %4$s CASCADE; ' || u.revoked ||
     'SET LOCAL ROLE %5$s; REVOKE ALL ON %1$s %2$s FROM %3$s CASCADE',
-    x.kind, i.identity, a.grantor::regrole, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, x.owner::regrole, i.schema),
-    '') AS text
+    x.kind, i.identity, a.grantor::regrole, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, x.owner::regrole,
+    i.schema), '') AS text
   FROM pg_roles r, aclexplode(x.acl) a, LATERAL (SELECT
     CASE WHEN y.needed THEN 'RESET ROLE; GRANT USAGE ON SCHEMA %6$s TO %3$s; ' ELSE '' END AS granted,
     CASE WHEN y.needed THEN 'RESET ROLE; REVOKE USAGE ON SCHEMA %6$s FROM %3$s; ' ELSE '' END AS revoked
@@ -335,13 +334,15 @@ FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regcl
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclrole::regrole::text ~ '^ls[ob]'`
 
 // ownedDefaults are those for a schema; for none there are a few.
-const ownedDefaults = `SELECT '', ` + defaults + `(SELECT string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
+const ownedDefaults = `SELECT '', ` + defaults + `(
+  SELECT string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
   FROM aclexplode(d.defaclacl) a)), NULL
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regclass AND s.deptype = 'o') o
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclnamespace <> 0 LIMIT $3`
 
 // grantedPolicies end where they are for nobody else, as with DROP OWNED.
-const grantedPolicies = `SELECT c.relowner::regrole::text, CASE WHEN rest.roles IS NULL THEN format('DROP POLICY %I ON %s', p.polname, p.polrelid::regclass)
+const grantedPolicies = `SELECT c.relowner::regrole::text, CASE WHEN rest.roles IS NULL
+  THEN format('DROP POLICY %I ON %s', p.polname, p.polrelid::regclass)
   ELSE format('ALTER POLICY %I ON %s TO %s', p.polname, p.polrelid::regclass, rest.roles) END, NULL
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_policy'::regclass AND s.deptype = 'r' LIMIT $3) o
 JOIN pg_policy p ON p.oid = o.objid JOIN pg_class c ON c.oid = p.polrelid,

@@ -19,7 +19,8 @@ import (
 // those of keepers, which it does not follow.
 const holdings = `SELECT coalesce(string_agg(m.roleid::regrole || ' ' || m.admin_option || m.inherit_option || m.set_option, ', '), '')
 FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
-WHERE m.member = $1::regrole AND r.rolname <> 'pg_signal_backend' AND NOT (r.rolname ~ '^lsk' AND m.admin_option AND NOT m.inherit_option AND NOT m.set_option)`
+WHERE m.member = $1::regrole AND r.rolname <> 'pg_signal_backend'
+  AND NOT (r.rolname ~ '^lsk' AND m.admin_option AND NOT m.inherit_option AND NOT m.set_option)`
 
 // The broker's login is a member of keepers alone, whatever has been done: the server
 // walks through all memberships of who changes a role. An instance's roles have one keeper.

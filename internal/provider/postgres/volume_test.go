@@ -25,7 +25,8 @@ var gifts = []string{
 	`CREATE FUNCTION given() RETURNS int LANGUAGE sql AS 'SELECT 1'`, `GRANT EXECUTE ON FUNCTION given() TO STRANGER`,
 	`CREATE PROCEDURE given(int) LANGUAGE sql AS 'SELECT 1'`, `GRANT EXECUTE ON PROCEDURE given(int) TO STRANGER`,
 	`CREATE AGGREGATE "given %s"(int) (SFUNC = int4pl, STYPE = int)`, `GRANT EXECUTE ON FUNCTION "given %s"(int) TO STRANGER`,
-	`CREATE SCHEMA given`, `GRANT ALL ON SCHEMA given TO STRANGER`, `CREATE TYPE given_t AS ENUM ()`, `GRANT USAGE ON TYPE given_t TO STRANGER`,
+	`CREATE SCHEMA given`, `GRANT ALL ON SCHEMA given TO STRANGER`, `CREATE TYPE given_t AS ENUM ()`,
+	`GRANT USAGE ON TYPE given_t TO STRANGER`,
 	`CREATE DOMAIN given_d AS int`, `GRANT USAGE ON DOMAIN given_d TO STRANGER`, `SELECT lo_create(4711)`,
 	`GRANT ALL ON LARGE OBJECT 4711 TO STRANGER`, `ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO STRANGER`,
 	`ALTER DEFAULT PRIVILEGES IN SCHEMA given GRANT ALL ON ROUTINES TO STRANGER`,
@@ -41,10 +42,11 @@ func (r *raid) give(h held, roles ...string) {
 	for i, role := range roles {
 		c := r.session(h)
 		for _, text := range gifts {
-			if i > 0 && strings.HasPrefix(text, "CREATE") && !strings.HasPrefix(text, "CREATE POLICY") || i > 0 && strings.HasPrefix(text, "SELECT lo") {
-				continue
+			policy := strings.HasPrefix(text, "CREATE POLICY")
+			if i > 0 && !policy && (strings.HasPrefix(text, "CREATE") || strings.HasPrefix(text, "SELECT lo")) {
+				continue // it is there
 			}
-			if strings.HasPrefix(text, "CREATE POLICY") {
+			if policy {
 				text = strings.NewReplacer("alone", fmt.Sprint("alone", i), "both", fmt.Sprint("both", i)).Replace(text)
 			}
 			exec(r.t, c, strings.NewReplacer("STRANGER", role, "LOGIN", h.login).Replace(text))

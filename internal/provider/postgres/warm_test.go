@@ -55,7 +55,8 @@ func TestABindingThatHoldsAllLocksIsUnbound(t *testing.T) {
 			pid, goesOn := r.full(mine)
 			_, err := r.p.Bind(t.Context(), r.binding("another", ""))
 			trouble, is := errors.AsType[*provider.Trouble](err)
-			if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") || !strings.Contains(trouble.Message, fmt.Sprintf("process %d has", pid)) {
+			if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") ||
+				!strings.Contains(trouble.Message, fmt.Sprintf("process %d has", pid)) {
 				t.Fatalf("a bind meanwhile: %v", err)
 			}
 			r.within(10*time.Second, r.unbinding("mine", provider.KindUnbind))
