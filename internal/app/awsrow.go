@@ -140,6 +140,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	})
 	switch {
 	case err == nil:
+		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.caller, "names", string(scope)+"-*")
 	case e.used && at.config.Region != "":
 		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
 	default:
@@ -178,7 +179,6 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 // ready checks that the broker's own account is prepared, and warns of other targets
 // that are not.
 func (p awsPlace) ready(ctx context.Context, scope plan.Scope, targets AWSTargets, e embedding) error {
-	e.log.Info("AWS services are made here", "account", p.Account, "region", p.Region, "as", p.caller, "names", string(scope)+"-*")
 	if err := p.readyAt(ctx, scope, hosted.DefaultTarget, e); err != nil {
 		return err
 	}
