@@ -113,6 +113,24 @@ func TestAKeeperThatLacksARight(t *testing.T) {
 	r.session(r.take(r.desk, "b", ""))
 }
 
+// The function by which a keeper is asked is made again where it was dropped.
+func TestAKeepersFunctionIsMadeAgain(t *testing.T) {
+	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
+		r := newRaid(t, s)
+		root := s.Connect(r.access.Database)
+		function := value[string](t, root, `SELECT oid::regprocedure::text FROM pg_proc WHERE proname = $1`, r.keeper(root))
+		exec(t, root, `DROP FUNCTION `+function)
+		r.session(r.take(r.desk, "b", ""))
+		got := value[string](t, root, `SELECT proacl::text || prosecdef FROM pg_proc WHERE oid = $1::regprocedure`, function)
+		if strings.Contains(got, "{=") || strings.Contains(got, ",=") || !strings.HasSuffix(got, "true") {
+			t.Errorf("it opens to %s", got)
+		}
+		if got := value[string](t, root, holdings, r.broker); got != "" {
+			t.Errorf("the broker's login is a member of %s", got)
+		}
+	})
+}
+
 // Several who are lent one role do not take it from one another.
 func TestReadersAtOnce(t *testing.T) {
 	t.Parallel()
