@@ -98,7 +98,7 @@ func (l *linter) run(ctx context.Context, program string, warn func(remedy.Error
 	}
 	var found []finding
 	if json.Unmarshal(said.Bytes(), &found) != nil {
-		return fmt.Errorf("%s has failed: %w: %s", program, err, strings.TrimSpace(complaint.String()))
+		return fmt.Errorf("%s does not answer as cfn-lint does: %w", program, errors.Join(err, errors.New(strings.TrimSpace(complaint.String()))))
 	}
 	var problems compile.Problems
 	for _, f := range found {

@@ -70,7 +70,9 @@ func TestWithoutALinter(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "pip install cfn-lint") {
 		t.Errorf("without a linter: %v", err)
 	}
-	if _, err := offered.Linted(t.Context(), "false", "", none); err == nil || !strings.Contains(err.Error(), "false has failed") {
-		t.Errorf("with one that fails: %v", err)
+	for _, program := range []string{"false", "true"} { // one that fails, and one that says nothing
+		if _, err := offered.Linted(t.Context(), program, "", none); err == nil || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("with %s: %v", program, err)
+		}
 	}
 }
