@@ -149,7 +149,7 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 	more, listed := false, 0
 	for r, err := range pages.All(ctx, rowsOf(console, q)) {
 		switch {
-		case err != nil && listed == 0 && ctx.Err() != nil:
+		case err != nil && listed == 0 && (ctx.Err() != nil || errors.As(err, new(*operator.Refusal))):
 			return err
 		case err != nil:
 			unread = append(unread, err)
