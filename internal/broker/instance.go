@@ -116,13 +116,13 @@ func (b *Broker) beginProvision(ctx context.Context, q ProvisionRequest, i lifec
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
 	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, chosen.source
-	i, past, err := i.BeginCreate(start, lifecycle.Record{
+	next, past, err := i.BeginCreate(start, lifecycle.Record{
 		Provider: offering.Provider, Attributes: a, Made: made,
 	})
 	if err != nil {
-		return i, err
+		return next, err
 	}
-	return i, b.begin(ctx, i, past, chosen.commit(i))
+	return next, b.begin(ctx, next, past, chosen.commit(next), ledger.FirstTargetUse(i, next, b.Now()))
 }
 
 func (b *Broker) finishProvision(ctx context.Context, q ProvisionRequest, i lifecycle.Record, later bool, success Effect) (Result, error) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/store"
@@ -31,6 +32,16 @@ func (l *Ledger) TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycl
 // PutTargetUse writes a use at the version it was read at.
 func PutTargetUse(u lifecycle.TargetUse) Change {
 	return Change{key: targetKey(u), was: u.Version, body: u, due: u.Due}
+}
+
+// FirstTargetUse is written with the record that first names the target of an
+// incarnation: from then on the inventory looks there.
+func FirstTargetUse(was, is lifecycle.Record, now time.Time) Change {
+	known := was.Made.Target.Name != "" && was.Incarnation == is.Incarnation
+	if known || is.Made.Target.Name == "" || is.IsBinding() {
+		return Change{}
+	}
+	return PutTargetUse(is.TargetUse(now))
 }
 
 // DeleteTargetUse drops a use.

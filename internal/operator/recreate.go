@@ -64,11 +64,11 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform delete it, and " +
 			"create another one")
 	}
-	i, past, err := i.BeginCreate(c.start(timeout), i)
+	next, past, err := i.BeginCreate(c.start(timeout), i)
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, i, ledger.PutPast(past))
+	return c.drive(ctx, next, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Made

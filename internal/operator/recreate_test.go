@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/provider"
@@ -220,5 +221,30 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 				t.Errorf("%+v %v", row, err)
 			}
 		})
+	}
+}
+
+// What is created again where it was to be is found there, also once that target has
+// left the settings.
+func TestRecreateInATarget(t *testing.T) {
+	s, _, failed := failing(t, false)
+	key := lifecycle.Key{Platform: "p", Instance: "i"}
+	was, err := s.ledger.Record(t.Context(), key, s.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was.Made.Target = lifecycle.Target{Name: "east", Identity: "account"}
+	if err := s.ledger.Commit(t.Context(), ledger.Put(was)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.console.Recreate(t.Context(), failed.String()); err != nil {
+		t.Fatal(err)
+	}
+	is, err := s.ledger.Record(t.Context(), key, s.clock)
+	if err != nil || is.Incarnation == was.Incarnation || is.Made.Target != was.Made.Target {
+		t.Fatalf("%+v %v", is, err)
+	}
+	if use, err := s.ledger.TargetUse(t.Context(), is.TargetUse(s.clock)); err != nil || use.Version != 1 {
+		t.Errorf("nothing says that it is in its target: %+v %v", use, err)
 	}
 }

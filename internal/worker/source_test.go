@@ -73,8 +73,14 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 			t.Errorf("step %d is told another source: %v", n, s != nil)
 		}
 	}
-	if r := w.restored(); len(told) != 2 || r.State != lifecycle.Ready {
+	r := w.restored()
+	if len(told) != 2 || r.State != lifecycle.Ready {
 		t.Errorf("after %d steps it is %q", len(told), r.State)
+	}
+	// It is there for good: a target that leaves the settings makes the inventory
+	// incomplete as long as it stands.
+	if use, err := w.ledger().TargetUse(t.Context(), r.TargetUse(w.clock)); err != nil || use.Version != 1 {
+		t.Errorf("nothing says that it is in its target: %+v %v", use, err)
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/limits"
 	"github.com/longshore/longshore/internal/provider"
@@ -119,15 +117,6 @@ func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.
 		return provider.State{}, err
 	}
 	return provider.ParseState(plain)
-}
-
-// usesTarget is written with the record that first names its target: from then on the
-// inventory looks there.
-func usesTarget(was, is lifecycle.Record, now time.Time) ledger.Change {
-	if was.Made.Target.Name != "" || is.Made.Target.Name == "" || is.IsBinding() {
-		return ledger.Change{}
-	}
-	return ledger.PutTargetUse(is.TargetUse(now))
 }
 
 // errStateSize ends an operation: asked again, the provider would give as much.
