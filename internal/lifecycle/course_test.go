@@ -447,6 +447,18 @@ func TestLooks(t *testing.T) {
 			},
 			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
 		},
+		"LookAfterTrouble": {
+			reason: "what the work had said before the trouble is said again, also after a second one",
+			before: func(c *lifecycle.Record) { c.Operation.Description = "copies" },
+			do: func(c lifecycle.Record) lifecycle.Record {
+				c = c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second, Trouble: "unreachable", Description: "cannot be used"})
+				c = c.Faulted(sec(3), lifecycle.Fault{After: 2 * time.Second, Trouble: "no login", Description: "cannot be used"})
+				return c.Looked(sec(5), lifecycle.Look{After: 2 * time.Second})
+			},
+			want: func(c *lifecycle.Record) {
+				c.Operation.Description, c.Operation.Next, c.Due = "copies", sec(7), sec(3+2*grace)
+			},
+		},
 		"FaultAfterTrouble": {
 			reason: "what was said of a trouble goes with it, whatever comes next",
 			before: func(c *lifecycle.Record) {

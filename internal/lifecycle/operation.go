@@ -91,8 +91,11 @@ type Operation struct {
 	// Source is the instance that a provision restores; nil if it restores none.
 	Source *Source `json:"source,omitempty"`
 	// Unbound is how far a deprovision has come: no binding is left whose id is up to this
-	// one, in the order of their bytes.
+	// one, in the order of their bytes. Before an update, no step of these bindings is
+	// calling the cloud.
 	Unbound string `json:"unbound,omitempty"`
+	// Before is what Description was before it became that of the Trouble.
+	Before string `json:"before_trouble,omitempty"`
 	// TakenBy is the deprovision that removes the binding in place of this unbind, which
 	// waits for as long as that runs.
 	TakenBy string `json:"taken_by,omitempty"`

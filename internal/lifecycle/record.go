@@ -290,14 +290,14 @@ func (r *Record) past(now time.Time) *PastOperation {
 		op.Next, op.Faults, op.Trouble = time.Time{}, 0, ""
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	op.Target, op.Source, op.Unbound, op.TakenBy = nil, nil, "", ""
+	op.Target, op.Source, op.Unbound, op.TakenBy, op.Before = nil, nil, "", "", ""
 	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention)}
 }
 
 // settle ends the current operation.
 func (r *Record) settle(now time.Time, phase Phase, description string) {
 	op := r.Operation
-	op.Phase, op.Settled, op.Next, op.Faults, op.Trouble = phase, after(now, op.Started), time.Time{}, 0, ""
+	op.Phase, op.Settled, op.Next, op.Faults, op.Trouble, op.Before = phase, after(now, op.Started), time.Time{}, 0, "", ""
 	op.Description = limits.Clip(description, limits.Description)
 	if phase == Succeeded {
 		op.Percent = 100
@@ -341,13 +341,17 @@ func (r Record) Looked(now time.Time, l Look) Record {
 		return r
 	}
 	r = r.clone()
-	op := r.Operation
-	if op.Trouble != "" {
-		op.Description = "" // that of the trouble
-	}
-	op.Faults, op.Trouble = 0, ""
+	r.Operation.mend()
+	r.Operation.Faults = 0
 	r.plan(now, l)
 	return r
+}
+
+// mend takes back a trouble and what was said of it: the work stands as before.
+func (op *Operation) mend() {
+	if op.Trouble != "" {
+		op.Description, op.Before, op.Trouble = op.Before, "", ""
+	}
 }
 
 // A Fault is what a step met that could not learn how the work stands.
@@ -364,11 +368,11 @@ func (r Record) Faulted(now time.Time, f Fault) Record {
 		return r
 	}
 	r = r.clone()
-	if r.Operation.Trouble != "" {
-		r.Operation.Description = "" // that of the trouble
-	}
+	r.Operation.mend()
 	r.Operation.Faults++
-	r.Operation.Trouble = limits.Clip(f.Trouble, limits.Trouble)
+	if f.Trouble != "" {
+		r.Operation.Trouble, r.Operation.Before = limits.Clip(f.Trouble, limits.Trouble), r.Operation.Description
+	}
 	r.plan(now, Look{After: f.After, Description: f.Description})
 	return r
 }

@@ -78,14 +78,23 @@ func (w *Worker) deprovision(ctx context.Context, ref workflow.Ref, s subject) (
 // binding can be calling the cloud, since such a call is for the instance as it was.
 func (w *Worker) firstUpdate(ctx context.Context, ref workflow.Ref, s subject) (workflow.Outcome, error) {
 	op := s.record.Operation
-	until, err := w.bindingsBusy(ctx, s)
+	passed, until, err := w.bindingsBusy(ctx, s)
+	var pause time.Duration
+	if !until.IsZero() && until.After(s.at) {
+		pause = leasePause(op, until, s.at)
+	}
 	switch {
 	case op.Overdue(s.at) && (err != nil || !until.IsZero()):
 		return w.answered(ctx, ref, s, answer{err: err})
 	case err != nil:
 		return workflow.Outcome{}, err
-	case !until.IsZero():
-		return w.wait(ctx, ref, s, leasePause(op, until, s.at))
+	case until.IsZero():
+	case passed == op.Unbound:
+		return w.wait(ctx, ref, s, pause)
+	default: // the next step goes on from there
+		return w.record(ctx, ref, s, held{}, func(_ context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+			return s.record.Unbound(passed).Looked(now, lifecycle.Look{After: pause}), nil, nil
+		})
 	}
 	s.record = s.record.Quieted() // written with the lease
 	return w.ask(ctx, ref, s, s, w.answered)
@@ -113,17 +122,27 @@ func (w *Worker) leaseWait(r lifecycle.Record, now time.Time) time.Duration {
 	}
 }
 
+// mostLooks is how many bindings a step looks at: it has to end in time, however many
+// an instance has.
+const mostLooks = 500
+
 // bindingsBusy gives the time until which a step of one of the instance's bindings
-// may be calling the cloud, or zero.
-func (w *Worker) bindingsBusy(ctx context.Context, s subject) (until time.Time, err error) {
-	for after := ""; until.IsZero(); {
-		b, _, err := w.Records.NextBinding(ctx, s.record.Key, after)
+// may be calling the cloud, or zero, and up to which binding none is. If there are more
+// than a step can look at, the time is now.
+func (w *Worker) bindingsBusy(ctx context.Context, s subject) (passed string, until time.Time, err error) {
+	passed = s.record.Operation.Unbound
+	for range mostLooks {
+		b, dead, err := w.Records.NextBinding(ctx, s.record.Key, passed)
 		if b == nil || err != nil {
-			return until, err
+			return passed, time.Time{}, err
 		}
-		until, after = b.Busy(s.record.Operation.ID, s.at, w.witness()), b.Key.Binding
+		passed = dead
+		if until = b.Busy(s.record.Operation.ID, s.at, w.witness()); !until.IsZero() {
+			return passed, until, nil
+		}
+		passed = b.Key.Binding
 	}
-	return until, nil
+	return passed, s.at, nil
 }
 
 // ask asks the provider to do the operation of s to the record of what, under a lease
