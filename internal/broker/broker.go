@@ -312,6 +312,9 @@ func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (
 	if err != nil {
 		return Result{}, err
 	}
+	if op.Phase == lifecycle.InProgress {
+		return Result{}, slow{t}
+	}
 	return outcome(op, success)
 }
 
@@ -331,6 +334,13 @@ func outcome(op lifecycle.Operation, success Effect) (Result, error) {
 
 // errTooSlow: the operation did not settle while the request waited.
 var errTooSlow = errors.New("operation did not settle in time")
+
+// A slow operation is one that did not; it is an errTooSlow.
+type slow struct{ token lifecycle.Token }
+
+func (slow) Error() string { return errTooSlow.Error() }
+
+func (slow) Is(target error) bool { return target == errTooSlow }
 
 func (b *Broker) accepted(c lifecycle.Record) Result {
 	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}

@@ -269,14 +269,24 @@ func (b *Broker) Deprovision(ctx context.Context, q DeleteRequest) (Result, erro
 	return b.slowDelete(ctx, q, r, err)
 }
 
-// slowDelete answers a deletion that outlasts the wait: the deletion goes on.
+// slowDelete answers a deletion that outlasts the wait: the deletion goes on, unless it
+// has ended since the wait did. By then the id may be that of another operation, which
+// says nothing of the deletion.
 func (b *Broker) slowDelete(ctx context.Context, q DeleteRequest, r Result, err error) (Result, error) {
-	if !errors.Is(err, errTooSlow) {
+	var late slow
+	if !errors.As(err, &late) {
 		return r, err
 	}
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	if c, readErr := b.record(ctx, q.key()); q.AcceptsIncomplete && readErr == nil && c.InProgress() {
+	c, readErr := b.record(ctx, q.key())
+	switch {
+	case readErr != nil:
+	case !c.Runs(late.token):
+		if op, err := b.operationIn(ctx, c, late.token); err == nil {
+			return outcome(op, Done)
+		}
+	case q.AcceptsIncomplete:
 		return b.accepted(c), nil
 	}
 	return Result{}, lifecycle.RefuseDeletionLong.Because(errTooSlow)

@@ -204,3 +204,66 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 		})
 	}
 }
+
+// late are records that change once, right after a request has read that its operation
+// still runs.
+type late struct {
+	broker.Records
+	waited bool
+	change func()
+}
+
+func (l *late) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := l.Records.Record(ctx, key, now)
+	if change := l.change; l.waited && r.InProgress() && change != nil {
+		l.change = nil
+		change()
+	}
+	return r, err
+}
+
+// A deletion that ends just when its request gives up waiting is answered as it ended,
+// whatever is done with its id by then.
+func TestADeletionThatEndsLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason            string
+		permitted, reused bool
+	}{
+		"Settled":          {"it has not gone on", false, false},
+		"SettledPermitted": {"there is nothing to poll", true, false},
+		"Reused":           {"the platform would poll a creation", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			q := broker.ProvisionRequest{
+				Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
+			}
+			if _, err := d.Provision(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			records := &late{Records: d.records}
+			d.finishing = func() { records.waited = true } // and it still runs
+			records.change = func() {
+				i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.settle(i.Token())
+				if tc.reused {
+					q.Caller, q.PlanID = d.caller(true), d.ids["async"]
+					if r, err := d.Provision(t.Context(), q); err != nil || r.Effect != broker.Accepted {
+						t.Errorf("%+v %v", r, err)
+					}
+				}
+			}
+			o := d.Options
+			o.Records = records
+			r, err := broker.New(o).Deprovision(t.Context(), broker.DeleteRequest{
+				Caller: d.caller(tc.permitted), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
+			})
+			if err != nil || r.Effect != broker.Done {
+				t.Errorf("%s: %+v %v", tc.reason, r, err)
+			}
+		})
+	}
+}
