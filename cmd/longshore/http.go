@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/logins"
 	"github.com/longshore/longshore/internal/osb"
 )
@@ -16,12 +17,14 @@ import (
 // Bounds of the HTTP server. A client that has not logged in can hold a connection for
 // the time of the headers, and then for as long as a failed login waits.
 const (
-	headerTimeout   = 10 * time.Second
-	readTimeout     = time.Minute
-	writeTimeout    = time.Minute
-	idleTimeout     = 2 * time.Minute
-	shutdownTimeout = 20 * time.Second
-	maxHeaderBytes  = 64 << 10
+	headerTimeout  = 10 * time.Second
+	readTimeout    = time.Minute
+	writeTimeout   = time.Minute
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
+	// shutdownTimeout lets requests end that wait for their work: whoever gets no answer
+	// takes what was made for lost.
+	shutdownTimeout = app.LongestRequest
 	// maxConnections bounds memory and open files; others wait in the system's
 	// queue until one ends.
 	maxConnections = 1024

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/provider"
 )
 
 // limit ends a test that hangs. It is shorter than the time after which the
@@ -125,5 +127,12 @@ func TestShortPasswordsAreWarnedOf(t *testing.T) {
 	say(t, dir, ": ", "rotate", "default", "--now", "--overlap", "0s")
 	if s = mustStart(t, dir, "", ""); strings.Contains(s.log.String(), "characters") {
 		t.Errorf("a generated one is warned of:\n%s", s.log)
+	}
+}
+
+// Ctrl-C cuts off no request, however long its provider may make it wait.
+func TestStoppingWaitsForTheLongestRequest(t *testing.T) {
+	if shutdownTimeout <= provider.MaxWait || shutdownTimeout >= writeTimeout {
+		t.Errorf("a request may wait %v, and is given %v of %v to end", provider.MaxWait, shutdownTimeout, writeTimeout)
 	}
 }

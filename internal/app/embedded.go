@@ -32,6 +32,9 @@ const (
 	hardTimeout      = time.Minute
 	// sweepEvery is how often the reaper sweeps.
 	sweepEvery = 5 * time.Second
+	// LongestRequest is how long a request may take: it reads and writes its records, waits
+	// for its work, and records what became of that.
+	LongestRequest = provider.MaxWait + 2*broker.RecordsTimeout
 	// What its records say whose they are.
 	embeddedDeployment = "embedded"
 )

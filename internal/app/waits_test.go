@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/workflow"
 )
 
 // NFR-01: the longest wait that a provider may ask for ends, and is answered,
@@ -17,6 +18,10 @@ func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
 	)
 	if APITimeout >= gateway || provider.MaxWait > APITimeout-answered-broker.TimeToAnswer {
 		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, provider.MaxWait)
+	}
+	// What is left then is for two reads and a write of the records.
+	if left := broker.TimeToAnswer - workflow.HandOver; left < 2*time.Second {
+		t.Errorf("after an operation is handed over, %v are left to answer", left)
 	}
 	for name, wait := range waits {
 		if wait <= 0 || wait > provider.MaxWait {

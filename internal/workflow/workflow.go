@@ -33,6 +33,11 @@ type Outcome struct {
 // again.
 type Step func(ctx context.Context, ref Ref) (Outcome, error)
 
+// HandOver is how long Finish may take once its context is done. Hazard: a request has
+// little time left by then, and without an answer a platform deletes what goes on. An
+// operation that cannot be handed over in that time is started by the reaper.
+const HandOver = time.Second
+
 // An Engine drives executions. Both methods may be called by many goroutines.
 type Engine interface {
 	// Start drives the operation in the background until a step says that it is settled,

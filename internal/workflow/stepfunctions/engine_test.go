@@ -504,3 +504,25 @@ func TestPayloads(t *testing.T) {
 		t.Errorf("settled is put out as %s: %v", body, err)
 	}
 }
+
+// A request whose time is up has to be answered: starting the execution that goes on
+// takes little of what is left, whatever Step Functions does.
+func TestALateHandOverLeavesTimeToAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	left := time.Hour
+	c := &cloud{start: func(ctx context.Context, _ int) error {
+		deadline, _ := ctx.Deadline()
+		left = time.Until(deadline)
+		return context.DeadlineExceeded // as if it had hung
+	}}
+	c.invoke = func(context.Context, int) (*lambda.InvokeOutput, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	if err := c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if left > workflow.HandOver {
+		t.Errorf("handing over may take %v, of which it has %v", left, workflow.HandOver)
+	}
+}

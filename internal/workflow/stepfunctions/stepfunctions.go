@@ -72,9 +72,6 @@ func New(starter Starter, invoker Invoker, o Options) *Engine {
 	return &Engine{starter: starter, invoker: invoker, Options: o}
 }
 
-// handOverTimeout bounds starting an execution after the waiting request has run out of
-// time.
-const handOverTimeout = 3 * time.Second
 
 // Start implements workflow.Engine. It is one StartExecution. If the name was used
 // before, Start succeeds whatever became of that execution: the name holds the attempt,
@@ -131,7 +128,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 
 // handOver starts the execution that goes on in the background.
 func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workflow.HandOver)
 	defer cancel()
 	return e.Start(ctx, ref)
 }
