@@ -272,7 +272,8 @@ func (w *Worker) record(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		if err := w.Records.Commit(ctx, append(more, ledger.Put(next), s.check(next), ledger.FirstTargetUse(s.record, next, now))...); err != nil {
+		more = append(more, ledger.Put(next), s.check(next), ledger.FirstTargetUse(s.record, next, now))
+		if err := w.Records.Commit(ctx, more...); err != nil {
 			return err
 		}
 		w.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)

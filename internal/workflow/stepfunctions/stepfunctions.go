@@ -72,7 +72,6 @@ func New(starter Starter, invoker Invoker, o Options) *Engine {
 	return &Engine{starter: starter, invoker: invoker, Options: o}
 }
 
-
 // Start implements workflow.Engine. It is one StartExecution. If the name was used
 // before, Start succeeds whatever became of that execution: the name holds the attempt,
 // which is recorded before it is started.
