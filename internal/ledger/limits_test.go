@@ -33,7 +33,7 @@ var largest = map[string]string{
 	"Operation.Kind":                    string(lifecycle.Deprovision),
 	"Operation.Phase":                   string(lifecycle.InProgress),
 	"Operation.Description":             strings.Repeat(anything, limits.Description),
-	"Operation.Before":                  strings.Repeat(anything, limits.Description),
+	"Operation.Before":                  strings.Repeat(anything, limits.Before),
 	"Operation.Trouble":                 strings.Repeat(anything, limits.Trouble),
 	"Operation.Unbound":                 strings.Repeat(printable, limits.Identifier),
 	"Operation.TakenBy":                 strings.Repeat("o", lifecycle.OperationIDLength),

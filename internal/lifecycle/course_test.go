@@ -447,18 +447,6 @@ func TestLooks(t *testing.T) {
 			},
 			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
 		},
-		"LookAfterTrouble": {
-			reason: "what the work had said before the trouble is said again, also after a second one",
-			before: func(c *lifecycle.Record) { c.Operation.Description = "copies" },
-			do: func(c lifecycle.Record) lifecycle.Record {
-				c = c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second, Trouble: "unreachable", Description: "cannot be used"})
-				c = c.Faulted(sec(3), lifecycle.Fault{After: 2 * time.Second, Trouble: "no login", Description: "cannot be used"})
-				return c.Looked(sec(5), lifecycle.Look{After: 2 * time.Second})
-			},
-			want: func(c *lifecycle.Record) {
-				c.Operation.Description, c.Operation.Next, c.Due = "copies", sec(7), sec(3+2*grace)
-			},
-		},
 		"FaultAfterTrouble": {
 			reason: "what was said of a trouble goes with it, whatever comes next",
 			before: func(c *lifecycle.Record) {
@@ -515,5 +503,21 @@ func TestWhatHasSettledStays(t *testing.T) {
 			same(t, "faulted", c, c.Faulted(sec(5), lifecycle.Fault{After: time.Hour}))
 			same(t, "redriven", c, c.Redriven(sec(5)))
 		})
+	}
+}
+
+// What was said of the work is said again once a trouble is over, also after a second
+// one.
+func TestADescriptionOutlivesATrouble(t *testing.T) {
+	c := inCourseOf(lifecycle.Provision, "mine")
+	c.Operation.Description = "copies"
+	for n, trouble := range []string{"unreachable", "no login"} {
+		c = c.Faulted(sec(n), lifecycle.Fault{Trouble: trouble, Description: "cannot be used"})
+		if c.Operation.Description != "cannot be used" || c.Operation.Trouble != trouble {
+			t.Errorf("in trouble: %+v", c.Operation)
+		}
+	}
+	if c = c.Looked(sec(3), lifecycle.Look{}); c.Operation.Description != "copies" || c.Operation.Trouble != "" || c.Operation.Before != "" {
+		t.Errorf("after it: %+v", c.Operation)
 	}
 }

@@ -94,7 +94,7 @@ type Operation struct {
 	// one, in the order of their bytes. Before an update, no step of these bindings is
 	// calling the cloud.
 	Unbound string `json:"unbound,omitempty"`
-	// Before is what Description was before it became that of the Trouble.
+	// Before is the beginning of what Description was before it became that of the Trouble.
 	Before string `json:"before_trouble,omitempty"`
 	// TakenBy is the deprovision that removes the binding in place of this unbind, which
 	// waits for as long as that runs.

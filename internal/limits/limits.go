@@ -66,6 +66,9 @@ const (
 	// one is clipped.
 	Description = 2 << 10
 
+	// Before is what is kept of such a text while that of a trouble stands in its place.
+	Before = 200
+
 	// Trouble is the longest text of what an operation waits for, for operators.
 	Trouble = 512
 )
