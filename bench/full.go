@@ -102,7 +102,6 @@ type engine struct {
 	*postgres.Provider
 	mu     sync.Mutex
 	target provider.Target
-	epoch  provider.Epoch
 }
 
 const (
@@ -140,7 +139,7 @@ func (e *engine) instance(id string, kind provider.Kind) provider.Instance {
 	defer e.mu.Unlock()
 	in := provider.Instance{
 		Broker: benchBroker, Platform: "p", ID: id, Incarnation: "op-" + id, ServiceID: postgresID, PlanID: smallID, Snapshot: smallPlan,
-		Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()}, Target: e.target, Epoch: e.epoch,
+		Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()}, Target: e.target,
 	}
 	if kind == provider.KindUpdate {
 		in.Former, in.Snapshot = smallPlan, largePlan
@@ -176,9 +175,6 @@ func (e *engine) done(step func(context.Context) (provider.Status, error)) error
 		e.mu.Lock()
 		if st.Target != nil {
 			e.target = *st.Target
-		}
-		if st.Epoch.Count > e.epoch.Count {
-			e.epoch = st.Epoch
 		}
 		e.mu.Unlock()
 		if st.Done {

@@ -156,13 +156,14 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 	}), d.Log), nil
 }
 
-// inventories list what the providers hold, without targets that were restored.
+// inventories list what the providers hold, without targets that were restored or that
+// another broker changes.
 func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
 	for name, w := range wired {
-		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Epoch, error) {
+		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
-			return provider.Epoch{Line: known.Line, Count: known.Count}, err
+			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
 		})
 	}
 	return holds

@@ -1,8 +1,7 @@
 package lifecycle
 
-// A TargetEpoch is the latest epoch that a target of a provider has said to be at;
-// provider.Epoch says what that is. Steps of any instance in the target write it, and
-// it changes so seldom that they hardly meet.
+// A TargetEpoch is the latest epoch that a target of a provider was raised to;
+// provider.Epoch says what that is. All that is done in the target meets at it.
 type TargetEpoch struct {
 	// Version is the one that was read; 0 for none.
 	Version  int64  `json:"-"`
@@ -10,4 +9,7 @@ type TargetEpoch struct {
 	Identity string `json:"identity"` // of the target
 	Line     string `json:"line,omitempty"`
 	Count    int64  `json:"count,omitempty"`
+	Mark     string `json:"mark,omitempty"`
+	// Reserved is the mark of the next raise, which may have been made; empty for none.
+	Reserved string `json:"reserved,omitempty"`
 }

@@ -75,6 +75,9 @@ func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	if err != nil { // records that cannot be read do not stop the rest
 		unread = []string{fmt.Sprintf("records that cannot be read: %v", err)}
 	}
+	if err := r.takeOver(ctx); err != nil {
+		return r.out, err
+	}
 	var last map[string]bool
 	rests := false
 	for n := 0; n < passes && !rests; n++ {

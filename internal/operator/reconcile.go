@@ -40,9 +40,9 @@ type Reconciled struct {
 }
 
 // Reconcile looks at one target of a provider, or at all targets if none is named. If a
-// target was restored and meant is true, it locks every login that no live binding
-// owns, and then records the target's epoch as it is: operations that waited go on. It
-// removes nothing, and leaves targets alone that were not restored. It may be stopped
+// target was restored, or another broker changed it, and meant is true, it locks every
+// login that no live binding owns, and then records the target's epoch as it is:
+// operations that waited go on. It removes nothing, and leaves other targets alone. It may be stopped
 // at any point and run again: until the end of a run, the target counts as restored,
 // and locked logins are locked again.
 func (c *Console) Reconcile(ctx context.Context, providerName, target string, meant bool) ([]Reconciled, error) {
@@ -88,15 +88,14 @@ type reconciliation struct {
 	target provider.Target
 	known  lifecycle.TargetEpoch
 	said   provider.Epoch
+	copied bool // it was not restored, and another broker has raised it
 	out    Reconciled
 	// there are the incarnations on record that the target holds.
 	there map[lifecycle.Key]bool
 }
 
 func (c *Console) reconcile(ctx context.Context, name, target string, meant bool) (Reconciled, error) {
-	w := c.Servers[name]
-	r := &reconciliation{Console: c, wired: w, Reconciler: w.Inventory.(provider.Reconciler), out: Reconciled{Provider: name, Target: target},
-		there: map[lifecycle.Key]bool{}}
+	r := c.reconciliation(name, target)
 	stands, err := r.survey(ctx, name, target)
 	if stands || err != nil {
 		return r.out, r.passing(ctx, err)
@@ -118,6 +117,37 @@ func (c *Console) reconcile(ctx context.Context, name, target string, meant bool
 	return r.out, r.passing(ctx, r.goOn(ctx))
 }
 
+func (c *Console) reconciliation(name, target string) *reconciliation {
+	w := c.Servers[name]
+	return &reconciliation{Console: c, wired: w, Reconciler: w.Inventory.(provider.Reconciler),
+		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
+}
+
+// takeOver has the targets that these records did not raise be this broker's, without
+// the locking: whoever calls it gives a record to all that is there. What was restored,
+// and what cannot be reached, it leaves to the listing.
+func (c *Console) takeOver(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+		targets, err := c.Servers[name].Targets(ctx)
+		if err != nil {
+			return fmt.Errorf("reading which targets provider %q has: %w", name, err)
+		}
+		for _, t := range targets {
+			r := c.reconciliation(name, t)
+			if _, err := r.survey(ctx, name, t); err != nil || !r.copied {
+				continue
+			}
+			if err = r.begin(ctx); err == nil {
+				err = r.goOn(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("taking target %q over: %w", t, err)
+			}
+		}
+	}
+	return ctx.Err()
+}
+
 // passing notes an error of one target, and lets the others be looked at.
 func (r *reconciliation) passing(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
@@ -134,11 +164,12 @@ func called[T any](ctx context.Context, w provider.Wired, do func(context.Contex
 	return do(ctx)
 }
 
-// survey reports whether the target was not restored. It reads the known epoch before
-// it asks the target: a step that runs meanwhile may record a later one, which would
-// make the target seem restored.
+// survey reports whether the target is as this broker left it. It reads the known epoch
+// before it asks the target: a step that runs meanwhile may record a later one, which
+// would make the target seem restored. Who raised it, the record says that is read after
+// that.
 func (r *reconciliation) survey(ctx context.Context, name, target string) (stands bool, err error) {
-	for {
+	for asked := false; ; asked = true {
 		known := r.known
 		r.target, err = called(ctx, r.wired, func(ctx context.Context) (t provider.Target, err error) {
 			t, r.said, err = r.Survey(ctx, target)
@@ -148,16 +179,23 @@ func (r *reconciliation) survey(ctx context.Context, name, target string) (stand
 			return true, err // a server that does not know the broker holds nothing of it
 		}
 		r.out.Identity = r.target.Identity
-		if known.Identity == r.target.Identity {
-			behind := r.said.Check(target, provider.Epoch{Line: known.Line, Count: known.Count})
-			if behind != nil {
-				r.out.Trouble = behind.Error()
-			}
-			return behind == nil, nil
-		}
 		if r.known, err = r.Records.Epoch(ctx, name, r.target.Identity); err != nil {
 			return false, err
 		}
+		if !asked || known.Identity != r.target.Identity {
+			continue
+		}
+		why := r.said.Check(target, epochOf(known).Epoch)
+		if r.copied = why == nil && epochOf(r.known).Foreign(r.said); r.copied {
+			why = provider.Copied(target)
+		}
+		if why != nil && known.Version != r.known.Version {
+			continue // it was worked on meanwhile
+		}
+		if why != nil {
+			r.out.Trouble = why.Error()
+		}
+		return why == nil, nil
 	}
 }
 
@@ -262,23 +300,29 @@ func (r *reconciliation) missing(ctx context.Context) error {
 // until the end of another run.
 const underWay = " (being reconciled)"
 
-// begin moves the target to a later epoch than it was restored to, while it still
-// counts as restored: if it is restored again meanwhile, the end of the run sees that.
+// errMoved: what was seen of the target is not so any more.
+var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, and run the command again")
+
+// begin raises the target to a later epoch than any, while it still counts as restored:
+// if it is restored again meanwhile, or another broker raises it, the end of the run sees
+// that.
 func (r *reconciliation) begin(ctx context.Context) error {
-	was := provider.Epoch{Line: r.known.Line, Count: r.known.Count}
-	if !strings.HasSuffix(r.known.Line, underWay) {
-		r.known.Line += underWay
-		if err := r.keep(ctx); err != nil {
-			return err
-		}
+	r.known.Line = strings.TrimSuffix(r.known.Line, underWay) + underWay
+	r.known.Reserved = r.NewID()
+	if err := r.keep(ctx); err != nil {
+		return err
 	}
-	next, err := called(ctx, r.wired, func(ctx context.Context) (provider.Epoch, error) {
-		return r.Advance(ctx, r.target, r.said, was)
-	})
-	if err == nil {
-		r.said = next
+	to := provider.Epoch{Line: r.said.Line, Count: max(r.said.Count, r.known.Count) + 1, Mark: r.known.Reserved}
+	at, err := called(ctx, r.wired, func(ctx context.Context) (provider.Epoch, error) { return r.Advance(ctx, r.target, r.said, to) })
+	if err == nil && at != to {
+		err = errMoved
 	}
+	r.said = to
 	return err
+}
+
+func epochOf(e lifecycle.TargetEpoch) provider.Known {
+	return provider.Known{Epoch: provider.Epoch{Line: e.Line, Count: e.Count, Mark: e.Mark}, Reserved: e.Reserved}
 }
 
 // goOn lets operations on the target go on.
@@ -287,13 +331,13 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 		_, at, err = r.Survey(ctx, r.target.Name)
 		return at, err
 	})
-	if err == nil {
-		err = now.Check(r.target.Name, r.said)
+	if err == nil && now != r.said {
+		err = errMoved
 	}
 	if err != nil {
 		return err
 	}
-	r.known.Line, r.known.Count = now.Line, now.Count
+	r.known.Line, r.known.Count, r.known.Mark, r.known.Reserved = now.Line, now.Count, now.Mark, ""
 	err = r.keep(ctx)
 	r.out.Done = err == nil
 	return err

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,6 +31,8 @@ type host struct {
 	// that is made meets an error, before it or after it.
 	dieAt int
 	after bool
+	// listed is called when it is listed; nil for nothing.
+	listed func()
 }
 
 // A server is what a snapshot holds.
@@ -79,19 +82,18 @@ func (r hostRecords) Commit(ctx context.Context, changes ...store.Change) error 
 func (h *host) step(in provider.Instance, tags provider.Tags, removes bool) (provider.Status, error) {
 	at := provider.Target{Name: "east", Identity: "s-1"}
 	if in.Target.Identity == "" {
-		return provider.Status{Target: &at, Epoch: h.epoch, After: time.Millisecond}, nil
+		return provider.Status{Target: &at, After: time.Millisecond}, nil
 	}
 	if err := h.epoch.Check("east", in.Epoch); err != nil {
 		return provider.Status{}, err
 	}
 	name := tags.Instance + "-" + tags.Binding
-	h.epoch.Count++
 	h.things[name] = provider.Holding{Name: name, Tags: tags, Target: at}
 	if removes {
 		delete(h.things, name)
 		delete(h.locked, name)
 	}
-	return provider.Status{Done: true, Epoch: h.epoch}, nil
+	return provider.Status{Done: true}, nil
 }
 
 func (h *host) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
@@ -116,6 +118,9 @@ func (h *host) Unbind(_ context.Context, b provider.Binding) (provider.Status, e
 
 // List gives a thing a page.
 func (h *host) List(_ context.Context, cursor string) ([]provider.Holding, string, error) {
+	if h.listed != nil {
+		h.listed()
+	}
 	names := slices.Sorted(maps.Keys(h.things))
 	at := slices.IndexFunc(names, func(name string) bool { return name > cursor })
 	if at < 0 {
@@ -134,7 +139,7 @@ func (h *host) Quarantine(_ context.Context, t provider.Holding) error {
 	if err := h.epoch.Check("east", t.Epoch); err != nil {
 		return err
 	}
-	return h.effect(func() error { h.locked[t.Name] = true; h.epoch.Count += 5; return nil }) // as any change may
+	return h.effect(func() error { h.locked[t.Name] = true; return nil })
 }
 
 func (h *host) Release(context.Context, provider.Holding) error {
@@ -145,18 +150,23 @@ func (h *host) Survey(context.Context, string) (provider.Target, provider.Epoch,
 	return provider.Target{Name: "east", Identity: "s-1"}, h.epoch, nil
 }
 
-func (h *host) Advance(_ context.Context, _ provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
-	if h.epoch != now {
-		return h.epoch, errors.New("it was restored again")
+func (h *host) Advance(_ context.Context, _ provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+	if h.epoch != from || from == to {
+		return h.epoch, nil
 	}
-	err := h.effect(func() error { h.epoch.Count = max(now.Count, was.Count) + 1; return nil })
+	err := h.effect(func() error { h.epoch = to; return nil })
 	return h.epoch, err
 }
 
 // newHosted is a site on a host.
 func newHosted(t *testing.T, h *host) *site {
 	t.Helper()
-	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), offered: testkit.Demo(), store: hostRecords{memory.New(), h}}
+	return newHostedOn(t, h, hostRecords{memory.New(), h})
+}
+
+func newHostedOn(t *testing.T, h *host, records store.Store) *site {
+	t.Helper()
+	s := &site{T: t, clock: testkit.Epoch, id: func() string { return rand.Text()[:22] }, offered: testkit.Demo(), store: records}
 	kit := testkit.New(testkit.Options{Store: s.store, Engine: s, Now: func() time.Time { return s.clock }, NewID: s.id,
 		Providers: map[string]provider.Provider{"demo": h}})
 	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
@@ -278,13 +288,18 @@ func TestReconcileDies(t *testing.T) {
 	}
 }
 
+// guarded is the host's inventory as programs have it.
+func (s *site) guarded(h *host) provider.Inventory {
+	return provider.Guard(h, func(ctx context.Context, identity string) (provider.Known, error) {
+		known, err := s.ledger.Epoch(ctx, "demo", identity)
+		return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
+	})
+}
+
 // What a server that was restored holds is no orphan, and what it lacks is not gone.
 func TestRestoredServersAreNotListed(t *testing.T) {
 	s, h := restored(t, "one")
-	guarded := provider.Guard(h, func(ctx context.Context, identity string) (provider.Epoch, error) {
-		known, err := s.ledger.Epoch(ctx, "demo", identity)
-		return provider.Epoch{Line: known.Line, Count: known.Count}, err
-	})
+	guarded := s.guarded(h)
 	page, _, err := guarded.List(t.Context(), "")
 	if trouble := (*provider.Trouble)(nil); len(page) > 0 || !errors.As(err, &trouble) || trouble.Kind != provider.TroubleRestored {
 		t.Errorf("listed %v: %v", page, err)
@@ -353,5 +368,82 @@ func TestReconcileTellsWhatIsBack(t *testing.T) {
 	all, err := s.console.Reconcile(t.Context(), "", "", false)
 	if err != nil || len(all[0].Returned) != 1 || all[0].Trouble == "" {
 		t.Errorf("%+v %v", all, err)
+	}
+}
+
+// copies are two sites on one host, of which the second began with what the first one's
+// records were: both have a binding that the other does not know.
+func copies(t *testing.T) (original, copied *site, h *host) {
+	t.Helper()
+	h = newHost()
+	original = newHosted(t, h)
+	original.provision("i", "sync")
+	copied = newHostedOn(t, h, hostRecords{original.store.(hostRecords).Clone(), h})
+	if err := original.bind("i", "since", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	return original, copied, h
+}
+
+// Of two brokers on copies of one set of records, the second one lists nothing and
+// changes nothing, until an operator has it take the server over. Then the first does not.
+func TestReconcileOfACopy(t *testing.T) {
+	original, copied, h := copies(t)
+	is := func(what string, err error) {
+		t.Helper()
+		if trouble := (*provider.Trouble)(nil); !errors.As(err, &trouble) || trouble.Kind != provider.TroubleCopied {
+			t.Errorf("%s: %v, want the trouble %q", what, err, provider.TroubleCopied)
+		}
+	}
+	if page, _, err := original.guarded(h).List(t.Context(), ""); err != nil || len(page) != 1 {
+		t.Errorf("the original lists %v: %v", page, err)
+	}
+	page, _, err := copied.guarded(h).List(t.Context(), "")
+	if is("the copy's inventory", err); len(page) > 0 {
+		t.Errorf("the copy lists %v", page)
+	}
+	_ = copied.bind("i", "other", "sync", "")
+	if h.things["i-other"].Name != "" {
+		t.Error("the copy has made something")
+	}
+	all, err := copied.console.Reconcile(t.Context(), "", "", true)
+	if err != nil || !all[0].Done || len(all[0].Locked) != 1 || !h.locked["i-since"] {
+		t.Errorf("the copy reconciles: %+v %v, locked %v", all, err, h.locked)
+	}
+	if err := copied.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
+		t.Errorf("afterwards the copy binds: %v", err)
+	}
+	_, _, err = original.guarded(h).List(t.Context(), "")
+	is("the original's inventory", err)
+	if all, err := original.console.Reconcile(t.Context(), "", "", false); err != nil || all[0].Trouble == "" || all[0].Done {
+		t.Errorf("the original looks: %+v %v", all, err)
+	}
+}
+
+// A broker that raises the server while another one's operator reconciles it is seen.
+func TestReconcileAgainstALivingCopy(t *testing.T) {
+	_, copied, h := copies(t)
+	h.listed = func() { h.epoch.Count, h.epoch.Mark = h.epoch.Count+1, "theirs" }
+	all, err := copied.console.Reconcile(t.Context(), "", "", true)
+	if err != nil || all[0].Done || all[0].Unreached == "" {
+		t.Errorf("%+v %v", all, err)
+	}
+	h.listed = nil
+	if all, err = copied.console.Reconcile(t.Context(), "", "", true); err != nil || !all[0].Done {
+		t.Errorf("again: %+v %v", all, err)
+	}
+}
+
+// Records that are from a backup are completed from a server that went on, and nothing
+// there is locked.
+func TestRebuildOfOldRecordsTakesTheServerOver(t *testing.T) {
+	_, restored, h := copies(t)
+	restored.console.Inventories["demo"] = restored.guarded(h)
+	out, err := restored.console.Rebuild(t.Context())
+	if err != nil || len(out.Bindings) != 1 || len(h.locked) > 0 {
+		t.Errorf("%+v %v, locked %v", out, err, h.locked)
+	}
+	if err := restored.bind("i", "next", "sync", ""); err != nil || h.things["i-next"].Name == "" {
+		t.Errorf("the next bind: %v", err)
 	}
 }

@@ -14,12 +14,43 @@ type Epoch struct {
 	// Line is the history that the target is on, such as its timeline. A target on
 	// another line was restored to a point in time, or another server took its place.
 	Line string `json:"line,omitempty"`
-	// Count grows when the broker changes what the target holds, and never shrinks.
+	// Count grows with each raise, and never shrinks.
 	Count int64 `json:"count,omitempty"`
+	// Mark is random and of this raise alone: its broker had it on record before.
+	Mark string `json:"mark,omitempty"`
+}
+
+// A Known is what a broker has on record of a target's epoch.
+type Known struct {
+	Epoch
+	// Reserved is the mark of the next raise, which may have been made; empty for none.
+	Reserved string
+}
+
+// Foreign reports whether somebody else raised the target to what it said before k was
+// read. Hazard: two brokers that run on copies of one set of records have the same
+// identity on a server, and each takes what only the other one knows for orphans. A
+// mark that is neither recorded nor reserved is of such a one, or of this broker in a
+// time that its records have lost. What is behind the record was passed since.
+func (k Known) Foreign(said Epoch) bool {
+	switch said.Count {
+	case k.Count:
+		return said.Mark != k.Mark
+	case k.Count + 1:
+		return said.Mark != k.Reserved
+	}
+	return said.Count > k.Count
+}
+
+// Copied is the trouble of a target that somebody else has raised.
+func Copied(target string) error {
+	return &Trouble{Kind: TroubleCopied, Target: target, Message: "a broker with this one's identity and other records changes the server, " +
+		"or did: a copy of the data runs beside it, or the records are from a backup. Stop the other broker. Then run `longshore reconcile " +
+		"--yes` here: until then nothing is changed on the server"}
 }
 
 // Follows reports whether a target that says e is as it was when it said was, or
-// later. Of the zero epoch nothing is known.
+// later. Of the zero epoch nothing is known. It says nothing of who raised it.
 func (e Epoch) Follows(was Epoch) bool {
 	return was == Epoch{} || e.Line == was.Line && e.Count >= was.Count
 }
@@ -46,16 +77,17 @@ type Reconciler interface {
 	Survey(ctx context.Context, target string) (Target, Epoch, error)
 	// Holdings is List of one target.
 	Holdings(ctx context.Context, target, cursor string) (page []Holding, next string, err error)
-	// Advance makes the target's epoch later than the one that it has been at, if it
-	// is still at now, and else changes nothing and is an error. It may be called again
-	// with what Survey says then.
-	Advance(ctx context.Context, t Target, now, was Epoch) (Epoch, error)
+	// Advance proves that the target is the one of that identity. It has it be at to, which
+	// is of the same line, if it is at from, and else changes nothing. It gives what the
+	// target is at then. It may be repeated, also by several at once.
+	Advance(ctx context.Context, t Target, from, to Epoch) (Epoch, error)
 }
 
 // The kinds of trouble that a step can have with a target. An operator's log, alarms
 // and lists name them.
 const (
 	TroubleRestored    = "restored"    // it is as it was earlier: see Epoch
+	TroubleCopied      = "copied"      // another broker with this one's identity changes it: see Known
 	TroubleOther       = "other"       // another server answers at its address
 	TroubleUnknown     = "unknown"     // today's settings do not name it
 	TroubleUnreachable = "unreachable" // nobody answers at its address

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Guard gives an inventory that leaves out what is in a target that was restored, and
-// says so beside the rest, as of a target that cannot be reached: what such a target
-// holds, and what it lacks, says nothing of what should be there. Known looks up the
-// epoch that the target of an identity has been at; nothing calls it where there are
-// no epochs.
-func Guard(i Inventory, known func(ctx context.Context, identity string) (Epoch, error)) Inventory {
+// Guard gives an inventory that leaves out what is in a target that was restored, or
+// that another broker changes, and says so beside the rest, as of a target that cannot
+// be reached: what such a target holds, and what it lacks, says nothing of what should
+// be there. Known looks up what is on record of the target of an identity; nothing calls
+// it where there are no epochs.
+func Guard(i Inventory, known func(ctx context.Context, identity string) (Known, error)) Inventory {
 	return guarded{i, known}
 }
 
 type guarded struct {
 	Inventory
-	known func(ctx context.Context, identity string) (Epoch, error)
+	known func(ctx context.Context, identity string) (Known, error)
 }
 
-// List implements Inventory. A step may have gone on, and be known to, after the page
-// was listed: what is known is to be read before.
+// List implements Inventory. Steps raise the target meanwhile: that it was restored is
+// said by what was known before it was listed, and who raised it by what is known after.
 func (g guarded) List(ctx context.Context, cursor string) ([]Holding, string, error) {
-	known := map[string]Epoch{}
+	known := map[string]Known{}
 	for {
 		page, next, err := g.Inventory.List(ctx, cursor)
 		restored, read := map[string]error{}, false
@@ -40,7 +40,16 @@ func (g guarded) List(ctx context.Context, cursor string) ([]Holding, string, er
 				}
 				known[h.Target.Identity], read = was, true
 			}
-			if behind := h.Epoch.Check(h.Target.Name, was); behind != nil {
+			behind := h.Epoch.Check(h.Target.Name, was.Epoch)
+			if behind == nil && was.Foreign(h.Epoch) {
+				if was, behind = g.known(ctx, h.Target.Identity); behind != nil {
+					return nil, "", behind
+				}
+				if was.Foreign(h.Epoch) {
+					behind = Copied(h.Target.Name)
+				}
+			}
+			if behind != nil {
 				restored[h.Target.Name] = behind
 			}
 		}

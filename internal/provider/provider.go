@@ -324,9 +324,6 @@ type Status struct {
 	// Target replaces the recorded target, where a first step has learnt its
 	// identity; nil leaves it.
 	Target *Target `json:"target,omitempty"`
-	// Epoch is the one that the target is at; it is recorded before what else the
-	// step answers. Zero for a provider without epochs.
-	Epoch Epoch `json:"epoch,omitzero"`
 	// Retained is what Deprovision has kept when it is done; nil for nothing.
 	Retained *Retained `json:"retained,omitempty"`
 }

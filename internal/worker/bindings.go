@@ -31,16 +31,12 @@ func (w *Worker) refusal(ctx context.Context, s subject, op *lifecycle.Operation
 	if err != nil {
 		return nil // the deletion itself will say what is wrong
 	}
-	epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in)
-	if err != nil {
-		return err
-	}
-	_, err = w.call(ctx, s.record.Provider, question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
-		if can, ok := p.(provider.Refuser); ok {
+	_, err = w.within(ctx, s.record.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		if can, ok := p.Provider.(provider.Refuser); ok {
 			return provider.Status{}, can.Refuses(ctx, in)
 		}
 		return provider.Status{}, nil
-	}, epoch})
+	})
 	return err
 }
 

@@ -41,17 +41,16 @@ func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) (p
 		return provider.Status{}, err
 	}
 	h := holdingOf(q.Name, q.Key, q.Incarnation, lifecycle.Made{Broker: q.Broker, Target: q.Target}, state, q.Created)
-	if _, h.Epoch, err = w.epochOf(ctx, q.Provider, h.Target); err != nil {
-		return provider.Status{}, err
-	}
-	return w.within(ctx, q.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	return w.call(ctx, q.Provider, question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		done := provider.Status{Done: true}
+		h.Epoch = at
 		switch can, ok := p.Inventory.(provider.Quarantiner); {
 		case !ok:
-			return provider.Status{}, nil
+			return done, nil
 		case q.Phase == lifecycle.Releasing:
-			return provider.Status{}, can.Release(ctx, h)
+			return done, can.Release(ctx, h)
 		default:
-			return provider.Status{}, can.Quarantine(ctx, h)
+			return done, can.Quarantine(ctx, h)
 		}
-	})
+	}, h.Tags.Binding != "" && q.Phase != lifecycle.Releasing})
 }

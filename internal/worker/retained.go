@@ -59,18 +59,14 @@ func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provid
 	}
 	h := holdingOf(r.Name, r.Key, r.Incarnation, r.Made, state, r.Created)
 	h.PlanID, h.RetainedUntil = r.PlanID, r.Until
-	known, epoch, err := w.epochOf(ctx, r.Provider, h.Target)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	h.Epoch = epoch
-	return w.callKnowing(ctx, r.Provider, known, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	return w.call(ctx, r.Provider, question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
 		can, ok := p.Provider.(provider.Retainer)
 		if !ok {
 			return provider.Status{}, errNoRetainer
 		}
+		h.Epoch = at
 		return can.RemoveRetained(ctx, h)
-	})
+	}, false})
 }
 
 // retainedFor is what the provider is told of a retained thing while an instance is

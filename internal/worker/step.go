@@ -170,13 +170,6 @@ func (w *Worker) ask(
 	return came(ctx, ref, s, answer{lease: answeredBy(holder, callErr), status: status, err: callErr})
 }
 
-// A question is one call of a provider, and what the target that it is about is
-// known to have said.
-type question struct {
-	ask   func(context.Context, provider.Provider) (provider.Status, error)
-	epoch lifecycle.TargetEpoch
-}
-
 // question is what the provider is to do for an operation on the record.
 func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operation) (question, error) {
 	if s.record.IsBinding() {
@@ -184,13 +177,13 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 		if err != nil {
 			return question{}, err
 		}
-		epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in.Instance)
-		return question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+		return question{in.Instance.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+			in.Instance.Epoch = at
 			if op.Kind == lifecycle.Bind {
-				return p.Bind(ctx, in)
+				return p.Provider.Bind(ctx, in)
 			}
-			return p.Unbind(ctx, in)
-		}, epoch}, err
+			return p.Provider.Unbind(ctx, in)
+		}, op.Kind != lifecycle.Bind}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
 	switch {
@@ -200,20 +193,17 @@ func (w *Worker) question(ctx context.Context, s subject, op *lifecycle.Operatio
 	case op.Source != nil:
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
-	if err != nil {
-		return question{}, err
-	}
-	epoch, err := w.tellsEpoch(ctx, s.record.Provider, &in)
-	return question{func(ctx context.Context, p provider.Provider) (provider.Status, error) {
+	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		in.Epoch = at
 		switch op.Kind {
 		case lifecycle.Provision:
-			return p.Provision(ctx, in)
+			return p.Provider.Provision(ctx, in)
 		case lifecycle.Update:
-			return p.Update(ctx, in)
+			return p.Provider.Update(ctx, in)
 		default:
-			return p.Deprovision(ctx, in)
+			return p.Provider.Deprovision(ctx, in)
 		}
-	}, epoch}, err
+	}, false}, err
 }
 
 // lease records that this step may call the cloud. False means that another

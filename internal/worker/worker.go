@@ -80,6 +80,7 @@ type Worker struct {
 	steps    steps
 	longest  time.Duration // the longest that a call may take
 	troubles troubles
+	raises   raises
 }
 
 // New makes a worker.
@@ -108,22 +109,39 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider.
+// A question is one call of a provider about what is in a target, which it is told where
+// that has been.
+type question struct {
+	target provider.Target
+	ask    func(context.Context, provider.Wired, provider.Epoch) (provider.Status, error)
+	// evicts says that it takes a binding away, which may be what keeps the target from
+	// being raised.
+	evicts bool
+}
+
+// call asks the provider to change something. What it answers as done is so only after a
+// raise of the target: what is on record as done is never later than the epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
-	return w.callKnowing(ctx, name, q.epoch, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
-		return q.ask(ctx, p.Provider)
+	return w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		at, err := w.knows(ctx, name, q.target)
+		if err != nil && q.evicts && !outOfHand(err) {
+			at, err = w.onRecord(ctx, name, q.target)
+		}
+		if err != nil {
+			return provider.Status{}, err
+		}
+		status, err := q.ask(ctx, p, at)
+		if err == nil && status.Done {
+			err = w.raise(ctx, name, q.target)
+		}
+		return status, err
 	})
 }
 
-// callKnowing asks the provider, with what is known of the target. It records the epoch
-// that the target answers before anything else of the answer.
-func (w *Worker) callKnowing(ctx context.Context, name string, known lifecycle.TargetEpoch,
-	ask func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
-	status, err := w.within(ctx, name, ask)
-	if err == nil {
-		err = w.keepsEpoch(ctx, known, status)
-	}
-	return status, err
+// outOfHand reports whether a target is not as this broker left it.
+func outOfHand(err error) bool {
+	trouble, ok := errors.AsType[*provider.Trouble](err)
+	return ok && (trouble.Kind == provider.TroubleCopied || trouble.Kind == provider.TroubleRestored)
 }
 
 // within gives a call of a provider a deadline that is earlier than the step's, so that

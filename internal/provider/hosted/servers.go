@@ -16,13 +16,9 @@ type Server interface {
 	// call writes, unless it may not write: then it is empty.
 	Identify(ctx context.Context, broker string, write bool) (Said, error)
 
-	// Raise makes the count of the server's epoch greater, unless that was done a
-	// moment ago, and gives the epoch that it is at.
-	Raise(ctx context.Context, broker string) (provider.Epoch, error)
-
-	// Advance makes the count that many if the epoch is still the one that was seen,
-	// and is an error if it is not.
-	Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error
+	// Advance has the epoch be of the count and the mark of another one, if it is still
+	// of those that were seen. Of several at once, one does. False for none of it.
+	Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error)
 
 	// Close ends its connections.
 	Close()
@@ -94,13 +90,10 @@ type Site[S Server] struct {
 	Server S
 	Name   string // of the target
 	Access Access
-	// Epoch is the one that it is at.
-	Epoch provider.Epoch
 	// Leave ends the step's way to it.
 	Leave func()
 
 	servers *Servers[S]
-	raised  bool // this step has seen to the epoch
 }
 
 // At reaches the server that a thing is on, and changes nothing if that was restored to
@@ -127,36 +120,20 @@ func (s *Servers[S]) At(ctx context.Context, t provider.Target, was provider.Epo
 		done()
 		return nil, learnt, err
 	}
-	return &Site[S]{Server: one, Name: name, Access: access, Epoch: now.Epoch, Leave: done, servers: s}, nil, nil
+	return &Site[S]{Server: one, Name: name, Access: access, Leave: done, servers: s}, nil, nil
 }
 
 // Explain says of an error what an operator does about it.
 func (s *Site[S]) Explain(err error) error { return s.servers.Explain(s.Name, err) }
 
-// Changes is called before each change: the first one of a step raises the epoch.
-func (s *Site[S]) Changes(ctx context.Context) error {
-	if s.raised {
-		return nil
-	}
-	epoch, err := s.Server.Raise(ctx, s.servers.Broker)
-	if err == nil {
-		s.Epoch, s.raised = epoch, true
-	}
-	return err
-}
-
-// Settle is what a step answers: unfinished, else done, with the epoch that the server
-// is at. The site is nil if it was not reached.
-func (s *Site[S]) Settle(unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
+// Settle is what a step answers: unfinished, else done.
+func Settle(unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
 	if err != nil {
 		return provider.Status{}, err
 	}
 	done.Done, done.Percent = true, 100
 	if unfinished != nil {
 		done = *unfinished
-	}
-	if s != nil {
-		done.Epoch = s.Epoch
 	}
 	return done, nil
 }
@@ -174,21 +151,27 @@ func (s *Servers[S]) Survey(ctx context.Context, target string) (provider.Target
 }
 
 // Advance is a provider.Reconciler's.
-func (s *Servers[S]) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+func (s *Servers[S]) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
 	one, name, _, done, err := s.Reach(t)
 	if err != nil {
-		return now, err
+		return provider.Epoch{}, err
 	}
 	defer done()
-	said, err := one.Identify(ctx, s.Broker, false)
-	if err == nil {
-		_, err = Learn(t, name, said.Identity)
+	for {
+		said, err := one.Identify(ctx, s.Broker, false)
+		if err != nil {
+			return provider.Epoch{}, s.Explain(name, err)
+		}
+		if _, err = Learn(t, name, said.Identity); err != nil || said.Epoch != from || from == to {
+			return said.Epoch, err
+		}
+		switch did, err := one.Advance(ctx, s.Broker, from, to); {
+		case err != nil:
+			return provider.Epoch{}, s.Explain(name, err)
+		case did:
+			return to, nil
+		} // else somebody has, since it was looked at
 	}
-	next := provider.Epoch{Line: now.Line, Count: max(now.Count, was.Count) + 1}
-	if err == nil {
-		err = one.Advance(ctx, s.Broker, now, next.Count)
-	}
-	return next, s.Explain(name, err)
 }
 
 // List is a provider.Inventory's, target by target, of what listed reads of one after

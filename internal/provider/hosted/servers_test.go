@@ -1,11 +1,12 @@
 package hosted_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -13,24 +14,22 @@ import (
 
 // A counted server says what it is told to, and counts.
 type counted struct {
-	said           hosted.Said
-	raised, closed int
+	said   hosted.Said
+	closed int
+	late   func() // what others do between a look and an advance; nil for nothing
 }
 
 func (c *counted) Identify(context.Context, string, bool) (hosted.Said, error) { return c.said, nil }
 
-func (c *counted) Raise(context.Context, string) (provider.Epoch, error) {
-	c.raised++
-	c.said.Epoch.Count++
-	return c.said.Epoch, nil
-}
-
-func (c *counted) Advance(_ context.Context, _ string, seen provider.Epoch, count int64) error {
-	if seen != c.said.Epoch {
-		return errors.New("it is at another one")
+func (c *counted) Advance(_ context.Context, _ string, seen, to provider.Epoch) (bool, error) {
+	if c.late != nil {
+		c.late()
 	}
-	c.said.Epoch.Count = count
-	return nil
+	if seen != c.said.Epoch {
+		return false, nil
+	}
+	c.said.Epoch = to
+	return true, nil
 }
 
 func (c *counted) Close() { c.closed++ }
@@ -64,8 +63,7 @@ func TestServersAreKept(t *testing.T) {
 	}
 }
 
-// A step learns the identity, makes nothing elsewhere or on what was restored, raises
-// the epoch once, and answers it.
+// A step learns the identity, and makes nothing elsewhere or on what was restored.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	one := &counted{said: hosted.Said{Identity: "id", Epoch: provider.Epoch{Count: 5}}}
@@ -87,21 +85,47 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%v, want the trouble %q", err, kind)
 		}
 	}
-	at, _, err := s.At(t.Context(), known, provider.Epoch{Count: 4})
-	if err != nil {
-		t.Fatal(err)
+	if _, _, err := s.At(t.Context(), known, provider.Epoch{Count: 4}); err != nil {
+		t.Error(err)
 	}
-	if err := errors.Join(at.Changes(t.Context()), at.Changes(t.Context())); err != nil || one.raised != 1 {
-		t.Errorf("two changes of a step have raised the epoch %d times: %v", one.raised, err)
-	}
-	if st, err := at.Settle(nil, nil, provider.Status{}); err != nil || !st.Done || st.Epoch.Count != 6 {
+	if st, err := hosted.Settle(nil, nil, provider.Status{}); err != nil || !st.Done {
 		t.Errorf("in the end it answers %+v: %v", st, err)
 	}
-	if _, err := s.Advance(t.Context(), known, provider.Epoch{Count: 1}, provider.Epoch{Count: 9}); err == nil {
-		t.Error("it is advanced from where it is not")
+}
+
+// A server is advanced from where it is seen to be, or not at all: it says where it is
+// then.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	at := func(count int64, mark string) provider.Epoch {
+		return provider.Epoch{Line: "l", Count: count, Mark: mark}
 	}
-	if next, err := s.Advance(t.Context(), known, one.said.Epoch, provider.Epoch{Count: 9}); err != nil || next.Count != 10 {
-		t.Errorf("it is advanced to %v: %v", next, err)
+	for name, tc := range map[string]struct {
+		from, to, want provider.Epoch
+		late           provider.Epoch
+		identity       string
+	}{
+		"Advanced":   {from: at(5, "a"), to: at(6, "b"), want: at(6, "b")},
+		"Again":      {from: at(4, "x"), to: at(5, "a"), want: at(5, "a")},
+		"Elsewhere":  {from: at(5, "x"), to: at(6, "b"), want: at(5, "a")},
+		"OtherLine":  {from: provider.Epoch{Line: "m", Count: 5, Mark: "a"}, to: at(6, "b"), want: at(5, "a")},
+		"Overtaken":  {from: at(5, "a"), to: at(6, "b"), late: at(6, "c"), want: at(6, "c")},
+		"JustLooked": {want: at(5, "a")},
+		"Another":    {from: at(5, "a"), to: at(6, "b"), identity: "another"},
+	} {
+		one := &counted{said: hosted.Said{Identity: cmp.Or(tc.identity, "id"), Epoch: at(5, "a")}}
+		if tc.late.Count > 0 {
+			one.late = func() { one.said.Epoch = tc.late }
+		}
+		s, _ := newServers(one, 0)
+		got, err := s.Advance(t.Context(), provider.Target{Name: "t", Identity: "id"}, tc.from, tc.to)
+		if tc.identity != "" {
+			if err == nil || one.said.Epoch != at(5, "a") {
+				t.Errorf("%s: it is at %v: %v", name, one.said.Epoch, err)
+			}
+		} else if err != nil || got != tc.want || one.said.Epoch != tc.want {
+			t.Errorf("%s: says %v, and is at %v, want %v: %v", name, got, one.said.Epoch, tc.want, err)
+		}
 	}
 }
 
@@ -136,7 +160,7 @@ func TestListOfTargets(t *testing.T) {
 		}
 		cursor = next
 	}
-	if d := cmp.Diff([][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults}); d != "" {
+	if d := gocmp.Diff([][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults}); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	if listed, next, err := a.List(t.Context(), "c/9", page); len(listed) != 1 || next != "" || err != nil {

@@ -88,7 +88,8 @@ var schema = []string{
 		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
 	) ENGINE=InnoDB COMMENT 'Longshore: who this server is to each broker'`,
 	`CREATE TABLE IF NOT EXISTS epochs (
-		broker VARBINARY(255) PRIMARY KEY, count BIGINT UNSIGNED NOT NULL, raised DATETIME(6) NOT NULL
+		broker VARBINARY(255) PRIMARY KEY, count BIGINT UNSIGNED NOT NULL,
+		mark VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
 	) ENGINE=InnoDB COMMENT 'Longshore: how far this server has come, which a restore puts back'`,
 	`CREATE TABLE IF NOT EXISTS things (
 		serial BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,

@@ -54,9 +54,9 @@ func (f faulty) Identify(ctx context.Context, broker string, write bool) (who ho
 	return who, err
 }
 
-func (f faulty) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
-	err = f.calls.Call(ctx, func() (err error) { at, err = f.server.Raise(ctx, broker); return err })
-	return at, err
+func (f faulty) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+	err = f.calls.Call(ctx, func() (err error) { did, err = f.server.Advance(ctx, broker, seen, to); return err })
+	return did, err
 }
 
 func (f faulty) look(ctx context.Context, n names) (now standing, err error) {

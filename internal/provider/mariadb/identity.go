@@ -66,7 +66,7 @@ func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (sa
 		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?)", broker, rand.Text())
 	}
 	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 1, NOW(6))", broker)
+		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 1, '')", broker)
 	}
 	if err != nil {
 		return hosted.Said{}, err
@@ -86,41 +86,31 @@ func (s *sqlServer) prepare(ctx context.Context) error {
 func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, err error) {
 	var id sql.NullString
 	var count sql.NullInt64
-	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?), (SELECT count FROM epochs WHERE broker = ?)",
-		broker, broker).Scan(&id, &count)
+	var mark sql.NullString
+	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?), (SELECT count FROM epochs WHERE broker = ?), "+
+		"(SELECT mark FROM epochs WHERE broker = ?)", broker, broker, broker).Scan(&id, &count, &mark)
 	if err == nil {
 		s.identity.Store(&id.String) // other steps lock by it
 	}
-	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64}}, s.proven(ctx, err, "brokers", "epochs")
-}
-
-// raiseEvery is how many seconds pass at least until the count is raised again: steps at
-// once do not wait for one row, nor write the broker's record of it all the time.
-const raiseEvery = 10
-
-// Raise implements hosted.Server.
-func (s *sqlServer) Raise(ctx context.Context, broker string) (provider.Epoch, error) {
-	_, err := s.db.ExecContext(ctx, "UPDATE epochs SET count = count + 1, raised = NOW(6) WHERE broker = ? "+
-		"AND NOT raised BETWEEN NOW(6) - INTERVAL ? SECOND AND NOW(6)", broker, raiseEvery)
-	if err != nil {
-		return provider.Epoch{}, err
-	}
-	said, err := s.said(ctx, broker)
-	return said.Epoch, err
+	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64, Mark: mark.String}},
+		s.proven(ctx, err, "brokers", "epochs")
 }
 
 // Advance implements hosted.Server. A server that was restored to before it had epochs
 // is given the table.
-func (s *sqlServer) Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
-	err := s.prepare(ctx)
+func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error) {
+	var err error
+	if seen.Count == 0 {
+		if err = s.prepare(ctx); err == nil {
+			_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 0, '')", broker)
+		}
+	}
 	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 0, NOW(6))", broker)
+		err = changed(ctx, s.db, "UPDATE epochs SET count = ?, mark = ? WHERE broker = ? AND count = ? AND mark = ?",
+			to.Count, to.Mark, broker, seen.Count, seen.Mark)
 	}
-	if err != nil {
-		return err
+	if errors.Is(err, errChanged) {
+		return false, nil
 	}
-	if seen.Line != "" {
-		return errChanged
-	}
-	return changed(ctx, s.db, "UPDATE epochs SET count = ?, raised = NOW(6) WHERE broker = ? AND count = ?", count, broker, seen.Count)
+	return err == nil, err
 }

@@ -87,10 +87,7 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (act, error
 		if err != nil || a == nil {
 			return now, nil, err
 		}
-		if err = s.Changes(ctx); err == nil {
-			err = s.Server.do(ctx, n, now, a)
-		}
-		switch {
+		switch err = s.Server.do(ctx, n, now, a); {
 		case err == nil || errors.Is(err, errChanged):
 		case errors.Is(err, errSessions):
 			return now, &provider.Status{Percent: 50, Description: "Waiting for connections to end", After: busyPause}, nil
@@ -111,11 +108,11 @@ func (p *Provider) step(
 ) (provider.Status, error) {
 	at, learnt, err := p.At(ctx, t, was)
 	if err != nil || learnt != nil {
-		return at.Settle(learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer at.Leave()
 	unfinished, err := work(&site{Site: at, tls: at.Access.TLS != hosted.TLSDisable, log: p.log})
-	return at.Settle(unfinished, err, provider.Status{})
+	return hosted.Settle(unfinished, err, provider.Status{})
 }
 
 // Provision implements provider.Provider.

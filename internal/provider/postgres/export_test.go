@@ -33,9 +33,9 @@ func (w wrapped) Identify(ctx context.Context, broker string, write bool) (is ho
 	return is, err
 }
 
-func (w wrapped) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
-	err = w.call(ctx, func() (err error) { at, err = w.server.Raise(ctx, broker); return err })
-	return at, err
+func (w wrapped) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+	err = w.call(ctx, func() (err error) { did, err = w.server.Advance(ctx, broker, seen, to); return err })
+	return did, err
 }
 
 func (w wrapped) look(ctx context.Context, n names) (now standing, err error) {

@@ -32,7 +32,7 @@ type Fake struct {
 
 	mu        sync.Mutex
 	identity  string
-	rows      map[string]*identityRow
+	rows      map[string]*hosted.Said
 	lastID    uint32
 	roles     map[string]*fakeRole
 	databases map[string]*fakeDatabase
@@ -44,11 +44,6 @@ type Fake struct {
 type session struct{ last time.Time }
 
 const sessionEnds = 90 * time.Second
-
-type identityRow struct {
-	hosted.Said
-	raised time.Time
-}
 
 type fakeRole struct {
 	role
@@ -69,7 +64,7 @@ type fakeDatabase struct {
 func NewFake(identity string, now func() time.Time) *Fake {
 	return &Fake{
 		Effect: func(_ context.Context, _ string, do func() error) error { return do() }, now: now, identity: identity,
-		rows: map[string]*identityRow{}, roles: map[string]*fakeRole{}, databases: map[string]*fakeDatabase{}, working: map[string]*session{},
+		rows: map[string]*hosted.Said{}, roles: map[string]*fakeRole{}, databases: map[string]*fakeDatabase{}, working: map[string]*session{},
 	}
 }
 
@@ -95,10 +90,10 @@ func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hos
 			now = hosted.Said{}
 			if f.rows[broker] == nil && write {
 				first := hosted.Said{Identity: f.identity + " of " + broker, Epoch: provider.Epoch{Line: "00000001", Count: 1}}
-				f.rows[broker] = &identityRow{first, f.now()}
+				f.rows[broker] = &first
 			}
 			if row := f.rows[broker]; row != nil {
-				now = row.Said
+				now = *row
 			}
 			return nil
 		})
@@ -106,31 +101,17 @@ func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hos
 	return now, err
 }
 
-func (f *Fake) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
-	err = f.Effect(ctx, "raise", func() error {
+func (f *Fake) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+	err = f.Effect(ctx, "advance", func() error {
 		return f.atomic(func() error {
 			row := f.rows[broker]
-			if now := f.now(); now.Sub(row.raised) > 10*time.Second || now.Before(row.raised) {
-				row.Epoch.Count++
-				row.raised = now
+			if did = row != nil && row.Epoch.Count == seen.Count && row.Epoch.Mark == seen.Mark; did {
+				row.Epoch.Count, row.Epoch.Mark = to.Count, to.Mark
 			}
-			at = row.Epoch
 			return nil
 		})
 	})
-	return at, err
-}
-
-func (f *Fake) Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
-	return f.Effect(ctx, "advance", func() error {
-		return f.atomic(func() error {
-			if row := f.rows[broker]; row == nil || row.Epoch != seen {
-				return errChanged
-			}
-			f.rows[broker].Epoch.Count, f.rows[broker].raised = count, f.now()
-			return nil
-		})
-	})
+	return did, err
 }
 
 func (f *Fake) look(ctx context.Context, n names) (now standing, err error) {
@@ -510,8 +491,8 @@ func accepts(verifier, password string) bool {
 
 // Restore puts the server back to what it is now, when it is called.
 func (f *Fake) Restore() (restore func()) {
-	copied := func() (rows map[string]*identityRow, roles map[string]*fakeRole, databases map[string]*fakeDatabase) {
-		rows, roles, databases = map[string]*identityRow{}, map[string]*fakeRole{}, map[string]*fakeDatabase{}
+	copied := func() (rows map[string]*hosted.Said, roles map[string]*fakeRole, databases map[string]*fakeDatabase) {
+		rows, roles, databases = map[string]*hosted.Said{}, map[string]*fakeRole{}, map[string]*fakeDatabase{}
 		for name, one := range f.rows {
 			same := *one
 			rows[name] = &same

@@ -95,14 +95,6 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	return &site{at.Server, at, p.log}, nil, nil
 }
 
-// change makes an act. Before the first one of a step, the server's epoch is raised.
-func (s *site) change(ctx context.Context, n names, seen standing, a act) error {
-	if err := s.Changes(ctx); err != nil {
-		return err
-	}
-	return s.do(ctx, n, seen, a)
-}
-
 // goOnAfter is the pause of a step that has come forward, and has more to do.
 const goOnAfter = 500 * time.Millisecond
 
@@ -144,7 +136,7 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 			return now, &provider.Status{Percent: 50, Description: "Waiting for others to let go of it", After: time.Second}, nil
 		}
 		last, busy = this, nil
-		err = s.change(ctx, n, now, d.act)
+		err = s.do(ctx, n, now, d.act)
 		if rest, is := errors.AsType[*left](err); is {
 			s.log.WarnContext(ctx, "roles are locked and stay: they have something in a database that the broker may not enter. "+
 				"Run DROP OWNED BY them there, and DROP ROLE", "roles", rest.names, "were", rest.roles, "databases", rest.databases)
@@ -163,27 +155,17 @@ func (s *site) run(ctx context.Context, n names, next func(standing) (decision, 
 	return standing{}, &provider.Status{Percent: 50, Description: "Working", After: time.Second}, s.Explain(busy)
 }
 
-// settle is the rest of a step: unfinished is its answer, else done is. The site is
-// nil if the server has not been reached.
-func settle(s *site, unfinished *provider.Status, err error, done provider.Status) (provider.Status, error) {
-	var at *hosted.Site[server]
-	if s != nil {
-		at = s.Site
-	}
-	return at.Settle(unfinished, err, done)
-}
-
 // instance is a step of an instance.
 func (p *Provider) instance(
 	ctx context.Context, in provider.Instance, work func(*site, names) (*provider.Status, error),
 ) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
-		return settle(s, learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer s.Leave()
 	unfinished, err := work(s, namesOf(provider.TagsOf(in)))
-	return settle(s, unfinished, err, provider.Status{})
+	return hosted.Settle(unfinished, err, provider.Status{})
 }
 
 // Provision implements provider.Provider.
@@ -249,7 +231,7 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, b.Instance)
 	if err != nil || learnt != nil {
-		return settle(s, learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer s.Leave()
 	w, err := p.wantedBinding(b)
@@ -259,9 +241,9 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	n := namesOf(provider.BindingTagsOf(b))
 	now, unfinished, err := s.run(ctx, n, w.bind)
 	if err != nil || unfinished != nil {
-		return settle(s, unfinished, err, provider.Status{})
+		return hosted.Settle(unfinished, err, provider.Status{})
 	}
-	return settle(s, nil, nil, provider.Status{Grant: w.grant(s.Access, n), Description: p.warn(ctx, s, n, now)})
+	return hosted.Settle(nil, nil, provider.Status{Grant: w.grant(s.Access, n), Description: p.warn(ctx, s, n, now)})
 }
 
 // Unbind implements provider.Provider.
@@ -277,7 +259,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (st provider.
 func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	s, learnt, err := p.at(ctx, b.Instance)
 	if err != nil || learnt != nil {
-		return settle(s, learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer s.Leave()
 	tags := provider.BindingTagsOf(b)
@@ -295,7 +277,7 @@ func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Sta
 		}
 		return remove(of(tags), now)
 	})
-	return settle(s, unfinished, err, provider.Status{})
+	return hosted.Settle(unfinished, err, provider.Status{})
 }
 
 // dropped reports whether the instance of a binding is being deleted and its database

@@ -46,9 +46,6 @@ func (d *desk) drive(step providertest.Step) (provider.Status, *provider.Failure
 		if st.Target != nil {
 			d.in.Target = *st.Target
 		}
-		if st.Epoch != (provider.Epoch{}) {
-			d.in.Epoch = st.Epoch
-		}
 		if err != nil {
 			d.t.Logf("passing: %v", err)
 		}

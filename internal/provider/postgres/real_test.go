@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,17 +126,18 @@ func TestFakesEpochsAreAsReal(t *testing.T) {
 		if errors.Join(err, err2) != nil || first != again || first.Identity == "" || first.Epoch.Count != 1 {
 			t.Errorf("%T says %+v, then %+v: %v %v", s, first, again, err, err2)
 		}
-		if at, err := s.Raise(t.Context(), "broker"); err != nil || at != first.Epoch {
-			t.Errorf("%T is raised at once to %v: %v", s, at, err)
+		to := provider.Epoch{Line: first.Epoch.Line, Count: 9, Mark: "m"}
+		for _, other := range []provider.Epoch{{Count: 2}, {Count: 1, Mark: "x"}, {}} {
+			if did, err := s.Advance(t.Context(), "broker", other, to); err != nil || did {
+				t.Errorf("%T is advanced from %v, where it is not: %v", s, other, err)
+			}
 		}
-		other := provider.Epoch{Line: "other", Count: 1}
-		if err := s.Advance(context.Background(), "broker", other, 9); !errors.Is(err, errChanged) {
-			t.Errorf("%T is advanced from where it is not: %v", s, err)
+		for _, want := range []bool{true, false} {
+			if did, err := s.Advance(t.Context(), "broker", first.Epoch, to); err != nil || did != want {
+				t.Errorf("%T is advanced: %v, want %v: %v", s, did, want, err)
+			}
 		}
-		if err := s.Advance(t.Context(), "broker", first.Epoch, 9); err != nil {
-			t.Errorf("%T is not advanced: %v", s, err)
-		}
-		if now, err := s.Identify(t.Context(), "broker", false); err != nil || now.Epoch != (provider.Epoch{Line: first.Epoch.Line, Count: 9}) {
+		if now, err := s.Identify(t.Context(), "broker", false); err != nil || now.Epoch != to {
 			t.Errorf("%T is at %v: %v", s, now.Epoch, err)
 		}
 	}

@@ -122,7 +122,7 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 	in := provider.Instance{Broker: h.Tags.Broker, Platform: h.Tags.Platform, ID: h.Tags.Instance, Target: h.Target, Epoch: h.Epoch}
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
-		return settle(s, learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer s.Leave()
 	_, unfinished, err := s.run(ctx, n, func(now standing) (decision, error) {
@@ -131,7 +131,7 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 		}
 		return remove(h.Tags, now)
 	})
-	return settle(s, unfinished, err, provider.Status{})
+	return hosted.Settle(unfinished, err, provider.Status{})
 }
 
 // move is what comes next until what was retained is the instance.

@@ -130,11 +130,11 @@ func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.
 	}
 	s, learnt, err := p.at(ctx, in)
 	if err != nil || learnt != nil {
-		return settle(s, learnt, err, provider.Status{})
+		return hosted.Settle(learnt, err, provider.Status{})
 	}
 	defer s.Leave()
 	unfinished, err := p.restoreStep(ctx, s, in)
-	return settle(s, unfinished, err, provider.Status{})
+	return hosted.Settle(unfinished, err, provider.Status{})
 }
 
 // restoreStep begins the copy, looks at it, or begins it again; nothing is unfinished

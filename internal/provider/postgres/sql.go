@@ -39,8 +39,8 @@ func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now
 		if now = (hosted.Said{}); major(c) < oldest {
 			return errOld
 		}
-		err := c.QueryRow(ctx, "SELECT identity, epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).
-			Scan(&now.Identity, &now.Epoch.Count)
+		err := c.QueryRow(ctx, "SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
+			Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
 		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
 			return nil
 		}
@@ -57,8 +57,8 @@ func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now
 		if now.Identity == "" && write {
 			if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
 CREATE TABLE IF NOT EXISTS %1$I.identity
-  (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, raised timestamptz NOT NULL);
-INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, now()) ON CONFLICT DO NOTHING`, identitySchema(broker), broker, rand.Text()); err != nil {
+  (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, mark text NOT NULL);
+INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`, identitySchema(broker), broker, rand.Text()); err != nil {
 				return err
 			}
 			if err := read(c); err != nil {
@@ -95,41 +95,14 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 	return line, err
 }
 
-// raiseEvery is how often the count is raised at most: steps at once do not wait for
-// one row, nor write the broker's record of it all the time.
-const raiseEvery = "10 seconds"
-
-func (s sqlServer) Raise(ctx context.Context, broker string) (at provider.Epoch, err error) {
+func (s sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		if at.Line, err = timeline(ctx, c); err != nil {
-			return err
-		}
-		err := c.QueryRow(ctx, "UPDATE "+identityTable(broker)+` SET epoch = epoch + 1, raised = clock_timestamp()
-WHERE broker = $1 AND NOT raised BETWEEN clock_timestamp() - $2::interval AND clock_timestamp() RETURNING epoch`,
-			broker, raiseEvery).Scan(&at.Count)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = c.QueryRow(ctx, "SELECT epoch FROM "+identityTable(broker)+" WHERE broker = $1", broker).Scan(&at.Count)
-		}
+		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 AND mark = $3",
+			broker, seen.Count, seen.Mark, to.Count, to.Mark)
+		did = err == nil && tag.RowsAffected() == 1
 		return err
 	})
-	return at, err
-}
-
-func (s sqlServer) Advance(ctx context.Context, broker string, seen provider.Epoch, count int64) error {
-	return s.with(ctx, func(c *pgx.Conn) error {
-		switch line, err := timeline(ctx, c); {
-		case err != nil:
-			return err
-		case line != seen.Line:
-			return errChanged
-		}
-		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $3, raised = clock_timestamp() WHERE broker = $1 AND epoch = $2",
-			broker, seen.Count, count)
-		if err == nil && tag.RowsAffected() == 0 {
-			err = errChanged
-		}
-		return err
-	})
+	return did, err
 }
 
 // script runs statements in one transaction, or one that needs none. The server

@@ -65,9 +65,6 @@ func (d *desk) within(long time.Duration, step func(context.Context) (provider.S
 		ctx, cancel := context.WithTimeout(whole, long)
 		st, err := step(ctx)
 		cancel()
-		if st.Epoch != (provider.Epoch{}) {
-			d.in.Epoch = st.Epoch
-		}
 		if err == nil && st.Done {
 			return tries
 		}

@@ -61,7 +61,7 @@ func testFixtures(t *testing.T, open stage) {
 		s.watch.records.of[tags] = record{target: provider.Target{Name: "a", Identity: "b"}, state: provider.State{Format: 1, Data: []byte("c")}}
 	}
 	r.instance.Source.Target, r.instance.Source.State = provider.Target{Name: "a", Identity: "b"}, provider.State{Format: 1, Data: []byte("c")}
-	s.watch.records.epochs["b"] = provider.Epoch{Line: "d", Count: 1}
+	s.watch.records.epochs["b"] = provider.Epoch{Line: "d", Count: 1, Mark: "e"}
 	b := s.watch.records.binding(*r.binding)
 	b.Instance.Unfinished = true // which only deletions are told
 	if zero := zeroFields(reflect.ValueOf(b), "Binding"); len(zero) > 0 {

@@ -97,9 +97,6 @@ func (r *records) put(
 	if f == nil && st.Target != nil {
 		at.target = *st.Target
 	}
-	if said := st.Epoch; f == nil && said != (provider.Epoch{}) && said.Follows(r.epochs[at.target.Identity]) {
-		r.epochs[at.target.Identity] = said
-	}
 	if f == nil && st.Done {
 		at.done, at.given = operation, given
 	}

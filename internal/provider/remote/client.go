@@ -161,14 +161,14 @@ type reconciler struct{ quarantiner }
 // Survey implements provider.Reconciler.
 func (r reconciler) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
 	t := provider.Target{Name: target}
-	st, err := r.step(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
-	if err == nil && st.Target == nil {
+	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
+	if err == nil && (a.Status == nil || a.Status.Target == nil) {
 		err = errVersion
 	}
 	if err != nil {
 		return t, provider.Epoch{}, err
 	}
-	return *st.Target, st.Epoch, nil
+	return *a.Status.Target, a.Epoch, nil
 }
 
 // Holdings implements provider.Reconciler.
@@ -178,9 +178,12 @@ func (r reconciler) Holdings(ctx context.Context, target, cursor string) ([]prov
 }
 
 // Advance implements provider.Reconciler.
-func (r reconciler) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
-	st, err := r.step(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, Now: now, Was: was}})
-	return st.Epoch, err
+func (r reconciler) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
+	if err == nil && a.Status == nil {
+		err = errVersion
+	}
+	return a.Epoch, err
 }
 
 // targetsOf are those that a step of the instance names.

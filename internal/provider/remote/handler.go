@@ -85,6 +85,7 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	var (
 		st  provider.Status
 		out *page
+		at  provider.Epoch
 		err error
 	)
 	switch r.Verb {
@@ -110,7 +111,7 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 		if !ok {
 			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no provider.Reconciler"))
 		}
-		st, out, err = reconcile(ctx, reconciler, r)
+		st, at, out, err = reconcile(ctx, reconciler, r)
 	case verbRemove:
 		p, ok := w.Provider.(provider.Retainer)
 		if !ok {
@@ -137,7 +138,7 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	case out != nil:
 		return answer{Page: out}
 	}
-	return answer{Status: &st}
+	return answer{Status: &st, Epoch: at}
 }
 
 func quarantine(ctx context.Context, q provider.Quarantiner, r request) error {
@@ -147,19 +148,21 @@ func quarantine(ctx context.Context, q provider.Quarantiner, r request) error {
 	return q.Quarantine(ctx, *r.Holding)
 }
 
-// reconcile makes a call of a reconciler: the status has the target and its epoch.
-func reconcile(ctx context.Context, reconciler provider.Reconciler, r request) (st provider.Status, out *page, err error) {
+// reconcile makes a call of a reconciler: the status has the target.
+func reconcile(
+	ctx context.Context, reconciler provider.Reconciler, r request,
+) (st provider.Status, at provider.Epoch, out *page, err error) {
 	switch t := r.Epochs.Target; r.Verb {
 	case verbSurvey:
-		t, st.Epoch, err = reconciler.Survey(ctx, t.Name)
+		t, at, err = reconciler.Survey(ctx, t.Name)
 		st.Target = &t
 	case verbAdvance:
-		st.Epoch, err = reconciler.Advance(ctx, t, r.Epochs.Now, r.Epochs.Was)
+		at, err = reconciler.Advance(ctx, t, r.Epochs.From, r.Epochs.To)
 	default:
 		out = &page{}
 		out.Holdings, out.Next, err = reconciler.Holdings(ctx, t.Name, r.Cursor)
 	}
-	return st, out, err
+	return st, at, out, err
 }
 
 // fault logs what happened, and answers no more than that it passes. What a

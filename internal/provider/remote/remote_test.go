@@ -38,6 +38,7 @@ type told struct {
 	got    []any
 	ctx    context.Context
 	status provider.Status
+	epoch  provider.Epoch
 	page   []provider.Holding
 	next   string
 	err    error
@@ -98,7 +99,7 @@ func (p *told) RemoveRetained(ctx context.Context, h provider.Holding) (provider
 
 func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
 	_, err := p.step(ctx, "survey", target)
-	return provider.Target{Name: target, Identity: "s-1"}, p.status.Epoch, err
+	return provider.Target{Name: target, Identity: "s-1"}, p.epoch, err
 }
 
 func (p *told) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
@@ -108,7 +109,7 @@ func (p *told) Holdings(ctx context.Context, target, cursor string) ([]provider.
 
 func (p *told) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
 	_, err := p.step(ctx, "advance", fmt.Sprint(t, now, was))
-	return p.status.Epoch, err
+	return p.epoch, err
 }
 
 // call is what both functions are in a test: the client, and what it is wired to.
@@ -563,16 +564,16 @@ func TestUnknownCalls(t *testing.T) {
 func TestReconciler(t *testing.T) {
 	c := newCall()
 	r := c.Inventory.(provider.Reconciler)
-	c.status.Epoch = provider.Epoch{Line: "one", Count: 1 << 60}
-	was := provider.Epoch{Line: "zero", Count: 9}
+	c.epoch = provider.Epoch{Line: "one", Count: 1 << 60}
+	was := provider.Epoch{Line: "zero", Count: 9, Mark: "m"}
 	target, epoch, err := r.Survey(t.Context(), "east")
-	if want := (provider.Target{Name: "east", Identity: "s-1"}); err != nil || target != want || epoch != c.status.Epoch {
+	if want := (provider.Target{Name: "east", Identity: "s-1"}); err != nil || target != want || epoch != c.epoch {
 		t.Errorf("it is %v, at %v: %v", target, epoch, err)
 	}
 	if c.asked[0].Name != "east" {
 		t.Errorf("how to reach %v was looked up", c.asked)
 	}
-	if next, err := r.Advance(t.Context(), target, epoch, was); err != nil || next != c.status.Epoch {
+	if next, err := r.Advance(t.Context(), target, epoch, was); err != nil || next != c.epoch {
 		t.Errorf("it is at %v now: %v", next, err)
 	}
 	c.page, c.next = []provider.Holding{{Name: "lsb1", Epoch: epoch}}, "2"

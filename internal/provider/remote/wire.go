@@ -54,17 +54,18 @@ type request struct {
 // epochs are what the verbs of a reconciler take.
 type epochs struct {
 	Target provider.Target `json:"target"`
-	Now    provider.Epoch  `json:"now,omitzero"`
-	Was    provider.Epoch  `json:"was,omitzero"`
+	From   provider.Epoch  `json:"from,omitzero"`
+	To     provider.Epoch  `json:"to,omitzero"`
 }
 
-// An answer is what came of it: exactly one of its members beside the version, or
-// a page and the fault that some of its targets met.
+// An answer is what came of it: exactly one of its members beside the version and the
+// epoch, or a page and the fault that some of its targets met.
 type answer struct {
 	Version int               `json:"version"`
 	Status  *provider.Status  `json:"status,omitempty"`
 	Failure *provider.Failure `json:"failure,omitempty"`
 	Page    *page             `json:"page,omitempty"`
+	Epoch   provider.Epoch    `json:"epoch,omitzero"` // of a target, beside a status
 	Fault   *fault            `json:"fault,omitempty"`
 }
 

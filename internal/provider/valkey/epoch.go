@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -20,62 +19,58 @@ func (s *server) epochPrefix() string {
 	return userIdentity + "." + hosted.Name("", provider.Tags{Broker: s.broker}) + "."
 }
 
-// raiseEvery is how much time passes at least until the epoch is raised again: the server
-// writes all of its users down each time.
-const raiseEvery = 10 * time.Second
-
 // epochOf reads the name of such a user; zero if it is none.
-func (s *server) epochOf(name string) (count int64, raised time.Time) {
-	first, second, _ := strings.Cut(strings.TrimPrefix(name, s.epochPrefix()), ".")
-	count, err1 := strconv.ParseInt(first, 10, 64)
-	ms, err2 := strconv.ParseInt(second, 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0, time.Time{}
+func (s *server) epochOf(name string) (at provider.Epoch) {
+	first, mark, _ := strings.Cut(strings.TrimPrefix(name, s.epochPrefix()), ".")
+	if count, err := strconv.ParseInt(first, 10, 64); err == nil {
+		at = provider.Epoch{Count: count, Mark: mark}
 	}
-	return count, time.UnixMilli(ms).UTC()
+	return at
 }
 
-// epochs reads where the server is; zero if it never said.
-func (s *server) epochs(ctx context.Context) error {
-	names, err := s.users(ctx, s.epochPrefix())
+// epochs reads where the server is; zero if it never said. Two brokers that have raised
+// it at once leave two marks of one count: it is at neither.
+func (s *server) epochs(ctx context.Context) (names []string, err error) {
+	names, err = s.users(ctx, s.epochPrefix())
+	slices.Sort(names)
+	s.epoch = provider.Epoch{}
 	for _, name := range names {
-		if count, raised := s.epochOf(name); count > s.epoch.Count {
-			s.epoch.Count, s.raised = count, raised
+		switch at := s.epochOf(name); {
+		case at.Count > s.epoch.Count:
+			s.epoch = at
+		case at.Count == s.epoch.Count && at.Count > 0:
+			s.epoch.Mark += "+" + at.Mark
 		}
 	}
-	return err
+	return names, err
 }
 
-// changes is called before each change: the first one of a step raises the epoch, unless
-// that was done a moment ago.
-func (s *server) changes(ctx context.Context) error {
-	if since := s.now().Sub(s.raised); since >= 0 && since < raiseEvery {
-		return nil
-	}
-	return s.raise(ctx, s.epoch.Count+1)
-}
-
-// raise has the server be at a count, and keep that.
-func (s *server) raise(ctx context.Context, count int64) error {
-	before, err := s.users(ctx, s.epochPrefix())
-	if err != nil {
-		return err
-	}
-	s.epoch.Count, s.raised = count, s.now()
-	name := fmt.Sprintf("%s%d.%d", s.epochPrefix(), count, s.raised.UnixMilli())
+// advance has the server be at an epoch, and keep that. There is no command that makes a
+// user only if another one is there: of two brokers at once, one finds both of them after
+// it has made its own, which it takes back.
+func (s *server) advance(ctx context.Context, to provider.Epoch) error {
+	name := fmt.Sprintf("%s%d.%s", s.epochPrefix(), to.Count, to.Mark)
 	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {
 		return err
 	}
-	before = slices.DeleteFunc(before, func(one string) bool {
-		n, _ := s.epochOf(one)
-		return n == 0 || n >= count
-	})
-	if len(before) > 0 {
-		if _, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, before...)...); err != nil {
-			return err
-		}
+	names, err := s.epochs(ctx)
+	if err != nil {
+		return err
 	}
-	return s.save(ctx)
+	passed := slices.DeleteFunc(names, func(one string) bool {
+		n := s.epochOf(one).Count
+		return n == 0 || n >= to.Count
+	})
+	if s.epoch != to {
+		passed = []string{name}
+	}
+	if err := s.remove(ctx, passed...); err != nil {
+		return err
+	}
+	if s.epoch != to {
+		_, err = s.epochs(ctx)
+	}
+	return s.keep(ctx, err)
 }
 
 // Survey implements provider.Reconciler.
@@ -92,19 +87,19 @@ func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, 
 	defer s.close()
 	t.Name = name
 	if t.Identity, err = s.identity(ctx); err == nil {
-		err = s.epochs(ctx)
+		_, err = s.epochs(ctx)
 	}
 	return t, s.epoch, err
 }
 
 // Advance implements provider.Reconciler.
-func (p *Provider) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
-	next := provider.Epoch{Line: now.Line, Count: max(now.Count, was.Count) + 1}
-	_, err := p.on(ctx, t, provider.Epoch{}, func(s *server) (provider.Status, error) {
-		if s.epoch != now {
-			return provider.Status{}, fmt.Errorf("target %q is at another epoch by now: look again", s.target)
+func (p *Provider) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (at provider.Epoch, err error) {
+	_, err = p.on(ctx, t, provider.Epoch{}, func(s *server) (st provider.Status, err error) {
+		if s.epoch == from && from != to {
+			err = s.advance(ctx, to)
 		}
-		return provider.Status{}, s.raise(ctx, next.Count)
+		at = s.epoch
+		return st, err
 	})
-	return next, err
+	return at, err
 }

@@ -66,3 +66,14 @@ func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 	})
 	return m, err
 }
+
+// AdvanceBlindly has the server be at an epoch, as a caller does who looked before others
+// raised it.
+func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to provider.Epoch) (at provider.Epoch, err error) {
+	_, err = p.on(ctx, t, provider.Epoch{}, func(s *server) (st provider.Status, err error) {
+		err = s.advance(ctx, to)
+		at = s.epoch
+		return st, err
+	})
+	return at, err
+}

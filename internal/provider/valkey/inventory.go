@@ -34,7 +34,7 @@ func (p *Provider) Holdings(ctx context.Context, target, after string) (page []p
 	if err != nil || identity == "" { // without one, nothing was made here
 		return nil, "", err
 	}
-	if err := s.epochs(ctx); err != nil {
+	if _, err := s.epochs(ctx); err != nil {
 		return nil, "", err
 	}
 	users, err := s.users(ctx, namePrefix)

@@ -3,9 +3,10 @@ package valkey_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"testing"
-	"time"
 
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -23,6 +24,16 @@ func (w *world) at() provider.Epoch {
 	return at
 }
 
+// raise has the server be at a later epoch, as the worker does after a step.
+func (w *world) raise() {
+	w.t.Helper()
+	now := w.at()
+	next := provider.Epoch{Count: now.Count + 1, Mark: "m" + strconv.FormatInt(now.Count, 10)}
+	if at, err := w.p.Advance(w.t.Context(), w.target, now, next); err != nil || at != next || w.at() != next {
+		w.t.Fatalf("it is raised to %v, and is at %v, want %v: %v", at, w.at(), next, err)
+	}
+}
+
 // A server whose file of users is put back as it was has the user of a binding that was
 // removed since. Nothing is changed on it until each such user is locked.
 func TestRestored(t *testing.T) {
@@ -31,8 +42,8 @@ func TestRestored(t *testing.T) {
 	w.provision("i")
 	removed, kept := w.bind("i", "removed", ""), w.bind("i", "kept", "")
 	file := w.server.Kept(t)
-	w.clock.Advance(time.Minute)
 	w.unbind("i", "removed")
+	w.raise()
 	known := w.at()
 	w.server.PutBack(t, file)
 	w.login(removed) // else nothing is shown
@@ -61,12 +72,12 @@ func TestRestored(t *testing.T) {
 	if now.Follows(known) {
 		t.Fatalf("it is at %v, and has been at %v", now, known)
 	}
-	if _, err := w.p.Advance(t.Context(), w.target, known, known); err == nil {
-		t.Error("an epoch goes on from where it is not")
+	next := provider.Epoch{Count: known.Count + 1, Mark: "next"}
+	if at, err := w.p.Advance(t.Context(), w.target, known, next); err != nil || at != now {
+		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
 	}
-	next, err := w.p.Advance(t.Context(), w.target, now, known)
-	if err != nil || !next.Follows(known) || next.Count <= known.Count || w.at() != next {
-		t.Errorf("it goes on as %v, and is at %v: %v", next, w.at(), err)
+	if at, err := w.p.Advance(t.Context(), w.target, now, next); err != nil || at != next || w.at() != next {
+		t.Errorf("it goes on as %v, and is at %v: %v", at, w.at(), err)
 	}
 	for _, h := range page {
 		if h.Epoch = next; h.Tags.Binding == "removed" {
@@ -103,45 +114,49 @@ func TestRestoredForOneOfTwoBrokers(t *testing.T) {
 	other.provision("i")
 	removed := w.bind("i", "removed", "")
 	file := s.Kept(t)
-	w.clock.Advance(time.Minute)
 	w.unbind("i", "removed")
+	w.raise()
 	known := w.at()
 	s.PutBack(t, file)
 	w.login(removed) // else nothing is shown
 	for _, id := range []string{"a", "b", "c"} {
-		other.clock.Advance(time.Minute)
 		other.bind("i", id, "")
+		other.raise()
 	}
 	if now := w.at(); now.Follows(known) {
 		t.Errorf("another broker's changes have it be at %v, after %v", now, known)
 	}
 }
 
-// The epoch is raised by a change, and not by each, nor by a step that changes nothing;
-// a command that comes late does not lower it.
-func TestEpochsAreRaisedNowAndThen(t *testing.T) {
+// A command that comes late does not lower the epoch. Of two brokers that raise it at
+// once, none is as if it had been alone: until one takes its mark back, it is at neither.
+func TestEpochsOfTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
 	w.provision("i")
-	first := w.at()
-	w.bind("i", "b", "")
-	if first.Count != 1 || w.at() != first {
-		t.Errorf("two changes at once have it be at %v and %v", first, w.at())
+	w.raise()
+	w.raise()
+	at := w.at()
+	name := func(count int64, mark string) string {
+		return fmt.Sprintf("longshore.%s.%d.%s", hosted.Name("", provider.Tags{Broker: w.broker}), count, mark)
 	}
-	w.clock.Advance(time.Minute)
-	w.unbind("i", "b")
-	if got := w.at().Count; got != 2 {
-		t.Errorf("a later change has it be at %d", got)
+	must(t, w.server.Root(t), "ACL", "SETUSER", name(1, "late"), "reset", "off")
+	if got := w.at(); got != at {
+		t.Errorf("after what came late it is at %v, and was at %v", got, at)
 	}
-	w.clock.Advance(time.Minute)
-	w.unbind("i", "b") // which changes nothing
-	late := "longshore." + hosted.Name("", provider.Tags{Broker: w.broker}) + ".1.0"
-	must(t, w.server.Root(t), "ACL", "SETUSER", late, "reset", "off")
-	if got := w.at().Count; got != 2 {
-		t.Errorf("without a change it is at %d", got)
+	// Somebody raises it between a look and what follows.
+	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "theirs"), "reset", "off")
+	theirs := provider.Epoch{Count: at.Count + 1, Mark: "theirs"}
+	ours := provider.Epoch{Count: at.Count + 1, Mark: "ours"}
+	if got, err := valkey.AdvanceBlindly(t.Context(), w.p, w.target, ours); err != nil || got != theirs {
+		t.Errorf("of two, this one has it be at %v, want %v: %v", got, theirs, err)
 	}
-	w.bind("i", "c", "")
-	if got := w.at().Count; got != 3 {
-		t.Errorf("after what came late a change has it be at %d", got)
+	if got := w.at(); got != theirs {
+		t.Errorf("it is at %v, want %v", got, theirs)
 	}
+	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "ours"), "reset", "off")
+	if got := w.at(); got == theirs || got.Mark == "ours" || got.Count != theirs.Count {
+		t.Errorf("with two marks it is at %v", got)
+	}
+	w.raise()
 }

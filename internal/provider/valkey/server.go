@@ -105,9 +105,7 @@ type server struct {
 	target string
 	access hosted.Access
 	broker string
-	now    func() time.Time
 	epoch  provider.Epoch // the one that it is at, once that was asked for
-	raised time.Time      // when it was raised last, UTC
 }
 
 func (s *server) close() { s.conn.close() }
@@ -118,7 +116,7 @@ func (p *Provider) open(ctx context.Context, target string, access hosted.Access
 	if err != nil {
 		return nil, explain(target, err)
 	}
-	s := &server{conn: c, target: target, access: access, broker: p.o.Broker, now: p.o.Now}
+	s := &server{conn: c, target: target, access: access, broker: p.o.Broker}
 	hello, err := s.do(ctx, "HELLO")
 	if err == nil {
 		about, _ := hello.AsMap()
@@ -288,10 +286,7 @@ func (s *server) look(ctx context.Context, name string) (flags, channels []strin
 // set changes a user, or makes it. Each call brings the whole of what says whose
 // it is: one that comes late makes nothing that nobody can find.
 func (s *server) set(ctx context.Context, name string, rules ...string) error {
-	err := s.changes(ctx)
-	if err == nil {
-		_, err = s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
-	}
+	_, err := s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
 	return err
 }
 
@@ -300,10 +295,7 @@ func (s *server) remove(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	err := s.changes(ctx)
-	if err == nil {
-		_, err = s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
-	}
+	_, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
 	return err
 }
 
@@ -371,10 +363,7 @@ func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []strin
 }
 
 func (s *server) unlink(ctx context.Context, keys []string) error {
-	err := s.changes(ctx)
-	if err == nil {
-		_, err = s.do(ctx, append([]string{"UNLINK"}, keys...)...)
-	}
+	_, err := s.do(ctx, append([]string{"UNLINK"}, keys...)...)
 	return err
 }
 

@@ -122,17 +122,13 @@ func (p *Provider) on(
 	if err != nil || learnt != nil {
 		return or(learnt), err
 	}
-	if err = s.epochs(ctx); err == nil {
+	if _, err = s.epochs(ctx); err == nil {
 		err = s.epoch.Check(name, was)
 	}
 	if err != nil {
 		return provider.Status{}, err
 	}
-	st, err := work(s)
-	if err == nil {
-		st.Epoch = s.epoch
-	}
-	return st, err
+	return work(s)
 }
 
 // Provision implements provider.Provider.
