@@ -80,6 +80,17 @@ func (a answer) ofRouter() bool {
 	return a.header.Get(routerHeader) != ""
 }
 
+// stray reports whether an answer is a page that says 404, at a path that the broker
+// serves: its own words for a path that it does not serve are others.
+func (r *runner) stray(a answer) bool {
+	return r.plain.Load() && a.page() && (a.path == catalog || usual.MatchString(a.path))
+}
+
+// page reports whether an answer is a 404 in HTML.
+func (a answer) page() bool {
+	return a.status == http.StatusNotFound && a.body == nil && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
+}
+
 func (a answer) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
 
 // mayWait reports whether the request allowed a 202.
@@ -122,7 +133,7 @@ func (s *scene) exchange(q request) (answer, bool) {
 	switch {
 	case err != nil:
 		a.fault, a.slow = s.secrets.hide(err.Error()), errors.Is(err, context.DeadlineExceeded)
-	case a.ofRouter():
+	case a.ofRouter() || s.stray(a):
 		a.fault = s.secrets.hide(a.String())
 	}
 	s.follow(a)

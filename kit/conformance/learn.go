@@ -19,6 +19,9 @@ type Knowledge struct {
 	refused map[int]bool
 	// unguarded says that neither a missing nor a wrong password matters.
 	unguarded bool
+	// pages says that the broker itself answers paths that it does not serve with a
+	// page in HTML, as many web frameworks do.
+	pages bool
 }
 
 func (k *Knowledge) serves(minor int) bool { return !k.refused[minor] }
@@ -173,6 +176,8 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	none, _ := s.exchange(get(catalog).with("Authorization", "").silent())
 	wrong, _ := s.exchange(get(catalog).with("Authorization", login("longshore-nobody", "longshore-nothing")).silent())
 	k.unguarded = none.status == http.StatusOK && wrong.status == http.StatusOK
+	nowhere, _ := s.exchange(get("/v2/longshore-nowhere").silent())
+	k.pages = nowhere.page()
 	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
 		return slices.Contains(r.Without, p.service.id) || slices.Contains(r.Without, p.service.name)
 	})

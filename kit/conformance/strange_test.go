@@ -164,17 +164,24 @@ func TestABrokerWithoutUpdates(t *testing.T) {
 	}
 }
 
+// usual are the paths that each broker serves.
+var usual = regexp.MustCompile(`^/v2/service_instances/[a-z0-9-]+(/service_bindings/[a-z0-9-]+)?(/last_operation)?$`)
+
 // A router in front of a broker says nothing of the broker: what it answers in
 // its place fails no case, and removes nothing.
 func TestABrokerBehindARouter(t *testing.T) {
-	statuses := []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	statuses := []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusNotFound}
 	var requests, lost atomic.Int64
-	broker := strange{stands: func(w http.ResponseWriter, _ *http.Request) bool {
+	broker := strange{stands: func(w http.ResponseWriter, r *http.Request) bool {
 		// The first requests are those by which the plan is tried.
 		if n := requests.Add(1); n < 60 || n%3 != 0 {
 			return false
 		}
-		return page(w, statuses[lost.Add(1)%3])
+		status := statuses[lost.Add(1)%4]
+		if status == http.StatusNotFound && !usual.MatchString(r.URL.Path) { // which a broker may say itself
+			w.Header().Set("X-Cf-RouterError", "unknown_route")
+		}
+		return page(w, status)
 	}}
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync"})
 	for _, r := range result.Results {
