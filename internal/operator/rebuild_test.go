@@ -525,3 +525,40 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 		}
 	}
 }
+
+// Of one record that cannot be read, the list says so and a rebuild too; all others are
+// as they were, and what has no record gets one.
+func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
+	s := newSite(t, demotest.NewMemory())
+	for _, id := range []string{"bad", "good", "lost"} {
+		s.provision(id, "sync")
+	}
+	at := func(id string) store.Record {
+		key := store.Key{Partition: "I#p#" + id, Sort: "INSTANCE"}
+		r, err := s.store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	bad, lost := at("bad"), at("lost")
+	bad.Body = []byte("{")
+	if err := s.store.Commit(t.Context(), store.Put(bad), store.Delete(lost.Key, lost.Version)); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances}, "")
+	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
+		t.Errorf("it lists %+v and says: %v", rows, err)
+	}
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil || !slices.Equal(found.Instances, []string{"lost"}) || found.Kept < 1 || len(found.Unknown) != 2 {
+		t.Fatalf("%+v %v", found, err)
+	}
+	if !strings.Contains(strings.Join(found.Unknown, "\n"), "its record cannot be read") {
+		t.Errorf("it says %q", found.Unknown)
+	}
+	view, err := s.broker.Instance(t.Context(), s.caller(), "good")
+	if err != nil || string(view.Parameters) != `{"a":1}` {
+		t.Errorf("the good one has lost its parameters: %+v %v", view, err)
+	}
+}
