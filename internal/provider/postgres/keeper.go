@@ -130,8 +130,8 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
 
 // lent gives the broker's login what roles may, and the power to become them, while
 // something is done in another database: it has none of it otherwise. It is taken back
-// before that takes effect (then), so that nothing of it remains where a step dies: what
-// was to be done is repeated, and with it this.
+// before that takes effect (then). What a step that dies has left lent, the same step
+// takes back as it is repeated, or the end of any unbind (takeBack).
 //
 // One step at a time has a role lent: another one's end would take it from both.
 func (w work) lent(roles []string, while, then func() error) error {
@@ -162,6 +162,32 @@ func (w work) lent(roles []string, while, then func() error) error {
 	}
 	_, unlocked := w.c.Exec(w.ctx, "SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k", keys)
 	return cmp.Or(err, unlocked)
+}
+
+// takeBack takes back what is lent, and is used by nobody.
+func (w work) takeBack() error {
+	rows, err := w.c.Query(w.ctx, `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
+JOIN pg_roles k ON k.oid = m.grantor WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`, keepersOf(w.names.broker))
+	if err != nil {
+		return err
+	}
+	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, role := range roles {
+		free := false
+		if err = w.c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("lent "+role)).Scan(&free); err != nil {
+			return err
+		}
+		if !free {
+			continue // a step goes on with it, and takes it back
+		}
+		if err = w.keep(role, "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER", role); err != nil {
+			return err
+		}
+		if _, err = w.c.Exec(w.ctx, "SELECT pg_advisory_unlock($1)", keyOf("lent "+role)); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // lentIn is a lent whose effect is a transaction of another session's.

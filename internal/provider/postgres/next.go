@@ -194,8 +194,6 @@ func unbind(tags provider.Tags, now standing) (decision, error) {
 	switch d, needed := now.bounded(); {
 	case !now.login.exists() && needed && now.owned(of(tags)):
 		return d, nil
-	case !now.login.exists() && now.owner.lent && now.owned(of(tags)): // by a bind that this one overtook
-		return decision{act: takeBack{}}, nil
 	case !now.login.exists():
 		return decision{}, nil
 	case !ours:

@@ -124,9 +124,6 @@ type role struct {
 	// holds names the databases in which things are its own or open to it, in order;
 	// of an owner role, and the readers' beside it, only once its database is gone.
 	holds []string
-	// lent: a step that has died has left it with the broker's login (keeper.go), or one
-	// goes on; of an owner role.
-	lent bool
 }
 
 // A database is an instance's.
@@ -260,11 +257,9 @@ type unlockLogin struct {
 // on is waited for a second: meansLocked.
 type emptyLogin struct{}
 
-// dropLogin drops a role that has nothing any more.
+// dropLogin drops a role that has nothing any more. Before that, it takes back what steps
+// that have died have left with the broker's login (keeper.go).
 type dropLogin struct{}
-
-// takeBack takes the owner role back from the broker's login.
-type takeBack struct{}
 
 // closeInstance lets no login connect to the database, openInstance lets them again;
 // each in one transaction with the owner's label.
@@ -290,7 +285,6 @@ func (endSessions) isAct()    {}
 func (unlockLogin) isAct()    {}
 func (emptyLogin) isAct()     {}
 func (dropLogin) isAct()      {}
-func (takeBack) isAct()       {}
 func (closeInstance) isAct()  {}
 func (openInstance) isAct()   {}
 func (endInstance) isAct()    {}

@@ -137,8 +137,7 @@ SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
     WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid = l.oid AND NOT l.rolcanlogin ORDER BY 1),
   ARRAY(SELECT DISTINCT h.datname::text FROM pg_shdepend s JOIN pg_database h ON h.oid = s.dbid
-    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (o.oid, r.oid) AND d.oid IS NULL ORDER BY 1),
-  EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = o.oid AND pg_get_userbyid(m.member) = session_user)
+    WHERE s.refclassid = 'pg_authid'::regclass AND s.refobjid IN (o.oid, r.oid) AND d.oid IS NULL ORDER BY 1)
 FROM (SELECT) one
 LEFT JOIN pg_roles o ON o.rolname = $1
 LEFT JOIN pg_roles r ON r.rolname = $4
@@ -166,7 +165,7 @@ func lookOn(ctx context.Context, c *pgx.Conn, n names) (now standing, err error)
 	o, d, l := &now.owner, &now.database, &now.login
 	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
 		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
-		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds, &o.lent)
+		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
 	return now, err
 }
 

@@ -66,9 +66,6 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 		return w.emptyLogin()
 	case dropLogin:
 		return w.dropLogin()
-	case takeBack:
-		none := func() error { return nil }
-		return w.lent([]string{w.names.owner}, none, none)
 	case closeInstance:
 		return w.closeInstance(a)
 	case openInstance:
@@ -460,7 +457,12 @@ func (w work) drop() error {
 	return errGoesOn
 }
 
-func (w work) dropLogin() error { return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login) }
+func (w work) dropLogin() error {
+	if err := w.takeBack(); err != nil {
+		return err
+	}
+	return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login)
+}
 
 // closeInstance takes the right to connect from whoever has it, and ends sessions.
 func (w work) closeInstance(a closeInstance) error {
