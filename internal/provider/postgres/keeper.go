@@ -164,10 +164,13 @@ func (w work) lent(roles []string, while, then func() error) error {
 	return cmp.Or(err, unlocked)
 }
 
+// lentNow names the roles that keepers have lent the broker's login.
+const lentNow = `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid JOIN pg_roles k ON k.oid = m.grantor
+WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`
+
 // takeBack takes back what is lent, and is used by nobody.
 func (w work) takeBack() error {
-	rows, err := w.c.Query(w.ctx, `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
-JOIN pg_roles k ON k.oid = m.grantor WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`, keepersOf(w.names.broker))
+	rows, err := w.c.Query(w.ctx, lentNow, keepersOf(w.names.broker))
 	if err != nil {
 		return err
 	}
