@@ -28,7 +28,7 @@ const (
 	batch = 100
 	// readAtOnce is how many things are read at a time: the server walks over the entries
 	// of those that were changed, while a tenant's transaction keeps them from removal.
-	readAtOnce = 5000
+	readAtOnce = 2000
 	// emptyFor is how long a step goes on with batches. The next one goes on after it.
 	emptyFor = 4 * time.Second
 )

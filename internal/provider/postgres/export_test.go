@@ -10,6 +10,19 @@ import (
 // SetPage sets how much a page of the inventory holds.
 func (p *Provider) SetPage(n int) { p.page = n }
 
+// SetStatementTimeout has the server end statements after that, from the next step on of
+// a provider that keeps no connections.
+func (p *Provider) SetStatementTimeout(long string) {
+	open := p.Open
+	p.Open = func(access hosted.Access, pool int) (server, error) {
+		s, err := open(access, pool)
+		if real, ok := s.(sqlServer); ok {
+			real.cfg.RuntimeParams["statement_timeout"] = long
+		}
+		return s, err
+	}
+}
+
 // A Caller makes a call, which do does, or has it go wrong.
 type Caller func(ctx context.Context, do func() error) error
 
