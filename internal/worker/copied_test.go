@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/store"
@@ -186,5 +187,22 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 	s.server.fails, s.server.said.Mark = nil, "theirs"
 	if err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", target, true, func() { unbound = true }); err == nil || unbound {
 		t.Errorf("on another broker's server: %v, unbound %v", err, unbound)
+	}
+}
+
+// A mark that was reserved before is no mark of this raise: whoever has a copy of the
+// records knows it too.
+func TestAnOldReservationCoversNothing(t *testing.T) {
+	s := newSite(t)
+	k := s.process(&mortal{})
+	old := lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 1, Reserved: "old"}
+	if err := k.Ledger().Commit(t.Context(), ledger.PutEpoch(old)); err != nil {
+		t.Fatal(err)
+	}
+	var during provider.Epoch
+	err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,
+		func() { during = s.server.said })
+	if err != nil || during.Count != 3 || during.Mark == "old" || s.server.said.Count != 4 {
+		t.Errorf("a change is made at %v, and done at %v: %v", during, s.server.said, err)
 	}
 }
