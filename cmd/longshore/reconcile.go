@@ -20,9 +20,10 @@ func newReconcile(getenv func(string) string) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "reconcile [PROVIDER] [TARGET]", Short: "Have a database server be used again that was restored", Args: takes(0, 2, ""),
-		Long: `Have a database server be used again that was restored from a backup, or that
-another one has taken the place of. The broker leaves such a server alone, since
-logins that were removed may be valid on it again.
+		Long: `Have a database server be used again that was restored from a backup, that
+another one has taken the place of, or that a broker on a copy of the records has
+changed. The broker leaves such a server alone: logins that were removed may be
+valid on it again, and what another broker made there would count as left behind.
 
 Without --yes, nothing is changed: it is said of each server whether it is as it
 was, and what would be done. With --yes, every login that no binding owns is

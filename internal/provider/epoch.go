@@ -46,7 +46,7 @@ func (k Known) Foreign(said Epoch) bool {
 func Copied(target string) error {
 	return &Trouble{Kind: TroubleCopied, Target: target, Message: "a broker with this one's identity and other records changes the server, " +
 		"or did: a copy of the data runs beside it, or the records are from a backup. Stop the other broker. Then run `longshore reconcile " +
-		"--yes` here: until then nothing is changed on the server"}
+		"--yes` here, or `longshore rebuild --yes` if the records are from a backup: until then nothing is changed on the server"}
 }
 
 // Follows reports whether a target that says e is as it was when it said was, or
