@@ -83,7 +83,7 @@ func (a answer) ofRouter() bool {
 // stray reports whether an answer is a page that says 404, at a path that the broker
 // serves: its own words for a path that it does not serve are others.
 func (r *runner) stray(a answer) bool {
-	return r.plain.Load() && a.page() && (a.path == catalog || usual.MatchString(a.path))
+	return r.unpaged.Load() && a.page() && (a.path == catalog || usual.MatchString(a.path))
 }
 
 // page reports whether an answer is a 404 in HTML.

@@ -233,7 +233,7 @@ func Run(ctx context.Context, target Target, o Options) (Report, error) {
 			return Report{}, err
 		}
 	}
-	r.plain.Store(!r.know.pages)
+	r.unpaged.Store(!r.know.pages)
 	results := r.ask(ctx, cases)
 	r.observe(Progress{Doing: "removing what was made", Done: len(cases), Total: len(cases)})
 	r.sweep(ctx)
@@ -262,7 +262,7 @@ type runner struct {
 	client *http.Client
 	know   *Knowledge
 
-	plain     atomic.Bool // the broker answers no path with a page: see Knowledge.pages
+	unpaged   atomic.Bool // the broker answers no path with a page: see Knowledge.pages
 	observing sync.Mutex
 	done      int
 	secrets   secrets
