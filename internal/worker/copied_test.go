@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,5 +205,46 @@ func TestAnOldReservationCoversNothing(t *testing.T) {
 		func() { during = s.server.said })
 	if err != nil || during.Count != 3 || during.Mark == "old" || s.server.said.Count != 4 {
 		t.Errorf("a change is made at %v, and done at %v: %v", during, s.server.said, err)
+	}
+}
+
+// Quarantine implements provider.Quarantiner.
+func (a *aged) Quarantine(_ context.Context, h provider.Holding) error {
+	_, err := a.step(provider.Instance{ID: "locked " + h.Name, Target: h.Target, Epoch: h.Epoch})
+	return err
+}
+
+// Release implements provider.Quarantiner.
+func (a *aged) Release(ctx context.Context, h provider.Holding) error { return a.Quarantine(ctx, h) }
+
+// A thing that no record knows of is put out of use only on a server that nobody else has
+// raised: to a broker on a copy, it may be the original's. Locked, it is so on record.
+func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
+	for name, others := range map[string]bool{"Alone": false, "Copied": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			if why := s.provisions(s.process(&mortal{}), "first"); why != "" {
+				t.Fatal(why)
+			}
+			of := s.copied()
+			if others {
+				s.provisions(s.process(&mortal{}), "since")
+			}
+			k := of.process(&mortal{})
+			q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "since"}, Incarnation: "n", Provider: "demo",
+				Target: lifecycle.Target{Name: "east", Identity: "s-1"}}, "thing", s.ids(), *s.now)
+			if err := k.Ledger().Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+				t.Fatal(err)
+			}
+			before := s.server.said
+			outcome, err := worker.New(k.WorkerOptions()).Step(t.Context(), workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
+			locked := slices.Contains(s.server.made, "locked thing")
+			if err != nil || outcome.Settled == others || locked == others || others && s.server.said != before {
+				t.Errorf("%+v %v: locked %v, at %v after %v", outcome, err, locked, s.server.said, before)
+			}
+			if !others && s.server.said.Count < before.Count+2 {
+				t.Errorf("it is at %v after %v: want a raise before it, and one after it", s.server.said, before)
+			}
+		})
 	}
 }
