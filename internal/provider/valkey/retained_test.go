@@ -118,7 +118,7 @@ func TestDeletedKeysAreRetained(t *testing.T) {
 		w.removed(held)
 	}
 	got, all := must(t, root, "DBSIZE"), must(t, root, "ACL", "USERS").([]any)
-	if got != int64(0) || len(all) != 5 { // those that it began with, and the epoch
+	if got != int64(0) || len(all) != 4 { // those that it began with
 		t.Errorf("in the end %v keys are left, and the users %v", got, all)
 	}
 }
@@ -298,7 +298,7 @@ func TestGivenUpAndTakenLate(t *testing.T) {
 	}
 	giveUp(back)
 	w.removed(held)
-	if got, all := must(t, root, "DBSIZE"), must(t, root, "ACL", "USERS").([]any); got != int64(0) || len(all) != 5 {
+	if got, all := must(t, root, "DBSIZE"), must(t, root, "ACL", "USERS").([]any); got != int64(0) || len(all) != 4 {
 		t.Errorf("in the end %v keys are left, and the users %v", got, all)
 	}
 }
