@@ -216,8 +216,8 @@ type tell struct {
 
 // A control answers operators on a socket that only the folder's owner can reach.
 type control struct {
-	server *http.Server
-	path   string
+	server   *http.Server
+	listener net.Listener
 }
 
 // openControl listens. If a socket cannot be made, the broker runs without.
@@ -241,7 +241,7 @@ func openControl(dir string, c Console, save stream, log *slog.Logger) *control 
 		mux.Handle("POST /"+verb, do)
 	}
 	mux.Handle("POST /"+verbBackup, save)
-	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, path: path}
+	s := &control{server: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener: listener}
 	go func() { _ = s.server.Serve(listener) }()
 	return s
 }
@@ -355,7 +355,8 @@ func pagedVerbs(c Console) map[string]verb {
 
 func (s *control) close() {
 	if s != nil {
-		_ = s.server.Close() // removes the socket
+		_ = s.listener.Close() // removes the socket, also before the server has taken it over
+		_ = s.server.Close()
 	}
 }
 
