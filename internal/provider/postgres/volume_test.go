@@ -58,7 +58,7 @@ func (r *raid) give(h held, roles ...string) {
 // within repeats a step until it is done, each time with as long as that.
 func (d *desk) within(long time.Duration, step func(context.Context) (provider.Status, error)) {
 	d.t.Helper()
-	whole, cancel := context.WithTimeout(d.t.Context(), time.Minute)
+	whole, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
 	defer cancel()
 	said := map[string]int{}
 	for tries := 1; ; tries++ {
@@ -201,7 +201,7 @@ func TestAHalfDroppedDatabaseHoldsUpNobody(t *testing.T) {
 		mine := r.take(r.desk, "mine", "")
 		r.unbind("mine")
 		s.Exec("postgres", "UPDATE pg_database SET datconnlimit = -2 WHERE datname = '"+mine.database+"'") // as the server marks one
-		r.within(10*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
 		r.deprovision()
 	})
 }
@@ -213,8 +213,8 @@ func TestTheDeletionOfAnInstanceHandsNothingOver(t *testing.T) {
 		mine, heir := r.take(r.desk, "mine", ""), r.take(r.desk, "heir", "")
 		exec(t, r.session(mine), "SET ROLE NONE", "CREATE TABLE public.mine (n int)", "GRANT ALL ON mine TO PUBLIC")
 		exec(t, r.session(heir), "BEGIN", "LOCK TABLE mine IN ACCESS SHARE MODE") // for ever
-		r.within(5*time.Second, r.unbinding("mine", provider.KindDeprovision))
-		r.within(5*time.Second, r.unbinding("heir", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("heir", provider.KindDeprovision))
 		r.deprovision()
 		if log := s.Log(); strings.Contains(log, "REASSIGN OWNED BY "+mine.login) {
 			t.Error("it was handed over all the same")
@@ -230,7 +230,7 @@ func TestTheDeletionOfWhatIsRetainedHandsOver(t *testing.T) {
 		mine := r.take(r.desk, "mine", "")
 		c := r.session(mine)
 		exec(t, c, "SET ROLE NONE", "CREATE TABLE public.mine (n int)")
-		r.within(10*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
 		if n := value[int](t, s.Connect(mine.database), "SELECT count(*) FROM pg_tables WHERE tableowner = $1", mine.owner); n != 1 {
 			t.Errorf("the owner role has %d tables", n)
 		}
@@ -250,7 +250,7 @@ func TestGiftsInAnotherBrokersDatabase(t *testing.T) {
 		r := newRaid(t, s)
 		mine := r.take(r.desk, "mine", "")
 		exec(t, r.session(mine), "CREATE TABLE given (a int)", "GRANT ALL ON given TO "+login+", "+owner)
-		d.within(10*time.Second, d.unbinding("a", provider.KindUnbind))
+		d.within(20*time.Second, d.unbinding("a", provider.KindUnbind))
 		if _, err := connect(t, grant); err == nil {
 			t.Error("the login opens")
 		}

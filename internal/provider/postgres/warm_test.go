@@ -59,7 +59,7 @@ func TestABindingThatHoldsAllLocksIsUnbound(t *testing.T) {
 				!strings.Contains(trouble.Message, fmt.Sprintf("process %d has", pid)) {
 				t.Fatalf("a bind meanwhile: %v", err)
 			}
-			r.within(10*time.Second, r.unbinding("mine", provider.KindUnbind))
+			r.within(20*time.Second, r.unbinding("mine", provider.KindUnbind))
 			if goesOn() {
 				t.Error("its session goes on")
 			}
