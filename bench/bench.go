@@ -17,9 +17,9 @@ import (
 	"github.com/longshore/longshore/bench/ours"
 	"github.com/longshore/longshore/bench/theirs"
 	"github.com/longshore/longshore/bench/wire"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
-	"github.com/longshore/longshore/internal/store/memory"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/memory"
 )
 
 // A bench is one run.

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/longshore/longshore/internal/pgserver"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/bench/wire"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
 // The record that all others are made of.

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/internal/metrics"
+	"github.com/longshore/longshore/internal/base/metrics"
 )
 
 // runbook is the document that alarms refer to.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/metrics"
+	"github.com/longshore/longshore/internal/base/metrics"
 )
 
 // alarmsOf describes the alarms of a template, by their ids.

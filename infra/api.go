@@ -9,7 +9,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/internal/gateway"
+	"github.com/longshore/longshore/internal/front/gateway"
 )
 
 // Stage is the first part of every path of the broker's URL.

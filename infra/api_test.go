@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/gateway"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/front/gateway"
 )
 
 func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/offered"
 )
 
 // repository is the folder that paths in context values are relative to: cdk runs this

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/offered"
 )
 
 // What is offered lies beside each function that reads it, and is what was asked

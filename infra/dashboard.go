@@ -7,8 +7,8 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/metrics"
 )
 
 // DashboardProps are what a dashboard shows.

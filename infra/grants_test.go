@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/vault/kms"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/kms"
 )
 
 // A grant is one action on one resource.

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

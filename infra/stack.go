@@ -10,8 +10,8 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 // envAccount stamps records with the account that they were made in; Lambda

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/store/dynamo"
-	"github.com/longshore/longshore/internal/vault/kms"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/records/vault/kms"
 )
 
 // State is everything that the broker knows: the table of its records, and the key that

@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/store/dynamo"
-	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/dynamotest"
 )
 
 // A listener answers DynamoDB's calls as if all were well, and keeps what it

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/infra/outputs"
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 // inside are choices for which a provider is called inside a VPC. That executions

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 const (

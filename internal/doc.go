@@ -1,4 +1,4 @@
-// Package internal holds the broker's rooms. It has no code of its own: its tests
-// check that rooms import only rooms below them, that functions and lines are short,
-// and that docs/architecture.md is true.
+// Package internal holds the floors of the broker. It has no code of its own: its tests
+// check that packages import only their own floor and those below it, that functions and
+// lines are short, and that docs/architecture.md is true.
 package internal

@@ -15,109 +15,56 @@ import (
 
 const module = "github.com/longshore/longshore/"
 
-// order lists the rooms from the top down: a room imports only rooms below it.
-var order = []string{
-	"internal",
-	"internal/e2e",
-	"internal/fuzz",
-	"internal/races",
-	"internal/rules",
-	"infra",
-	"infra/deployed",
-	"cmd/longshore",
-	"functions/api",
-	"functions/provisioner",
-	"functions/reaper",
-	"kit/conformance/report",
-	"kit/conformance",
-	"kit/cloudcontroller",
-	"internal/offered",
-	"internal/app",
-	"internal/logins",
-	"infra/outputs",
-	"internal/gateway",
-	"internal/osb",
-	"internal/platforms",
-	"internal/broker",
-	"internal/worker",
-	"internal/operator",
-	"internal/reaper",
-	"internal/pgserver",
-	"internal/workflow/inprocess",
-	"internal/workflow/stepfunctions",
-	"internal/workflow",
-	"internal/ledger",
-	"internal/vault/kms",
-	"internal/vault",
-	"internal/lifecycle",
-	"internal/backup",
-	"internal/store/bolt",
-	"internal/store/dynamo",
-	"internal/store/memory",
-	"internal/store",
-	"internal/provider/demo/files",
-	"internal/provider/demo/parameters",
-	"internal/provider/remote",
-	"internal/provider/demo",
-	"internal/provider/cloudformation",
-	"internal/provider/cloudformation/principal",
-	"internal/provider/cloudformation/account",
-	"internal/provider/cloudformation/template",
-	"internal/provider/cloudformation/plan",
-	"internal/provider/valkey",
-	"internal/provider/postgres",
-	"internal/provider/mariadb",
-	"internal/pgcopy",
-	"internal/provider/hosted",
-	"internal/catalog/compile",
-	"internal/provider",
-	"internal/catalog",
-	"internal/schema",
-	"internal/spelling",
-	"internal/metrics",
-	"internal/logs",
-	"internal/rates",
-	"internal/limits",
-	"internal/kind",
-	"internal/awserr",
-	"internal/iampolicy",
-	"internal/remedy",
-	"internal/scram",
-	"internal/pgconfig",
-	"internal/secret",
-	"internal/pages",
-	"internal/pause",
-	"offerings",
+// floors are the folders of internal from the top down: a package imports packages of its
+// own floor and of floors below it. The programs stand above them, and test beside them:
+// no product imports it.
+var floors = []string{"app", "operator", "front", "broker", "work", "records", "provider", "catalog", "lifecycle", "base"}
+
+const tests = "internal/test/"
+
+// programs stand above all floors.
+var programs = []string{"cmd/", "functions/", "infra"}
+
+// apart says what packages below a path must not import although their floor would allow
+// it; longer paths add to shorter ones.
+var apart = []struct {
+	path, reason string
+	banned       []string
+}{
+	{"internal/front/osb", "the wire knows neither storage nor who makes things",
+		[]string{"internal/records", "internal/work", "internal/provider", "internal/lifecycle/workflow", "github.com/aws"}},
+	{"internal/broker", "decisions are made without the cloud and without HTTP",
+		[]string{"net/http", "internal/work", "internal/provider", "internal/records/store"}},
+	{"internal/work", "a step knows neither HTTP nor how a provider makes things", []string{"net/http", "internal/provider"}},
+	{"internal/work/worker", "a step does not know what drives it", []string{"internal/work/", "internal/records/store"}},
+	{"internal/work/reaper", "the reaper never deletes by itself",
+		[]string{"internal/base/provider", "internal/work/", "internal/records/store"}},
+	{"internal/work/inprocess", "an engine does not know what a step does", []string{"internal/work/", "internal/records"}},
+	{"internal/work/stepfunctions", "an engine does not know what a step does", []string{"internal/work/", "internal/records"}},
+	{"internal/lifecycle", "records are pure: no input or output, no clock of their own",
+		[]string{"net/http", "os", "log/slog", "internal/base/provider"}},
+	{"internal/records/store", "the store does not know what records mean", []string{"internal/lifecycle"}},
+	{"internal/provider", "providers know neither records nor operations", []string{"internal/lifecycle"}},
+	{"internal/catalog", "the catalog knows nothing else of the broker", []string{"net/http", "internal/lifecycle"}},
+	{"kit", "the kit is for any broker, and others import it", []string{"internal/", "offerings"}},
+	{"kit/cloudcontroller", "a platform asks any broker over HTTP, and needs no checker", []string{"kit/conformance"}},
+	{"offerings", "what ships is data", []string{"internal/"}},
 }
 
-// apart lists rooms that must not import one another although their places in
-// the order would allow it.
-var apart = map[string]struct {
-	reason string
-	banned []string
-}{
-	"internal/osb": {"the wire knows neither storage nor who makes things",
-		[]string{"internal/store", "internal/ledger", "internal/worker", "internal/workflow", "internal/vault", "internal/provider/demo"}},
-	"internal/broker": {"decisions are made without the cloud and without HTTP",
-		[]string{"net/http", "internal/worker", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
-	"internal/worker": {"a step does not know what drives it",
-		[]string{"net/http", "internal/reaper", "internal/store", "internal/workflow/inprocess", "internal/provider/demo"}},
-	"internal/reaper": {"the reaper never deletes by itself",
-		[]string{"net/http", "internal/provider", "internal/worker", "internal/store"}},
-	"internal/lifecycle": {"records are pure: no input or output, no clock of their own",
-		[]string{"net/http", "os", "context", "log/slog", "internal/store", "internal/provider", "internal/catalog"}},
-	"internal/store": {"the store does not know what records mean",
-		[]string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
-	"internal/store/bolt": {"the store does not know what records mean",
-		[]string{"internal/lifecycle", "internal/catalog", "internal/provider"}},
-	"internal/provider": {"providers know neither HTTP nor the store",
-		[]string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
-	"internal/provider/demo": {"providers know neither HTTP nor the store",
-		[]string{"net/http", "internal/store", "internal/lifecycle", "internal/catalog"}},
-	"internal/catalog": {"the catalog knows nothing else of the broker",
-		[]string{"net/http", "internal/lifecycle", "internal/provider", "internal/store"}},
-	"kit/cloudcontroller": {"a platform asks any broker over HTTP, and needs no checker", []string{"kit/conformance"}},
-	"internal/workflow":   {"an engine does not know what a step does", []string{"internal/worker", "internal/provider", "internal/store"}},
+// below reports whether a package is path or stands below it; a path that ends in a slash
+// is only of what stands below it.
+func below(pkg, path string) bool {
+	return strings.HasSuffix(path, "/") && strings.HasPrefix(pkg, path) || pkg == path || strings.HasPrefix(pkg, path+"/")
+}
+
+// floorOf is the floor of a package; -1 for a program, the kit, the offerings or a test.
+func floorOf(pkg string) int {
+	rest, inside := strings.CutPrefix(pkg, "internal/")
+	if !inside {
+		return -1
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return slices.Index(floors, name)
 }
 
 // a room is a package's product files.
@@ -173,8 +120,8 @@ func rooms(t *testing.T) []room {
 		out = append(out, *r)
 	}
 	slices.SortFunc(out, func(a, b room) int { return strings.Compare(a.path, b.path) })
-	if len(out) < len(order) {
-		t.Fatalf("found %d rooms, fewer than the %d that are listed", len(out), len(order))
+	if len(out) < 60 {
+		t.Fatalf("found %d packages: the test proves nothing", len(out))
 	}
 	return out
 }
@@ -187,34 +134,83 @@ func isModule(dir string) bool {
 
 func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" }
 
-// isSuite reports whether a package is a test suite that is exported to other
-// rooms' tests; it may import what it tests.
-func isSuite(path string) bool {
-	base := filepath.Base(path)
-	return strings.HasSuffix(base, "test") || base == "emulator" || base == "testkit" || base == "testserver"
-}
+// isSuite reports whether a package is there for tests alone.
+func isSuite(path string) bool { return strings.HasPrefix(path+"/", tests) }
 
-func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
-	for _, r := range rooms(t) {
-		place := slices.Index(order, r.path)
-		if place < 0 {
-			if !isSuite(r.path) {
-				t.Errorf("room %q has no place in the order: give it one", r.path)
+func TestFloorsImportDownwards(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 12
+	folders := 0
+	for _, e := range entries {
+		if e.IsDir() {
+			if folders++; !slices.Contains(floors, e.Name()) && e.Name() != "test" {
+				t.Errorf("internal/%s is no floor: put its packages on one", e.Name())
 			}
+		}
+	}
+	if folders != len(floors)+1 || folders > most {
+		t.Errorf("there are %d folders for %d floors and the tests; %d are the most", folders, len(floors), most)
+	}
+	for _, r := range rooms(t) {
+		if isSuite(r.path) || strings.HasPrefix(r.path, "localstack/") {
 			continue
 		}
 		for _, imported := range r.imports {
-			if isSuite(imported) && strings.HasPrefix(imported, "internal/") {
-				t.Errorf("room %q imports the test suite %q", r.path, imported)
+			if isSuite(imported) {
+				t.Errorf("%q imports %q, which is for tests", r.path, imported)
 			}
-			if at := slices.Index(order, imported); at >= 0 && at <= place {
-				t.Errorf("room %q imports %q, which stands above it", r.path, imported)
+			if at := floorOf(imported); at >= 0 && floorOf(r.path) > at {
+				t.Errorf("%q imports %q, which stands on a floor above it", r.path, imported)
 			}
-			if strings.HasPrefix(r.path, "kit/") && (strings.HasPrefix(imported, "internal/") || imported == "offerings") {
-				t.Errorf("room %q imports %q: the kit is for any broker, and others import it", r.path, imported)
+			if floorOf(r.path) >= 0 && slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(imported, p) }) {
+				t.Errorf("%q imports %q, which is of a program", r.path, imported)
 			}
-			if slices.Contains(apart[r.path].banned, imported) {
-				t.Errorf("room %q imports %q: %s", r.path, imported, apart[r.path].reason)
+			for _, rule := range apart {
+				if below(r.path, rule.path) && !below(imported, r.path) &&
+					slices.ContainsFunc(rule.banned, func(b string) bool { return below(imported, b) }) {
+					t.Errorf("%q imports %q: %s", r.path, imported, rule.reason)
+				}
+			}
+		}
+	}
+}
+
+// adapters are the providers' folders, by the names that offering files know them by.
+// Beside them stand what those on shared servers have in common, and what calls one in a
+// VPC.
+func adapters(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir("provider")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "hosted" && e.Name() != "remote" {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) < 5 {
+		t.Fatalf("there are %q: the test proves nothing", names)
+	}
+	return names
+}
+
+func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
+	for _, r := range rooms(t) {
+		for _, name := range adapters(t) {
+			path := "internal/provider/" + name
+			for _, imported := range r.imports {
+				if !below(imported, path) || below(r.path, path) || isSuite(r.path) {
+					continue
+				}
+				// What infra and the command line need to know of an account is data.
+				if r.path != "internal/app" && !strings.HasPrefix(r.path, "infra") && !strings.HasPrefix(r.path, "cmd/") &&
+					r.path != "internal/app/offered" {
+					t.Errorf("%q imports %q: only the wiring knows a provider", r.path, imported)
+				}
 			}
 		}
 	}
@@ -222,31 +218,30 @@ func TestRoomsImportOnlyRoomsBelow(t *testing.T) {
 
 // AWS is known to its adapters and to the wiring alone.
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
-	adapters := []string{
-		"infra", "infra/deployed", "infra/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app",
-		"internal/gateway", "internal/emulator", "internal/awserr", "internal/awserr/faulttest",
-		"internal/store/dynamo", "internal/store/dynamo/dynamotest", "internal/vault/kms", "internal/workflow/stepfunctions",
+	knowing := []string{
+		"infra", "infra/deployed", "internal/base/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app",
+		"internal/front/gateway", "internal/test/emulator", "internal/base/awserr", "internal/test/faulttest",
+		"internal/records/store/dynamo", "internal/test/dynamotest", "internal/records/vault/kms", "internal/work/stepfunctions",
 		"internal/provider/demo/parameters",
-		"internal/provider/demo/parameters/parameterstest", "internal/provider/remote", "internal/servicestest",
+		"internal/test/parameterstest", "internal/provider/remote", "internal/test/servicestest",
 		"internal/provider/cloudformation", "internal/provider/cloudformation/principal",
-		"internal/provider/cloudformation/principal/principaltest",
+		"internal/test/principaltest",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {
-			if strings.HasPrefix(imported, "github.com/aws") && !slices.Contains(adapters, r.path) {
+			if strings.HasPrefix(imported, "github.com/aws") && !slices.Contains(knowing, r.path) {
 				t.Errorf("room %q imports %q: put what it needs of AWS into an adapter", r.path, imported)
 			}
 		}
 	}
 }
 
-// A provider is known to its own package and to two rows: one of what programs
-// know of it, one of what it is given on AWS. Its name stands nowhere else.
-func TestAProviderIsNamedInTwoFiles(t *testing.T) {
-	rows := []string{"internal/app/providers.go", "infra/providers.go"}
-	found := 0
+// A provider is known to its own folder and to the wiring. Its name stands nowhere else:
+// what programs know of it is in its row, and what it is given on AWS in one of infra.
+func TestProvidersAreNamedByTheWiringAlone(t *testing.T) {
+	found := map[string]int{}
 	for _, r := range rooms(t) {
-		if strings.HasPrefix(r.path, "internal/provider") || r.path == "offerings" || isSuite(r.path) || r.path == "internal/testkit" {
+		if below(r.path, "internal/provider") || r.path == "offerings" || isSuite(r.path) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
@@ -258,17 +253,23 @@ func TestAProviderIsNamedInTwoFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
-			if strings.HasSuffix(path, "_test.go") || !strings.Contains(strings.ToLower(string(text)), "demo") {
+			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			if found++; !slices.Contains(rows, name) {
-				t.Errorf("%s names the demo: say it in its row, in %s", name, strings.Join(rows, " or "))
+			for _, name := range adapters(t) {
+				if !strings.Contains(string(text), strconv.Quote(name)) {
+					continue
+				}
+				if found[name]++; r.path != "internal/app" {
+					t.Errorf("%s names the provider %q: say it in its row, in internal/app or infra/providers.go", path, name)
+				}
 			}
 		}
 	}
-	if found < len(rows) {
-		t.Errorf("only %d files name it: the test proves nothing", found)
+	for _, name := range adapters(t) {
+		if found[name] == 0 {
+			t.Errorf("nothing names %q: the test proves nothing", name)
+		}
 	}
 }
 
@@ -313,10 +314,11 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 
 // The clock is an input everywhere but in the wiring and in adapters.
 func TestOnlyTheWiringReadsTheClock(t *testing.T) {
-	free := []string{"cmd/longshore", "internal/workflow/stepfunctions", "internal/app", "internal/provider/demo",
-		"internal/workflow/inprocess", "internal/store/dynamo"}
-	for _, dir := range order {
-		if slices.Contains(free, dir) {
+	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/provider/demo",
+		"internal/work/inprocess", "internal/records/store/dynamo"}
+	for _, r := range rooms(t) {
+		dir := r.path
+		if slices.Contains(free, dir) || isSuite(dir) || strings.HasPrefix(dir, "localstack") {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))

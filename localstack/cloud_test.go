@@ -23,11 +23,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/store/dynamo"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // A cloud is the stack seen from the other side, where faults are made.

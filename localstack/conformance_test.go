@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/servicestest"
+	"github.com/longshore/longshore/internal/test/servicestest"
 	"github.com/longshore/longshore/kit/conformance"
 )
 

@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // TestFaults breaks the deployed broker in the middle of its work. Each fault

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/front/platforms"
 )
 
 // script runs a command line of bash in this folder for a stack, and gives what

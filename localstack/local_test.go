@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/servicestest"
+	"github.com/longshore/longshore/internal/test/servicestest"
 )
 
 // Where `make localstack-up` runs, `make run` offers AWS services, whether policies are

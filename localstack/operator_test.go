@@ -18,15 +18,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/vault/kms"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // An operator sees an operation that takes its time, drives it again, ends

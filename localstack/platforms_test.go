@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/front/platforms"
 )
 
 // program is the command line, which make has built.

@@ -25,7 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 // canary is in the parameters of what these tests order.

@@ -15,11 +15,11 @@ import (
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/servicestest"
-	"github.com/longshore/longshore/internal/testserver"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/servicestest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // A tenant orders AWS services of the deployed broker, and looks into the account.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/longshore/longshore/bench/ours"
 	"github.com/longshore/longshore/bench/wire"
-	"github.com/longshore/longshore/internal/osb"
-	"github.com/longshore/longshore/internal/store/memory"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/test/memory"
 )
 
 func main() {

@@ -14,12 +14,12 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog/compile"
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/osb"
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/offerings"
 )
 

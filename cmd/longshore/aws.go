@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/backup"
+	"github.com/longshore/longshore/internal/operator/backup"
 )
 
 func newBackup() *cobra.Command {

@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/offered"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 func newCatalog() *cobra.Command {
@@ -53,7 +54,7 @@ files: a template, what CloudFormation may do for it, and what a binding may do.
 			return offeringsFolder(c, args)
 		},
 	}
-	c.Flags().BoolVar(&aws, "cloudformation", false, "write an AWS service, of a template")
+	c.Flags().BoolVar(&aws, app.ProviderCloudFormation, false, "write an AWS service, of a template")
 	return c
 }
 

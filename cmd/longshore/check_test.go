@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 const (

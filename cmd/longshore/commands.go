@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/logs"
-	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/logs"
 )
 
 // version is set when a release is built.

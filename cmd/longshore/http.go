@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/logins"
-	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/front/logins"
+	"github.com/longshore/longshore/internal/front/osb"
 )
 
 // Bounds of the HTTP server. A client that has not logged in can hold a connection for

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // limit ends a test that hangs. It is shorter than the time after which the

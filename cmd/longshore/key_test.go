@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // Whatever became of the key, no command opens the folder with another one, and

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/offered"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/pages"
 )
 
 // A place is the broker that a command is for: the one over a data folder, or a

@@ -18,7 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // A bench is an embedded broker over a folder, which can be stopped and started.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/offered"
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/front/platforms"
 )
 
 const (

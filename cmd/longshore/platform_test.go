@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // A started is an embedded broker that was started over a folder, and what it

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
 )
 
 func newReaperQuarantine() *cobra.Command {

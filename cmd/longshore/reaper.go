@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 func newReaper() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/longshore/longshore/internal/base/spelling"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/spelling"
 )
 
 // The groups in which the commands are listed.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 

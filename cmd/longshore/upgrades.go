@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/pages"
 )
 
 func newUpgrades() *cobra.Command {

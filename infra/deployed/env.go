@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/front/platforms"
 )
 
 // Secrets is what is called of *secretsmanager.Client.

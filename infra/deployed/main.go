@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 const usage = `What a deployed stack says.

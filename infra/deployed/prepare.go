@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/app/offered"
 )
 
 // cdkFile is where the CDK finds context values beside those of its command line.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // What the CDK is told is read as the CDK reads it.

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/smithy-go"
 
-	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/base/outputs"
 )
 
 // Stacks is what is called of *cloudformation.Client.

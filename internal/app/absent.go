@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // An absent provider is one that the embedded broker has to do without. Its operations

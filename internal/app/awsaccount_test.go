@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/awserr/faulttest"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
 // awsOffered is a catalog of offerings whose service roles may do one thing each.

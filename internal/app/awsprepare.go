@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -12,14 +12,14 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // cloudformationRow is the provider of AWS services. The check of its plans reads YAML,

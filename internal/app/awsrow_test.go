@@ -18,11 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // Rules name plans as people do; the provider knows them by their ids. Whoever only

@@ -13,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/spelling"
 )
 
 // ProviderCloudFormation is the name, in offering files, of the provider that makes AWS

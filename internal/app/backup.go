@@ -15,12 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/longshore/longshore/internal/backup"
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // A Wish says what is to be saved: one instance, or a whole data folder.

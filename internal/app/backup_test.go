@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // unpack unpacks an archive into a new folder.

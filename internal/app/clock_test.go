@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/records/store"
 )
 
 // The embedded broker's clock never goes back, whatever becomes of the machine's.

@@ -31,12 +31,12 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/emulator"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/test/dynamotest"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // What a start costs, as far as a machine that is not Lambda can tell: each of

@@ -25,15 +25,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
-	"github.com/longshore/longshore/infra/outputs"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/store/dynamo"
-	"github.com/longshore/longshore/internal/vault/kms"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // A Console does what the commands of an operator ask for, wherever the broker runs;

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // A troubled console answers everything with a fault.

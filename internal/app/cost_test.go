@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/emulator"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // calls counts the calls of services that bill for each.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/metrics"
-	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // What alarms ring for is counted, without a dimension beside the stack, and nothing

@@ -25,16 +25,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/gateway"
-	"github.com/longshore/longshore/internal/metrics"
-	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/store/dynamo/dynamotest"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/test/dynamotest"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 // here stands in for Step Functions and Lambda: executions are kept for the

@@ -10,17 +10,17 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/osb"
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/rates"
-	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/worker"
-	"github.com/longshore/longshore/internal/workflow/inprocess"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/inprocess"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // Limits of the embedded broker.

@@ -13,14 +13,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/backup"
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // What the data folder holds.

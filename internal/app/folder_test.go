@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // filled is a data folder with instances and bindings, of which each holds

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // A FolderCheck is what CheckFolder found.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/scram"
+	"github.com/longshore/longshore/internal/provider/postgres/scram"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // blocks are the guide's blocks of a language, in their order.

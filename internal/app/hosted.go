@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/pgserver"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/secret"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
 // A hostedRow is a provider on shared servers: it has what differs between such

@@ -22,10 +22,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/offered"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // urlOf is how an operator names a server.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // inventoryEvery is the time between two comparisons of what exists with what is

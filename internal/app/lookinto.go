@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // lookInto opens the data folder for whoever may have nothing to write: one that cannot

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/front/platforms"
 )
 
 // What commands write that root calls can be read by the broker, which runs as

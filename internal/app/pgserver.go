@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/backup"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/pgserver"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
 // startPostgres starts the broker's own PostgreSQL, or takes over the one that runs

@@ -16,16 +16,16 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/longshore/longshore/infra/outputs"
-	"github.com/longshore/longshore/internal/backup"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	calls "github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A row is a provider: all that the programs know of it. A row of the same name in

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/longshore/longshore/internal/ledger"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
 // checkRecords reads all of the records.

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/platforms"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // AUTH-08: with a stack, the commands change the secret that the functions read:

@@ -14,10 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	calls "github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // secretKept is how long a secret is used before it is read again. After a fault it is

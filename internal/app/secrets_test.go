@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // secretOf is a server's secret as RDS writes it.

@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 
-	"github.com/longshore/longshore/internal/pgcopy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 	"github.com/longshore/longshore/internal/provider/valkey"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // The names of the settings that come from the environment. This list is the

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // Ids that were never used before, a clock that is set back by five seconds, and

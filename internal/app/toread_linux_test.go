@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/pages"
 )
 
 // asAnother runs a test's goroutine as a user who may write nothing here; root may write

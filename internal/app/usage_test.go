@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/store/dynamo"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/aws.md is computed")

@@ -13,7 +13,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // A server behind TLS, by rediss:// and its certificate: apps get in with what they

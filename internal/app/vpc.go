@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	calls "github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // CallsTimeout is when a call inside a VPC is certainly dead: after the longest call

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // The same functions, with the demo's calls made by the one inside a VPC: it keeps

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
 // NFR-01: the longest wait that a provider may ask for ends, and is answered,

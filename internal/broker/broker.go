@@ -13,13 +13,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/logs"
-	"github.com/longshore/longshore/internal/metrics"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Records is what the broker needs of the ledger, which documents it.

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/bolt"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // A desk is a broker whose engine is the test: what is started stays in

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // fail ends an operation badly, as a worker would.

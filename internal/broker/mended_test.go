@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // A creation that settles after the request has waited, and before it is undone,

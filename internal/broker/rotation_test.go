@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // rotate binds id as the successor of predecessor, naming nothing else.

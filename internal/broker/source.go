@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // An origin is what an instance is made from: a live instance, or what was retained of

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 var sourceKey, restoredKey = lifecycle.Key{Platform: "p", Instance: "i"}, lifecycle.Key{Platform: "p", Instance: "r"}

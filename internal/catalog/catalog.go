@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/longshore/longshore/internal/secret"
+	"github.com/longshore/longshore/internal/base/secret"
 )
 
 // An Offering is a service offering. Its JSON form is the one of the catalog

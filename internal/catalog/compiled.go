@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
 // A Catalog is what a broker offers. It never changes once opened: any number

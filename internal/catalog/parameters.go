@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/longshore/longshore/internal/limits"
-	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
 // maxViolations bounds how many violations one ParameterError tells.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/limits"
 )
 
 // The drafts of JSON Schema that the tests are written in.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/base/limits"
 )
 
 // kept is a platform's context as a record holds it beside a new operation. Earlier

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/base/limits"
 )
 
 // A Life is what is known of the step that took a lease.

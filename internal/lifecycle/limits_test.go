@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/limits"
 )
 
 // What a provider says is shown to people and kept in a record: wherever it

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/longshore/longshore/internal/kind"
+	"github.com/longshore/longshore/internal/base/kind"
 )
 
 // Kind is what an operation does, also to providers.

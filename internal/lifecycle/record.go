@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/internal/limits"
-	"github.com/longshore/longshore/internal/secret"
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/secret"
 )
 
 // A Record is all that is kept of a service instance or a service binding: what was

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/base/limits"
 )
 
 // A Retained is what is kept of an instance that its platform has deleted, by a rule of

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/limits"
+	"github.com/longshore/longshore/internal/base/limits"
 )
 
 // SameParameters reports whether two parameter objects are equal by value:

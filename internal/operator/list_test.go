@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // leafed gives everything in pages of one record, and counts them.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // lose drops what is sealed in the records and does not open with the vault's key. If

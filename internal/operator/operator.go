@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/reaper"
-	"github.com/longshore/longshore/internal/vault"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // Records is what an operator needs of the ledger, which documents it.

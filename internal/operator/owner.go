@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
 )
 
 // Owner finds what a name on a server or in an account belongs to: a record, a retained

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // Quarantined reads one page of the things that are in quarantine, or were released

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
-	"github.com/longshore/longshore/internal/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // enclosed puts what a site has made for an instance out of use, whose record it

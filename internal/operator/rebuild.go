@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/reaper"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/reaper"
 )
 
 // A Rebuilt says which records were rebuilt, and which could not be.

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/ledger"
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // A Reconciled says what a reconciliation did, or would do, with one target.

@@ -12,15 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/store"
-	"github.com/longshore/longshore/internal/store/memory"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // A host is a provider with one server, which can be restored. What it makes is done

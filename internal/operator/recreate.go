@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Recreate begins a failed creation once more, with what was asked for, as a new

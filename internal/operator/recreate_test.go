@@ -3,17 +3,17 @@ package operator_test
 import (
 	"context"
 	"errors"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
-	"github.com/longshore/longshore/internal/worker"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // full is a provider that makes nothing while it has no room.

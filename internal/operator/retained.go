@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Retained reads one page of what is kept of deleted instances.

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/ledger"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // An operator allows that what is retained is given back, and learns what is to be

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/vault"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // A Row is an instance, a binding or an operation.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/pages"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // Those are listed that an update of their platform, or a newer version by the

@@ -7,7 +7,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/store"
+	"github.com/longshore/longshore/internal/records/store"
 )
 
 // forgetful records do not tell when something was deleted.

@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/longshore/longshore/internal/osb"
+	"github.com/longshore/longshore/internal/front/osb"
 )
 
 // A network stands between platform and broker, and is faulty where it is told

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 

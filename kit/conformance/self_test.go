@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/testkit"
+	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/conformance"
 )
 

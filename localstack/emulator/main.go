@@ -17,7 +17,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/longshore/longshore/internal/testserver"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 func main() {

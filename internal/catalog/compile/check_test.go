@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog/compile"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A provider looks at each plan when the catalog is compiled, and says where it

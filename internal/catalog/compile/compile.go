@@ -17,10 +17,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/offerings"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/catalog/catalogtest"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 )
 
 // What the tests of the catalog and of its compiler share.

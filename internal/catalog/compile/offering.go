@@ -15,11 +15,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/limits"
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/spelling"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // Problems are all problems of one Load, so that an operator mends them in one

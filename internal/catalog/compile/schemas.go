@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
 // maxSchema bounds a schema, in bytes of its JSON (CAT-21).

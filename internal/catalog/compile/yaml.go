@@ -14,8 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/schema"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
 // maxFile bounds an offering file, in bytes: far above any real one, low

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 const queueTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}},

@@ -23,8 +23,8 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // resources are those of a stack that exist, of some types, or of any.

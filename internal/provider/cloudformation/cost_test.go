@@ -14,19 +14,19 @@ import (
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
-	"github.com/longshore/longshore/internal/provider/providertest"
-	"github.com/longshore/longshore/internal/store"
-	inmemory "github.com/longshore/longshore/internal/store/memory"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/vault/kms"
-	"github.com/longshore/longshore/internal/workflow"
-	"github.com/longshore/longshore/internal/workflow/stepfunctions"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	inmemory "github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/principaltest"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
 var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/aws.md is computed")

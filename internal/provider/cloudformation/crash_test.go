@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/crashtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/test/crashtest"
 )
 
 // histories are a subject over CloudFormation in memory.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // A bench is a provider over CloudFormation in memory, whose calls a test may refuse.

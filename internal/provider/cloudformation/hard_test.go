@@ -24,10 +24,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
-	"github.com/longshore/longshore/internal/awserr/faulttest"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
 const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Function":{"Type":"String"}},

@@ -8,7 +8,7 @@ import (
 	events "github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/base/awserr"
 )
 
 // Bindings make consumers of a stream and rules of a bus, and AWS deletes neither of

@@ -3,7 +3,7 @@ package cloudformation
 import (
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

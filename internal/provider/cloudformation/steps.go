@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // refused makes a failure of what can never be passed on.

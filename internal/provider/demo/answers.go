@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // The bounds of when to ask again.

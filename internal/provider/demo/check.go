@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // secretCloud and secretBroker are the values of the setting "secret".

@@ -38,7 +38,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 const (

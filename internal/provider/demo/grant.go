@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // domain is where nothing will ever answer (RFC 2606).

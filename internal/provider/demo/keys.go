@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // A plan whose setting "secret" is "cloud" has passwords that are not derived:

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // roleRetained is in the names of what is retained.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // maxDelay is the longest time that an operation can be asked to take: a week.

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // An Engine is what addresses of its servers look like.

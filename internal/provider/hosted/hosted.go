@@ -18,8 +18,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/secret"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/secret"
 )
 
 // DefaultTarget is the name of the only target of a provider that has one.

@@ -3,8 +3,8 @@ package hosted
 import (
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // OnDelete is the setting of a plan that says what becomes of what is deleted. It says

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // A Server is what every engine tells of itself, on the connections that it has. Each

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // A Number is a setting of a plan that is a whole number, from Min to Max, or left

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // What tests of the package need to see.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // List implements provider.Inventory.

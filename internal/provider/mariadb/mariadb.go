@@ -11,8 +11,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 

@@ -1,7 +1,7 @@
 package mariadb
 
 import (
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // What users are told.

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/mariadb"
-	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/mariadbtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // newOwnBench is a bench whose broker has a login and a database of its own on a server.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
-	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
+	"github.com/longshore/longshore/internal/test/mariadbtest"
 )
 
 // newKeepingBench is a bench on a server of its own, with these settings, whose plan

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/pause"
+	"github.com/longshore/longshore/internal/base/pause"
 )
 
 // What bindings may do in their database: all but drop the history of tables, which

@@ -15,11 +15,11 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
-	"github.com/longshore/longshore/internal/provider/mariadb/mariadbtest"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/mariadbtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // The suite runs over the real server, without the cases in which every call goes

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/longshore/longshore/internal/pgconfig"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
 // Times of a session. A step has 20 s; what takes longer is ended by the server,

@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/pgcopy"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // A transaction that was prepared by a copy's login, and that locks its role, does not

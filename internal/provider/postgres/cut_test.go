@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // A cut is the way to a server, which ends after so many messages, as for a broker that

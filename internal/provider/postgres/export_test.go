@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 

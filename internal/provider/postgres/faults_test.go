@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/crashtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/crashtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // overFake is a harness over a server in memory, every call to which can go wrong.

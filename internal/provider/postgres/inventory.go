@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // List implements provider.Inventory, target by target. A cursor is the name of a

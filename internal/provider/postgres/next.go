@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/scram"
+	"github.com/longshore/longshore/internal/provider/postgres/scram"
 )
 
 // What a label says in Locked.

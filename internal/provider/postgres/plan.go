@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // A meaning is what instances record of their plan. Zero is no limit.

@@ -14,9 +14,9 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/longshore/longshore/internal/pgcopy"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
 
 // Options are what a Provider is made with.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // retainDesk is a desk whose plan retains what is deleted for a week, and an instance

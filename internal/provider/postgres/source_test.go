@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/pgcopy"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // programs are the server's own.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // A login that only reads, and that is released or made while its instance is in

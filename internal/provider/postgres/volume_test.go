@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/pause"
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // gifts are grants of every kind of thing to STRANGER. LOGIN is the giver's own login, which

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/pgserver/pgtest"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // full has a binding fill the table of locks: a session of it that holds so many that

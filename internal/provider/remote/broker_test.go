@@ -11,13 +11,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/longshore/longshore/internal/platforms"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/testkit"
-	"github.com/longshore/longshore/internal/workflow/inprocess"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/kit/conformance"
 )
 

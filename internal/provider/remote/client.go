@@ -21,7 +21,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // Invoker is what a client calls of *lambda.Client. It blocks until the

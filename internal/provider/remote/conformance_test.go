@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
-	"github.com/longshore/longshore/internal/provider/providertest"
-	"github.com/longshore/longshore/internal/provider/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
 
 // A network stands between the two functions.

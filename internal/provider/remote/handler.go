@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/longshore/longshore/internal/logs"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // Open gives a provider that reaches its targets as reach says, which is what the

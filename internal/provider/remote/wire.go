@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // version is of what the two functions say to each other. Raise it when a

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/providertest"
 	"github.com/longshore/longshore/internal/provider/valkey"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // A world is a provider on a server of its own or a shared one.

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // terms are what instances record of their plan.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // passFormat is the version of a pass as it is remembered.

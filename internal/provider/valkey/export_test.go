@@ -7,9 +7,9 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // Names and sizes, for tests from outside.

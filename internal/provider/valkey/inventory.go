@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // pageSize is how many users of a server one page looks at.

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // at is where the server is now.

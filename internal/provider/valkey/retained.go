@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 

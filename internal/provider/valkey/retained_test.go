@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/providertest"
 	"github.com/longshore/longshore/internal/provider/valkey"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // keeping is the instance of a plan that retains what is deleted for a week.

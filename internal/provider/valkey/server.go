@@ -16,7 +16,7 @@ import (
 
 	"github.com/valkey-io/valkey-go"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // crowd has an app hold all connections that the server has left.

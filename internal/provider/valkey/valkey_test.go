@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
-	"github.com/longshore/longshore/internal/provider/providertest"
 	"github.com/longshore/longshore/internal/provider/valkey"
-	"github.com/longshore/longshore/internal/provider/valkey/valkeytest"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // The provider passes the suite over a real server, with each of its commands

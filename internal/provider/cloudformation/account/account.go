@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

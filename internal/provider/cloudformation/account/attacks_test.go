@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -13,11 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/iampolicy"
-	"github.com/longshore/longshore/internal/offered"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // shippedOffering is one that ships.

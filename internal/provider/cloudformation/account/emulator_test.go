@@ -19,11 +19,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 // A prepared account is one that CloudFormation made of the template, on an emulator

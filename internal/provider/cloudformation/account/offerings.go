@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 )
 
 // Parts spreads statements over as many policies as IAM needs to take them. What one

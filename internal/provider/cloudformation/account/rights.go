@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/iampolicy"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

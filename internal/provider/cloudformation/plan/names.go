@@ -5,7 +5,7 @@ import (
 	"encoding/base32"
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // A Scope is what the names of all that one broker makes in AWS accounts begin with:

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // DenyAll is the policy that stands beside a plan's in a quarantine: there must be room

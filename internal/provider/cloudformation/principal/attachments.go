@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/longshore/longshore/internal/awserr"
+	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -19,16 +19,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/awserr/faulttest"
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/iampolicy"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/faulttest"
+	"github.com/longshore/longshore/internal/test/principaltest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 const accountID = "000000000000" // MiniStack's own

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/principaltest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // The fake refuses what AWS's documentation says that it refuses, and no emulator does.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/secret"
 )
 
 // IAM is what a Keeper needs of AWS IAM. Errors are of the classes of package awserr;

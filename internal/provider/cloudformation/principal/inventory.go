@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

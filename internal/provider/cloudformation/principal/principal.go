@@ -22,10 +22,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/secret"
 )
 
 // A Keeper makes, changes and removes the principals of one broker in one account.

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
-	"github.com/longshore/longshore/internal/provider/cloudformation/principal/principaltest"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/principaltest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // A bench is one account with a Keeper, and a worker's records of bindings.

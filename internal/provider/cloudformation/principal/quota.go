@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/longshore/longshore/internal/awserr"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // binding reads the policy of a binding, and checks all texts that are filled in.

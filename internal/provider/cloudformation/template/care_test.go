@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // What a careful engineer would not leave so is told of the template, and nothing is

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // The words of shapes that keep instances with a stack from plans of something that

@@ -14,8 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/spelling"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
 )
 
 const (

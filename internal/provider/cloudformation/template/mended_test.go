@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/remedy"
 )
 
 // database adds a database of RDS to the template.

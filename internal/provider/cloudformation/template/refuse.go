@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/spelling"
 )
 
 // maxTemplate is the largest template that CloudFormation takes, from S3.

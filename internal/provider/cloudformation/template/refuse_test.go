@@ -10,8 +10,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/longshore/longshore/internal/provider"
-	"github.com/longshore/longshore/internal/remedy"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // with replaces text in one of the plan's files.

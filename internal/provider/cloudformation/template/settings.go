@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
-	"github.com/longshore/longshore/internal/remedy"
-	"github.com/longshore/longshore/internal/spelling"
 )
 
 // The files of an offering, unless its settings name others.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // BenchmarkCreate makes things by many callers at once, on the disk.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // dirVariable has the tests, started as another process, change the folder that

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 func open(t *testing.T, dir string) *files.Folder {

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/provider/providertest"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // The demo over parameters is a provider like others. That every call may go

@@ -14,11 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/emulator"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/emulator"
 )
 
 func newClient(t testing.TB) *ssm.Client {

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/limits"
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/demotest"
 	"github.com/longshore/longshore/internal/provider/demo/parameters"
-	"github.com/longshore/longshore/internal/provider/demo/parameters/parameterstest"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/parameterstest"
 )
 
 const path = "/longshore-test/demo"

@@ -4,7 +4,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
-	"github.com/longshore/longshore/internal/provider"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // tagsOf are the tags of a parameter, which say whose it is to whoever looks

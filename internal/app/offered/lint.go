@@ -1,0 +1,118 @@
+package offered
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+)
+
+// Linted is Validate, and has cfn-lint look at the templates: it knows the properties and
+// the attributes of all types, which no check here does. The program is its name or path.
+// Errors that it finds are compile.Problems, too; its warnings are given to warn.
+func Linted(ctx context.Context, program, dir string, warn func(remedy.Error)) (*catalog.Catalog, error) {
+	var l linter
+	all := checks()
+	check := all[app.ProviderCloudFormation]
+	all[app.ProviderCloudFormation] = func(checked provider.Checked) (json.RawMessage, error) {
+		snapshot, err := check(checked)
+		if err == nil {
+			err = l.add(checked)
+		}
+		return snapshot, err
+	}
+	compiled, err := compiled(dir, compile.Options{Providers: all, Warn: warn})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.run(ctx, program, warn); err != nil {
+		return nil, err
+	}
+	return catalog.Open(compiled)
+}
+
+// A linter collects templates, and has all of them looked at by one call: most of a call
+// is its start.
+type linter struct {
+	shown []string // as problems show them
+	texts [][]byte
+}
+
+// add notes a plan's template, once.
+func (l *linter) add(checked provider.Checked) error {
+	file := template.FileOf(checked)
+	shown := path.Join(checked.Folder, file)
+	if file == "" || slices.Contains(l.shown, shown) {
+		return nil
+	}
+	text, err := fs.ReadFile(checked.Files, file)
+	l.shown, l.texts = append(l.shown, shown), append(l.texts, text)
+	return err
+}
+
+// A finding is what cfn-lint writes of one.
+type finding struct {
+	Filename, Level, Message string
+	Location                 struct{ Start struct{ LineNumber int } }
+	Rule                     struct{ ID string }
+}
+
+// run calls cfn-lint for copies of the templates, since those that ship lie in no folder.
+func (l *linter) run(ctx context.Context, program string, warn func(remedy.Error)) error {
+	folder, err := os.MkdirTemp("", "longshore-lint")
+	if err != nil {
+		return fmt.Errorf("making a folder for templates: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	arguments, shown := []string{"--format", "json", "--"}, map[string]string{}
+	for i, text := range l.texts {
+		file := filepath.Join(folder, strconv.Itoa(i)+filepath.Ext(l.shown[i]))
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return fmt.Errorf("copying templates: %w", err)
+		}
+		arguments, shown[file] = append(arguments, file), l.shown[i]
+	}
+	said, complaint := bytes.Buffer{}, bytes.Buffer{}
+	lint := exec.CommandContext(ctx, program, arguments...)
+	lint.Stdout, lint.Stderr = &said, &complaint
+	err = lint.Run() // that it finds something is told by its exit status, too
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return &remedy.Error{Name: "--lint", What: fmt.Sprintf("finds no program %q", program),
+			Remedy: "install it, as by `pip install cfn-lint`, or give its path by --lint=PATH", Cause: err}
+	}
+	var found []finding
+	if json.Unmarshal(said.Bytes(), &found) != nil {
+		return fmt.Errorf("%s does not answer as cfn-lint does: %w", program, errors.Join(err, errors.New(strings.TrimSpace(complaint.String()))))
+	}
+	var problems compile.Problems
+	for _, f := range found {
+		e := remedy.Error{File: shown[f.Filename], Line: f.Location.Start.LineNumber,
+			What:   strings.TrimSuffix(strings.ReplaceAll(f.Message, f.Filename, shown[f.Filename]), "."),
+			Remedy: "mend it, or have the template's Metadata say cfn-lint: {config: {ignore_checks: [" + f.Rule.ID + "]}}"}
+		if f.Level == "Error" {
+			problems = append(problems, e)
+		} else {
+			warn(e)
+		}
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// Package offered compiles what a broker offers: the offerings that ship, and
+// the operator's own beside them. Whatever starts cold is given the result; the
+// functions import neither this package nor what it needs.
+package offered
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/offerings"
+)
+
+// Load compiles and opens the catalog. Dir is the operator's own folder, empty
+// for none. Errors are compile.Problems, or an *remedy.Error about the folder.
+func Load(dir string) (*catalog.Catalog, error) { return Validate(dir, nil) }
+
+// Validate is Load, and warns of what is no reason to refuse the operator's own
+// offerings.
+func Validate(dir string, warn func(remedy.Error)) (*catalog.Catalog, error) {
+	compiled, err := compiled(dir, compile.Options{Providers: checks(), Warn: warn})
+	if err != nil {
+		return nil, err
+	}
+	return catalog.Open(compiled)
+}
+
+// Compile is Load without opening, and without what ships of the providers that
+// are off. Off says what turns each on, for an operator who names it.
+func Compile(dir string, off map[string]string) ([]byte, error) {
+	return compiled(dir, compile.Options{Providers: checks(), Off: off})
+}
+
+func compiled(dir string, o compile.Options) ([]byte, error) {
+	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
+	if dir != "" {
+		if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
+			return nil, &remedy.Error{
+				Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
+				Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
+					"the broker's user read it",
+				Cause: err,
+			}
+		}
+		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
+	}
+	return compile.Compile(o, sources...)
+}
+
+// checks are those of all providers: the app's, which the functions hold too, and
+// those that only a compiler needs.
+func checks() map[string]provider.Check {
+	all := app.Checks()
+	all[app.ProviderCloudFormation] = template.Check
+	return all
+}

@@ -1,0 +1,58 @@
+package offered_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/offerings"
+)
+
+// The AWS services that ship are as careful as operators are told to be: what is
+// doubtful about one of an operator's would fail here. Only what CloudFormation may
+// also call is not: permissions allow what the templates need, and no more.
+func TestShippedAreCareful(t *testing.T) {
+	checks := app.Checks()
+	checks[app.ProviderCloudFormation] = template.Check
+	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: func(w remedy.Error) {
+		if strings.Contains(w.What, "CloudFormation may also call") {
+			return
+		}
+		if strings.HasPrefix(w.File, "offerings/eventbridge") && strings.Contains(w.What, `calls "events:DescribeRule"`) {
+			return // a publisher's bindings make rules
+		}
+		t.Error(w.Error())
+	}}, compile.Source{Name: "offerings", FS: offerings.FS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(compiled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := 0
+	for _, o := range c.Offerings() {
+		if o.Provider != app.ProviderCloudFormation {
+			continue
+		}
+		shipped++
+		for _, p := range o.Plans {
+			m, err := plan.Parse(p.Snapshot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if provider.ChangeOf(p.Snapshot).Shape == "" || m.Proof == nil || m.Accepts == nil || p.MaintenanceInfo == nil {
+				t.Errorf("%s %s: nothing says what its updates change, what proves a key, or which version it is", o.Name, p.Name)
+			}
+		}
+	}
+	if shipped < 8 {
+		t.Errorf("only %d AWS services ship", shipped)
+	}
+}

@@ -1,0 +1,71 @@
+package metrics_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/metrics"
+)
+
+func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
+	var out bytes.Buffer
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := metrics.New("Longshore", &out, func() time.Time { return at })
+	m.Write(map[string]string{metrics.DimensionResult: "succeeded", metrics.DimensionKind: "provision"}, map[string]string{"plan": "p"},
+		metrics.Value{Name: metrics.Settled, N: 1}, metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
+	var got map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"Stack": "Longshore", "Kind": "provision", "Result": "succeeded", "plan": "p", "Settled": 1.0, "Duration": 1500.0,
+		"_aws": map[string]any{
+			"Timestamp": float64(at.UnixMilli()),
+			"CloudWatchMetrics": []any{map[string]any{
+				"Namespace": "Longshore", "Dimensions": []any{[]any{"Stack", "Kind", "Result"}},
+				"Metrics": []any{map[string]any{"Name": "Settled", "Unit": "Count"}, map[string]any{"Name": "Duration", "Unit": "Milliseconds"}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !strings.HasSuffix(out.String(), "}\n") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("not one line: %q", out.String())
+	}
+}
+
+func TestWithoutMetricsNothingIsWritten(t *testing.T) {
+	var m *metrics.Metrics
+	m.Count(metrics.Accepted, nil)
+}
+
+// Lines of requests side by side do not mix.
+func TestLinesAreWhole(t *testing.T) {
+	var out bytes.Buffer
+	m := metrics.New("s", &out, time.Now)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				m.Count(metrics.Answered, map[string]string{metrics.DimensionClass: "2xx"})
+			}
+		})
+	}
+	all.Wait()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Fatalf("line %q", line)
+		}
+	}
+	if len(lines) != 800 {
+		t.Errorf("%d lines, want 800", len(lines))
+	}
+}

@@ -1,0 +1,239 @@
+package provider_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// What was made once is found by its name for ever: these never change.
+func TestNameIsGolden(t *testing.T) {
+	cases := map[string]struct {
+		prefix, role string
+		tags         provider.Tags
+		want         string
+	}{
+		"Instance": {
+			"longshore", "instance",
+			provider.Tags{Platform: "cf-eu", Instance: "3e8b3b0c-0b7d-4f0e-9a57-5a0f0c7f6d11"},
+			"longshore-instance-7f2mr43blzffhnvmh44amilahe",
+		},
+		"Binding": {
+			"longshore", "binding",
+			provider.Tags{Platform: "cf-eu", Instance: "3e8b3b0c-0b7d-4f0e-9a57-5a0f0c7f6d11", Binding: "b-1"},
+			"longshore-binding-qsbts57juy6jlhiyskjwzctpgq",
+		},
+		"AnyCharacters": {
+			"longshore-demo", "instance",
+			provider.Tags{Platform: "ä\x00/", Instance: "../x y"},
+			"longshore-demo-instance-2bxfnudunn5b67v6yqenquw7fe",
+		},
+		"Empty": {
+			"longshore-demo", "binding", provider.Tags{},
+			"longshore-demo-binding-twii5t5wwjln56futj6fattmra",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := provider.Name(c.prefix, c.role, c.tags)
+			if got != c.want {
+				t.Errorf("name %q, want %q", got, c.want)
+			}
+			if !regexp.MustCompile(`^[a-z0-9-]{1,63}$`).MatchString(got) {
+				t.Errorf("name %q cannot be a host name", got)
+			}
+			c.tags.Incarnation = "another"
+			if again := provider.Name(c.prefix, c.role, c.tags); again != got {
+				t.Errorf("the incarnation changes the name to %q", again)
+			}
+		})
+	}
+}
+
+func TestNamesNeverMeet(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		a, b   provider.Tags
+	}{
+		"Joined": {"ids that read the same when joined", provider.Tags{Platform: "a", Instance: "bc"},
+			provider.Tags{Platform: "ab", Instance: "c"}},
+		"JoinedBinding": {"also with a binding's", provider.Tags{Platform: "p", Instance: "a", Binding: "bc"},
+			provider.Tags{Platform: "p", Instance: "ab", Binding: "c"}},
+		"Shifted": {"an id in another's place", provider.Tags{Platform: "a", Instance: "b"}, provider.Tags{Platform: "a", Binding: "b"}},
+		"Separator": {"no character separates", provider.Tags{Platform: "a-b", Instance: "c"},
+			provider.Tags{Platform: "a", Instance: "b-c"}},
+		"LengthAsContent": {"not even one that looks like a length",
+			provider.Tags{Platform: "a", Instance: "\x00\x00\x00\x00\x00\x00\x00\x01b"},
+			provider.Tags{Platform: "a\x00\x00\x00\x00\x00\x00\x00\x01b"}},
+		"Platforms": {"two platforms with one id", provider.Tags{Platform: "a", Instance: "i"},
+			provider.Tags{Platform: "b", Instance: "i"}},
+		"Case": {"letters of another case", provider.Tags{Platform: "a", Instance: "I"}, provider.Tags{Platform: "a", Instance: "i"}},
+		"Unicode": {"two spellings of one letter", provider.Tags{Platform: "a", Instance: "\u00e4"},
+			provider.Tags{Platform: "a", Instance: "a\u0308"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if a, b := provider.Name("p", "r", c.a), provider.Name("p", "r", c.b); a == b {
+				t.Errorf("%s: both are named %q", c.reason, a)
+			}
+		})
+	}
+	if a, b := provider.Name("p", "instance", cases["Case"].a), provider.Name("p", "binding", cases["Case"].a); a == b {
+		t.Errorf("two roles are both named %q", a)
+	}
+}
+
+func TestNameRefusesBadParts(t *testing.T) {
+	for _, parts := range [][2]string{{"", "role"}, {"prefix", ""}, {"Prefix", "role"}, {"prefix", "ro/le"}, {"pre fix", "role"},
+		{"prefix", "rôle"}} {
+		t.Run(fmt.Sprintf("%q", parts), func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("a name was made of it")
+				}
+			}()
+			provider.Name(parts[0], parts[1], provider.Tags{})
+		})
+	}
+}
+
+func TestTags(t *testing.T) {
+	in := provider.Instance{Platform: "platform", ID: "instance", Incarnation: "creation"}
+	b := provider.Binding{Instance: in, ID: "binding", Incarnation: "bind"}
+	if diff := cmp.Diff(provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"}, provider.TagsOf(in)); diff != "" {
+		t.Errorf("tags of an instance (-want +got):\n%s", diff)
+	}
+	whole := provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "bind"}
+	if diff := cmp.Diff(whole, provider.BindingTagsOf(b)); diff != "" {
+		t.Errorf("tags of a binding (-want +got):\n%s", diff)
+	}
+
+	cases := map[string]struct {
+		reason string
+		change func(*provider.Tags)
+		want   bool
+	}{
+		"Same":        {"what is equal is the same", func(*provider.Tags) {}, true},
+		"Incarnation": {"the incarnation does not count", func(t *provider.Tags) { t.Incarnation = "x" }, true},
+		"Platform":    {"the platform does", func(t *provider.Tags) { t.Platform = "x" }, false},
+		"Instance":    {"the instance does", func(t *provider.Tags) { t.Instance = "x" }, false},
+		"Binding":     {"the binding does", func(t *provider.Tags) { t.Binding = "x" }, false},
+		"NoBinding":   {"an instance is not its binding", func(t *provider.Tags) { t.Binding = "" }, false},
+		"Nothing":     {"what has no tags is nobody's", func(t *provider.Tags) { *t = provider.Tags{} }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			other := whole
+			c.change(&other)
+			if got := whole.SameIDs(other); got != c.want {
+				t.Errorf("%s: same %v, want %v", c.reason, got, c.want)
+			}
+			if got := other.SameIDs(whole); got != c.want {
+				t.Errorf("%s: the other way round: same %v, want %v", c.reason, got, c.want)
+			}
+		})
+	}
+}
+
+func TestGrantIsRedacted(t *testing.T) {
+	const canary = "canary-of-a-grant"
+	grant := provider.Grant{
+		Credentials:     map[string]any{"password": canary},
+		SyslogDrainURL:  "syslog-tls://" + canary,
+		RouteServiceURL: "https://" + canary,
+		VolumeMounts:    []provider.VolumeMount{{Driver: canary, Device: provider.VolumeDevice{MountConfig: map[string]any{"key": canary}}}},
+		Endpoints:       []provider.Endpoint{{Host: canary}},
+		ExpiresAt:       time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	status := provider.Status{Done: true, Percent: 100, Description: "ready", After: time.Second, Grant: &grant}
+	shown := map[string]any{
+		"Value":         grant,
+		"Pointer":       &grant,
+		"Slice":         []provider.Grant{grant},
+		"Map":           map[string]*provider.Grant{"a": &grant},
+		"Status":        status,
+		"StatusPointer": &status,
+	}
+	for name, v := range shown {
+		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+			t.Run(name+"/"+format, func(t *testing.T) {
+				safe(t, canary, fmt.Sprintf(format, v))
+			})
+		}
+	}
+	for _, name := range []string{"Value", "Pointer", "Status", "StatusPointer"} {
+		for kind, handler := range map[string]func(*bytes.Buffer) slog.Handler{
+			"Text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
+			"JSON": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				var out bytes.Buffer
+				slog.New(handler(&out)).Info("bound", "what", shown[name])
+				safe(t, canary, out.String())
+			})
+		}
+	}
+	var none *provider.Grant
+	if got := fmt.Sprintf("%v", none); got != "<nil>" {
+		t.Errorf("no grant is shown as %q", got)
+	}
+}
+
+// safe requires that the canary is in text in none of its forms.
+func safe(t *testing.T, canary, text string) {
+	t.Helper()
+	if text == "" {
+		t.Error("nothing is shown at all")
+	}
+	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%v", []byte(canary))} {
+		if strings.Contains(text, form) {
+			t.Errorf("a grant is told: %s", text)
+		}
+	}
+}
+
+// What a provider is told holds the user's parameters and a secret: neither is
+// printed, however it is formatted.
+func TestRequestsAreRedacted(t *testing.T) {
+	const canary = "canary-77aa"
+	in := provider.Instance{Platform: "p", ID: "i", Parameters: []byte(`{"password":"` + canary + `"}`)}
+	b := provider.Binding{Instance: in, ID: "b", Secret: []byte(canary), Parameters: in.Parameters}
+	var out bytes.Buffer
+	state := provider.State{Format: 1, Data: []byte(canary)}
+	source, held := provider.Source{State: state}, provider.Holding{State: state}
+	status, failure := provider.Status{State: &state}, &provider.Failure{State: &state}
+	for _, v := range []any{in, &in, b, &b, state, &state, source, &source, held, status, &status, failure} {
+		_, _ = fmt.Fprintf(&out, "%v %+v %#v %s\n", v, v, v, v)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", v)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", v)
+	}
+	safe(t, canary, out.String())
+	safe(t, base64.StdEncoding.EncodeToString([]byte(canary)), out.String())
+	if strings.Contains(out.String(), fmt.Sprint([]byte(canary))) {
+		t.Errorf("printed a secret:\n%s", out.String())
+	}
+}
+
+func TestFailf(t *testing.T) {
+	err := fmt.Errorf("stepping: %w", provider.Failf("no %s of size %d", "volume", 3))
+	f, ok := errors.AsType[*provider.Failure](err)
+	if !ok {
+		t.Fatalf("%v is no failure", err)
+	}
+	if diff := cmp.Diff(&provider.Failure{Message: "no volume of size 3"}, f); diff != "" {
+		t.Errorf("failure (-want +got):\n%s", diff)
+	}
+	if f.Error() != f.Message {
+		t.Errorf("error %q, want %q", f.Error(), f.Message)
+	}
+}

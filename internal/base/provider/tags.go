@@ -1,0 +1,111 @@
+package provider
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/limits"
+)
+
+// The names of the labels that tags become in a cloud.
+const (
+	LabelBroker      = "longshore:broker"
+	LabelPlatform    = "longshore:platform"
+	LabelInstance    = "longshore:instance"
+	LabelBinding     = "longshore:binding" // on what belongs to a binding
+	LabelIncarnation = "longshore:incarnation"
+)
+
+// A Label is a tag as clouds have them: a name and a short value of few letters.
+type Label struct{ Name, Value string }
+
+// Labels are the tags as AWS's services take them: at most a dozen labels, what
+// is empty left out. A text that is too long for one goes on in others, whose
+// names end in ":2", ":3" and so on: ids may hold any characters, and TagsFrom
+// gives an inventory the whole of them.
+func (t Tags) Labels() []Label {
+	var out []Label
+	for _, part := range []Label{
+		{LabelBroker, t.Broker},
+		{LabelPlatform, t.Platform}, {LabelInstance, t.Instance}, {LabelBinding, t.Binding}, {LabelIncarnation, t.Incarnation},
+	} {
+		rest := EncodeText(part.Value)
+		for n := 1; rest != ""; n++ {
+			end := min(len(rest), limits.TagValue)
+			out = append(out, Label{numbered(part.Name, n), rest[:end]})
+			rest = rest[end:]
+		}
+	}
+	return out
+}
+
+// TagsFrom reads what Labels has written; others may stand beside them.
+func TagsFrom(labels map[string]string) (Tags, error) {
+	var t Tags
+	for _, part := range []struct {
+		name string
+		into *string
+	}{
+		{LabelBroker, &t.Broker},
+		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding}, {LabelIncarnation, &t.Incarnation},
+	} {
+		var whole strings.Builder
+		for n := 1; labels[numbered(part.name, n)] != ""; n++ {
+			whole.WriteString(labels[numbered(part.name, n)])
+		}
+		text, err := DecodeText(whole.String())
+		if err != nil {
+			return Tags{}, fmt.Errorf("reading label %q: %w", part.name, err)
+		}
+		*part.into = text
+	}
+	return t, nil
+}
+
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d", name, n)
+}
+
+const (
+	// plainLetters are those that every service takes in a tag, and that no
+	// encoding makes longer.
+	plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 +-=._:/@"
+	// encodedMark begins what cannot stand as it is; base64url follows.
+	encodedMark = "="
+	// reservedMark begins what only AWS may write.
+	reservedMark = "aws:"
+)
+
+// EncodeText gives a text in few letters, at most four bytes for three and one:
+// most ids stand as they are. No two texts have the same form.
+func EncodeText(s string) string {
+	if strings.Trim(s, plainLetters) == "" && !strings.HasPrefix(s, encodedMark) && canStand(s) {
+		return s
+	}
+	return encodedMark + base64.RawURLEncoding.EncodeToString([]byte(s))
+}
+
+// canStand reports whether services take the plain text as a value, or as several
+// where it is too long for one: they may cut off space at the ends of each, and
+// keep "aws:" at the beginning for themselves.
+func canStand(s string) bool {
+	lower := strings.ToLower(s)
+	if len(s) > limits.TagValue {
+		return !strings.Contains(s, " ") && !strings.Contains(lower, reservedMark)
+	}
+	return s == strings.TrimSpace(s) && !strings.HasPrefix(lower, reservedMark)
+}
+
+// DecodeText gives back what EncodeText was given.
+func DecodeText(s string) (string, error) {
+	encoded, ok := strings.CutPrefix(s, encodedMark)
+	if !ok {
+		return s, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(encoded)
+	return string(raw), err
+}

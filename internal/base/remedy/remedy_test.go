@@ -1,0 +1,27 @@
+package remedy_test
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+)
+
+func TestError(t *testing.T) {
+	for want, err := range map[string]*remedy.Error{
+		"--data is empty: name a folder": remedy.For("--data", "is empty", "name a folder"),
+		`data folder "d" cannot be read: allow it (file does not exist)`: {
+			Name: `data folder "d"`, What: "cannot be read", Remedy: "allow it", Cause: fs.ErrNotExist,
+		},
+		"a/offering.yaml:3: no name; give one": {File: "a/offering.yaml", Line: 3, What: "no name", Remedy: "give one"},
+		"a: the folder is empty; fill it":      {File: "a", What: "the folder is empty", Remedy: "fill it"},
+	} {
+		if got := err.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if errors.Is(err, fs.ErrNotExist) != (err.Cause != nil) {
+			t.Errorf("%q: its cause is not found, or invented", want)
+		}
+	}
+}

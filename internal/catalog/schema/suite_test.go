@@ -1,0 +1,91 @@
+package schema_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/catalog/schema"
+)
+
+// drafts are what the suite calls them, and what a schema does.
+var drafts = map[string]string{
+	"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",
+	"draft7": "http://json-schema.org/draft-07/schema#", "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+	"draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
+
+// A trial is one value that a schema of the suite is asked about.
+type trial struct {
+	about string
+	value json.RawMessage
+	valid bool
+}
+
+func (t *trial) UnmarshalJSON(text []byte) error {
+	t.value = json.RawMessage("null") // which leaves it as it is
+	return json.Unmarshal(text, &[]any{&t.about, &t.value, &t.valid})
+}
+
+// The required tests of the community's own suite. What is refused refers to
+// elsewhere, or beside an $id to what it is called from, and no plan may.
+func TestSuite(t *testing.T) {
+	file, err := os.Open("testdata/suite.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(plain)
+	lines.Buffer(nil, 1<<20)
+	judged, refused := 0, 0
+	for lines.Scan() {
+		var draft, about string
+		var text json.RawMessage
+		var trials []trial
+		if err := json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text, &trials}); err != nil {
+			t.Fatal(err)
+		}
+		members := map[string]json.RawMessage{}
+		if json.Unmarshal(text, &members) != nil {
+			continue // true or false, which no plan has
+		}
+		if members["$schema"] == nil {
+			members["$schema"], _ = json.Marshal(drafts[draft])
+		}
+		text, _ = json.Marshal(members)
+		s, err := schema.New(text)
+		if err != nil {
+			refused++
+			for _, reason := range []string{"another document", "an $id of their own", "published draft"} {
+				if strings.Contains(err.Error(), reason) {
+					err = nil
+					break
+				}
+			}
+			if err != nil {
+				t.Errorf("%s %s: %v", draft, about, err)
+			}
+			continue
+		}
+		for _, trial := range trials {
+			v, err := schema.Parse(trial.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			judged++
+			if found := s.Judge(v, nil); (len(found) == 0) != trial.valid {
+				t.Errorf("%s %s, %s: valid is %t, got %v", draft, about, trial.about, trial.valid, found)
+			}
+		}
+	}
+	if judged < 4500 || refused > 200 {
+		t.Errorf("%d values were judged, %d schemas refused", judged, refused)
+	}
+}

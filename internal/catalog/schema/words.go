@@ -1,0 +1,189 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/spelling"
+)
+
+// maxListed bounds the values and names that one rule lists.
+const maxListed = 20
+
+// refusal is the rule where nothing better can be said.
+func refusal(at string) string {
+	if at == "" {
+		return "do not satisfy the plan's schema"
+	}
+	return "does not satisfy the plan's schema"
+}
+
+// Clause is a violation as a part of a sentence.
+func (v Violation) Clause() string {
+	if v.Member == "" {
+		return "the parameters " + v.Rule
+	}
+	return "parameter " + v.Member + " " + v.Rule
+}
+
+// Compare orders violations by their members, then by their rules.
+func Compare(a, b Violation) int {
+	return strings.Compare(a.Member+"\x00"+a.Rule, b.Member+"\x00"+b.Rule)
+}
+
+// unknown tells each kept member by itself, and the others together: which are
+// allowed, and which were perhaps meant.
+func (t *visit) unknown(names []string) {
+	var given []string
+	for _, name := range names {
+		if _, kept := t.kept[name]; kept && t.at == nil {
+			t.found = append(t.found, Violation{Member: "/" + escape(name), Rule: "is not a parameter of the plan; give it as null to remove it"})
+		} else if t.open {
+			t.found = append(t.found, Violation{t.member(t.of(name)), "is an unknown member", t.choose(name)})
+		} else {
+			given = append(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return
+	}
+	allowed := slices.Sorted(maps.Keys(t.n.properties))
+	var patterns []string
+	for pattern := range t.n.patterns {
+		patterns = append(patterns, "names that match "+strconv.Quote(pattern.String()))
+	}
+	slices.Sort(patterns)
+	rule := "must have no members"
+	if known := append(quoted(allowed), patterns...); len(known) > 0 {
+		rule += " but " + listed(known)
+	}
+	rule += fmt.Sprintf(" (%d not known", len(given))
+	var meant []string
+	for _, name := range given {
+		if near := spelling.Nearest(name, allowed); near != "" && !slices.Contains(meant, near) {
+			meant = append(meant, near)
+		}
+	}
+	if len(meant) > 0 {
+		slices.Sort(meant)
+		rule += "; did you mean " + listed(quoted(meant)) + "?"
+	}
+	t.tell("%s)", rule)
+}
+
+// choose is the remedy for a member that is not known.
+func (t *visit) choose(name string) string {
+	known := slices.Sorted(maps.Keys(t.n.properties))
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "remove it; known here: " + strings.Join(known, ", ")
+}
+
+// alternatives tells the forms of which the member must have one, by what each
+// lacks.
+func (t *visit) alternatives(forms [][]Violation) {
+	const most = 6 // violations; more would bury the user
+	var here, all []string
+	total, elsewhere := 0, false
+	for _, found := range forms {
+		slices.SortFunc(found, Compare)
+		found = slices.Compact(found)
+		total += len(found)
+		clauses := make([]string, len(found))
+		for i, v := range found {
+			elsewhere = elsewhere || v.Member != t.member(t.at)
+			clauses[i] = v.Clause()
+		}
+		slices.Sort(clauses)
+		all = append(all, strings.Join(clauses, " and "))
+		if form := rules(found); !slices.Contains(here, form) {
+			here = append(here, form)
+		}
+	}
+	switch {
+	case total > most:
+		t.tell("must have one of the %d forms that the plan allows", len(forms))
+	case elsewhere:
+		t.tell("must have one of these forms: %s", strings.Join(all, ", or "))
+	default:
+		t.tell("%s", strings.Join(here, ", or "))
+	}
+}
+
+// rules joins the rules of violations that are about one thing.
+func rules(violations []Violation) string {
+	all := make([]string, len(violations))
+	for i, v := range violations {
+		all[i] = v.Rule
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " and ")
+}
+
+// types renders types as "a string or null".
+func types(all []string) string {
+	articled := make([]string, len(all))
+	for i, name := range all {
+		switch name {
+		case "null":
+			articled[i] = name
+		case "array", "integer", "object":
+			articled[i] = "an " + name
+		default:
+			articled[i] = "a " + name
+		}
+	}
+	slices.Sort(articled)
+	return strings.Join(articled, " or ")
+}
+
+// values renders what an enum or const of the schema allows.
+func values(allowed []any) string {
+	all := make([]string, len(allowed))
+	for i, v := range allowed {
+		all[i] = "another value"
+		if text, err := json.Marshal(v); err == nil {
+			all[i] = string(text)
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return "one of " + listed(all)
+}
+
+func quoted(all []string) []string {
+	q := make([]string, len(all))
+	for i, s := range all {
+		q[i] = strconv.Quote(s)
+	}
+	return q
+}
+
+func listed(all []string) string {
+	if len(all) > maxListed {
+		return strings.Join(all[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(all)-maxListed)
+	}
+	return strings.Join(all, ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// decimal renders a number of the schema with all its digits.
+func decimal(r *big.Rat) string {
+	if digits, exact := r.FloatPrec(); exact && digits <= maxListed {
+		return r.FloatString(digits)
+	}
+	return r.RatString()
+}

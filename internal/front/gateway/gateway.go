@@ -1,0 +1,159 @@
+// Package gateway turns events of API Gateway into requests of net/http and
+// the answers back. It owns what lies between the two: the escaping of paths,
+// the part of a path that the gateway keeps to itself, the time at which it
+// received the request, and that no event, however it looks, ends in a failed
+// function, which platforms would take for a broker that may have done anything.
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/front/osb"
+)
+
+// BasePathVariable is the variable of a stage that says what clients put
+// before the broker's own paths, where neither the stage's name nor nothing at
+// all stands there: the path that a custom domain maps to the stage, or what a
+// proxy before it takes away. It begins with a slash and does not end with one.
+const BasePathVariable = "basePath"
+
+// A Handler answers events of a REST API's proxy integration. Its error is
+// always nil.
+type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
+
+// answerTime is how long before the function is stopped a request's time is over: a
+// function that is stopped answers nothing, and its caller is told a 502.
+const answerTime = time.Second
+
+// New makes a handler that serves events by next.
+func New(next http.Handler, log *slog.Logger) Handler {
+	adapter := httpadapter.New(next)
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (response events.APIGatewayProxyResponse, _ error) {
+		refuse := func(status int, description string) events.APIGatewayProxyResponse {
+			return refusal(event, status, description)
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				_ = logs.Panicked(ctx, log, p)
+				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
+			}
+		}()
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
+			defer cancel()
+		}
+		base, path := split(event)
+		path, problem := escaped(path)
+		if problem != "" {
+			return refuse(http.StatusBadRequest, problem), nil
+		}
+		event.Path = path
+		// A method that net/http cannot carry would end in an adapter error.
+		if !isToken(event.HTTPMethod) {
+			return refuse(http.StatusBadRequest, "The request has no valid method."), nil
+		}
+		if event.RequestContext.RequestTimeEpoch > 0 {
+			ctx = osb.WithReceived(ctx, time.UnixMilli(event.RequestContext.RequestTimeEpoch).UTC())
+		}
+		response, err := adapter.ProxyWithContext(ctx, event)
+		if err != nil {
+			// The cause may quote the path or the body.
+			log.Error("event could not be turned into a request")
+			return refuse(http.StatusBadRequest, "The request could not be read."), nil
+		}
+		// Of a HEAD: the gateway counts bodies by itself, and is given none.
+		delete(response.MultiValueHeaders, "Content-Length")
+		for i, location := range response.MultiValueHeaders["Location"] {
+			if strings.HasPrefix(location, "/") {
+				response.MultiValueHeaders["Location"][i] = base + location // NFR-04
+			}
+		}
+		return response, nil
+	}
+}
+
+// split is what clients put before the paths that the broker sees, and the path
+// after it.
+func split(event events.APIGatewayProxyRequest) (base, path string) {
+	if base = strings.TrimRight(event.StageVariables[BasePathVariable], "/"); base != "" {
+		// A custom domain leaves it in the path, a proxy does not.
+		if rest, ok := strings.CutPrefix(event.Path, base); ok && (rest == "" || rest[0] == '/') {
+			return base, rest
+		}
+		return base, event.Path
+	}
+	// What the client sent ends with what the function is given.
+	if base, ok := strings.CutSuffix(event.RequestContext.Path, event.Path); ok {
+		return strings.TrimRight(base, "/"), event.Path
+	}
+	if stage := event.RequestContext.Stage; stage != "" {
+		base = "/" + stage
+	}
+	return base, event.Path
+}
+
+// escaped makes a path of an event fit for a URL. REST APIs hand paths over as
+// they were sent, other sources decode them first: whatever can never stand in
+// an encoded path is encoded, so that it cannot be taken for the beginning of
+// a query or a fragment, and a percent sign that encodes nothing is refused. The
+// problem is empty, or what is wrong with the path.
+func escaped(path string) (_, problem string) {
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		switch c := path[i]; {
+		case c == '%':
+			if i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]) {
+				return "", "The path is not valid percent-encoded text."
+			}
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			return "", "The path has a control character, which none may have."
+		case strings.IndexByte("?#\"<>\\^`{|} ", c) >= 0 || c >= 0x80:
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), ""
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func isToken(method string) bool {
+	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
+}
+
+// refusal is an answer that is made before net/http is reached. Like every
+// other it carries the request's identity (RID-01).
+func refusal(event events.APIGatewayProxyRequest, status int, description string) events.APIGatewayProxyResponse {
+	body, err := json.Marshal(map[string]string{"description": description})
+	if err != nil {
+		body = []byte("{}") // never: it is a map of strings
+	}
+	sent := http.Header{}
+	for name, values := range event.MultiValueHeaders {
+		sent[http.CanonicalHeaderKey(name)] = values
+	}
+	headers := map[string][]string{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
+	if id := osb.RequestIdentity(sent); id != "" {
+		headers[osb.HeaderRequestIdentity] = []string{id}
+	}
+	return events.APIGatewayProxyResponse{
+		StatusCode:        status,
+		MultiValueHeaders: headers,
+		Body:              string(body) + "\n",
+	}
+}

@@ -1,0 +1,158 @@
+package osb
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// bind is checklist section 10.
+func (s *Server) bind(ctx context.Context, c *call) (response, error) {
+	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
+	ids := c.body.required
+	if c.version.knows(renewal) { // to older clients it is a member like any unknown one
+		if err := read(&q.Predecessor, c.body.text, "predecessor_binding_id"); err != nil {
+			return response{}, err
+		}
+		if q.Predecessor != "" {
+			ids = c.body.text // ROT-02
+		}
+	}
+	err := firstError(
+		read(&q.ServiceID, ids, "service_id"),
+		read(&q.PlanID, ids, "plan_id"),
+		read(&q.AppGUID, c.body.emptied, "app_guid"),
+	)
+	if err != nil {
+		return response{}, err
+	}
+	resource, err := c.body.members("bind_resource")
+	if err != nil {
+		return response{}, err
+	}
+	var app string
+	if err := firstError(read(&app, resource.emptied, "app_guid"), read(&q.Route, resource.emptied, "route")); err != nil {
+		return response{}, err
+	}
+	if q.AppGUID != "" && app != "" && q.AppGUID != app { // BIND-09
+		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The members app_guid and bind_resource.app_guid differ.")
+	}
+	if q.AppGUID == "" {
+		q.AppGUID = app
+	}
+	if q.Context, err = c.body.context(); err != nil {
+		return response{}, err
+	}
+	if q.Parameters, err = c.body.parameters(); err != nil {
+		return response{}, err
+	}
+	r, err := s.Broker.Bind(ctx, q)
+	if err != nil {
+		return response{}, err
+	}
+	if r.Effect == broker.Accepted {
+		return s.accepted(r.Result), nil // no credentials (BIND-21)
+	}
+	answer, err := s.changed(r.Result, nil)
+	answer.body = grantBody(r.Grant, c.version)
+	return answer, err
+}
+
+// unbind is checklist section 12. Which of its refusals comes first depends on
+// what exists, so that the broker checks the ids (UNB-04).
+func (s *Server) unbind(ctx context.Context, c *call) (response, error) {
+	r, err := s.Broker.Unbind(ctx, broker.DeleteRequest{
+		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
+		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
+	})
+	return s.changed(r, err)
+}
+
+// getBinding is GETB-01.
+func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
+	v, err := s.Broker.Binding(ctx, c.Caller, c.instanceID(), c.bindingID())
+	if err != nil {
+		return response{}, err
+	}
+	body := grantBody(v.Grant, c.version)
+	body.Parameters = v.Parameters
+	return response{status: http.StatusOK, body: body}, nil
+}
+
+// A bindingBody is what a binding gives, as the client's version knows it.
+type bindingBody struct {
+	Credentials     map[string]any      `json:"credentials,omitempty"`
+	SyslogDrainURL  string              `json:"syslog_drain_url,omitempty"`
+	RouteServiceURL string              `json:"route_service_url,omitempty"`
+	VolumeMounts    any                 `json:"volume_mounts,omitempty"`
+	Endpoints       []provider.Endpoint `json:"endpoints,omitempty"`
+	Metadata        *bindingMetadata    `json:"metadata,omitempty"`
+	Parameters      json.RawMessage     `json:"parameters,omitempty"`
+}
+
+type bindingMetadata struct {
+	ExpiresAt   string `json:"expires_at,omitempty"`
+	RenewBefore string `json:"renew_before,omitempty"`
+}
+
+// metadataTime always has a fraction of a second, as BIND-27 asks.
+const metadataTime = "2006-01-02T15:04:05.0Z"
+
+func grantBody(g *provider.Grant, v version) *bindingBody {
+	body := &bindingBody{
+		Credentials: g.Credentials, SyslogDrainURL: g.SyslogDrainURL, RouteServiceURL: g.RouteServiceURL,
+	}
+	switch {
+	case len(g.VolumeMounts) == 0:
+	case !v.knows(volumeMounts):
+		body.VolumeMounts = experimental(g.VolumeMounts)
+	default:
+		body.VolumeMounts = g.VolumeMounts
+	}
+	if v.knows(endpoints) {
+		body.Endpoints = g.Endpoints
+	}
+	if v.knows(expiry) && !g.ExpiresAt.IsZero() {
+		body.Metadata = &bindingMetadata{ExpiresAt: stamp(g.ExpiresAt)}
+		if v.knows(renewal) && !g.RenewBefore.IsZero() {
+			body.Metadata.RenewBefore = stamp(g.RenewBefore)
+		}
+	}
+	return body
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(metadataTime) }
+
+// An experimentalMount is the form of volume mounts before version 2.10, which
+// is another one altogether (BIND-35).
+type experimentalMount struct {
+	ContainerPath string             `json:"container_path"`
+	Mode          string             `json:"mode"`
+	Private       experimentalVolume `json:"private"`
+}
+
+type experimentalVolume struct {
+	Driver  string `json:"driver"`
+	GroupID string `json:"group_id"`
+	Config  string `json:"config"` // JSON in a string
+}
+
+func experimental(mounts []provider.VolumeMount) []experimentalMount {
+	out := make([]experimentalMount, len(mounts))
+	for i, m := range mounts {
+		config, err := json.Marshal(m.Device.MountConfig)
+		if err != nil || m.Device.MountConfig == nil {
+			config = []byte("{}")
+		}
+		out[i] = experimentalMount{
+			ContainerPath: m.ContainerDir, Mode: m.Mode,
+			Private: experimentalVolume{Driver: m.Driver, GroupID: m.Device.VolumeID, Config: string(config)},
+		}
+	}
+	return out
+}

@@ -1,0 +1,1142 @@
+package osb_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// stub is a Broker whose every answer is given; it keeps the last request.
+type stub struct {
+	result   broker.Result
+	grant    *provider.Grant
+	deletion *broker.Poll
+	poll     broker.Poll
+	err      error
+	panics   bool
+
+	asked any
+}
+
+func (s *stub) ask(q any) {
+	s.asked = q
+	if s.panics {
+		panic("a secret of the stub")
+	}
+}
+
+func (s *stub) Provision(_ context.Context, q broker.ProvisionRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Update(_ context.Context, q broker.UpdateRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Deprovision(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Instance(_ context.Context, _ broker.Caller, id string) (broker.InstanceView, error) {
+	s.ask(id)
+	return broker.InstanceView{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}, s.err
+}
+
+func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.BindResult, error) {
+	s.ask(q)
+	return broker.BindResult{Result: s.result, Grant: s.grant}, s.err
+}
+
+func (s *stub) Unbind(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
+	s.ask(q)
+	return s.result, s.err
+}
+
+func (s *stub) Binding(_ context.Context, _ broker.Caller, _, id string) (broker.BindingView, error) {
+	s.ask(id)
+	return broker.BindingView{Grant: s.grant}, s.err
+}
+
+func (s *stub) LastOperation(_ context.Context, key lifecycle.Key, _ string) (broker.Poll, error) {
+	s.ask(key)
+	return s.poll, s.err
+}
+
+func (s *stub) Operation(_ context.Context, _ broker.Caller, token string) (broker.Poll, error) {
+	s.ask(token)
+	return s.poll, s.err
+}
+
+func (s *stub) Cancel(_ context.Context, _ broker.Caller, token string) (broker.Poll, *broker.Poll, error) {
+	s.ask(token)
+	return s.poll, s.deletion, s.err
+}
+
+type onePassword struct{}
+
+func (onePassword) Authenticate(user, password string) (platforms.Identity, bool) {
+	return platforms.Identity{ID: "platform-1"}, user == "u" && password == "p:w"
+}
+
+var epoch = time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)
+
+func offered() []catalog.Offering {
+	yes := true
+	return []catalog.Offering{{
+		ID: "s", Name: "service", Description: "d",
+		Plans: []catalog.Plan{{ID: "p", Name: "plan", Description: "d", BindingRotatable: &yes}},
+	}}
+}
+
+func newServer(t testing.TB, b osb.Broker, log io.Writer) *osb.Server {
+	t.Helper()
+	s := osb.New(osb.Options{
+		Broker: b, Platforms: onePassword{}, Offerings: offered,
+		Now: func() time.Time { return epoch }, NewID: func() string { return "error-id-1" },
+		Log: slog.New(logs.Handler{Handler: slog.NewJSONHandler(log, nil)}),
+	})
+	return s
+}
+
+// send sends a request with good credentials; headers are name, value pairs
+// that replace the defaults, and an empty value removes one.
+func send(t testing.TB, s http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.SetBasicAuth("u", "p:w")
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if r.Header.Del(headers[i]); headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func bodyOf(t testing.TB, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	var body map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body == nil {
+		t.Fatalf("body of %d is not a JSON object (ERR-01): %q", w.Code, w.Body.String())
+	}
+	return body
+}
+
+// internalAnswer is all that a client learns of an internal error.
+const internalAnswer = "The service broker met an internal error. Try again; if it stays, tell the operator this id: error-id-1"
+
+const provisionBody = `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`
+
+func TestReasonsBecomeStatusAndCode(t *testing.T) {
+	yes, no := true, false
+	cases := map[string]struct {
+		reason string
+		err    error
+		status int
+		want   map[string]any
+	}{
+		"AsyncRequired": {
+			reason: "ERR-03: clients recognise the sentence word for word",
+			err:    lifecycle.RefuseAsyncRequired(), status: 422,
+			want: map[string]any{"error": "AsyncRequired",
+				"description": "This service plan requires client support for asynchronous service operations."},
+		},
+		"ConcurrencyError": {
+			reason: "ERR-04, CLI-01",
+			err:    lifecycle.RefuseConcurrent(), status: 422,
+			want: map[string]any{"error": "ConcurrencyError",
+				"description": "The Service Broker does not support concurrent requests that mutate the same resource."},
+		},
+		"RequiresApp": {
+			reason: "ERR-05",
+			err:    lifecycle.RefuseRequiresApp(), status: 422,
+			want: map[string]any{"error": "RequiresApp",
+				"description": "This service supports generation of credentials through binding an application only."},
+		},
+		"MaintenanceInfoConflict": {
+			reason: "ERR-06",
+			err:    lifecycle.Refuse(lifecycle.MaintenanceInfoConflict, "m"), status: 422,
+			want: map[string]any{"error": "MaintenanceInfoConflict", "description": "m"},
+		},
+		"Unprocessable": {
+			reason: "ERR-07: no reserved code; ERR-10: false is sent",
+			err:    &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}, status: 422,
+			want: map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false},
+		},
+		"BadRequest": {reason: "INP-01", err: lifecycle.Refuse(lifecycle.BadRequest, "m"), status: 400,
+			want: map[string]any{"error": "BadRequest", "description": "m"}},
+		"Unauthorized": {reason: "AUTH-01", err: lifecycle.Refuse(lifecycle.Unauthorized, "m"), status: 401,
+			want: map[string]any{"error": "Unauthorized", "description": "m"}},
+		"NotFound": {reason: "GETI-02", err: lifecycle.Refuse(lifecycle.NotFound, "m"), status: 404,
+			want: map[string]any{"error": "NotFound", "description": "m"}},
+		"MethodNotAllowed": {reason: "INP-16", err: lifecycle.Refuse(lifecycle.MethodNotAllowed, "m"), status: 405,
+			want: map[string]any{"error": "MethodNotAllowed", "description": "m"}},
+		"Conflict": {reason: "PROV-08", err: lifecycle.Refuse(lifecycle.Conflict, "m"), status: 409,
+			want: map[string]any{"error": "Conflict", "description": "m"}},
+		"Gone": {reason: "ERR-14: exactly {}", err: lifecycle.Refuse(lifecycle.Gone, ""), status: 410, want: map[string]any{}},
+		"VersionUnsupported": {reason: "HDR-04", err: lifecycle.Refuse(lifecycle.VersionUnsupported, "m"), status: 412,
+			want: map[string]any{"error": "VersionNotSupported", "description": "m"}},
+		"TooLarge": {reason: "INP-14", err: lifecycle.Refuse(lifecycle.TooLarge, "m"), status: 413,
+			want: map[string]any{"error": "RequestTooLarge", "description": "m"}},
+		"OperationFailed": {reason: "a failure of the provider is shown in its safe words",
+			err: lifecycle.Refuse(lifecycle.OperationFailed, "m"), status: 500,
+			want: map[string]any{"error": "OperationFailed", "description": "m"}},
+		"Wrapped": {
+			reason: "peer defect B8: a wrapped refusal keeps its answer",
+			err:    fmt.Errorf("doing x: %w", lifecycle.RefuseAsyncRequired()), status: 422,
+			want: map[string]any{"error": "AsyncRequired", "description": lifecycle.AsyncRequiredSentence},
+		},
+		"Internal": {
+			reason: "ERR-12: a fixed sentence, and the id of the log line",
+			err:    errors.New("pq: password authentication failed host=10.0.0.4"), status: 500,
+			want: map[string]any{"description": internalAnswer},
+		},
+		"InternalRefusal": {
+			reason: "an internal refusal never shows its message",
+			err:    lifecycle.Refuse(lifecycle.Internal, "secret detail"), status: 500,
+			want: map[string]any{"description": internalAnswer},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := send(t, newServer(t, &stub{err: tc.err}, io.Discard), "PUT", "/v2/service_instances/i", provisionBody)
+			if w.Code != tc.status {
+				t.Errorf("%s: status %d, want %d", tc.reason, w.Code, tc.status)
+			}
+			if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+				t.Errorf("%s: body (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The flags of ERR-10 are unknown before version 2.16.
+func TestFlagsAreGated(t *testing.T) {
+	no := false
+	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
+	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version",
+		"2.15")
+	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
+		t.Errorf("update_repeatable was sent to a client of 2.15")
+	}
+}
+
+func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
+	var log bytes.Buffer
+	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", "/v2/service_instances/i", "", "X-Broker-API-Request-Identity", "r-1")
+	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if got := w.Header().Get("X-Broker-API-Request-Identity"); got != "r-1" {
+		t.Errorf("request identity %q, want it echoed on a 500 (RID-01)", got)
+	}
+	if !strings.Contains(log.String(), "error-id-1") || strings.Contains(log.String(), "a secret of the stub") {
+		t.Errorf("the log tells the panic's value, or does not hold the id that the client was told: %s", log.String())
+	}
+	bodyOf(t, w)
+}
+
+// HDR-10: bindings are never answered 202 below version 2.14, as if the client had not
+// permitted it (BIND-20, UNB-07); instances are.
+func TestBindingsAreGated(t *testing.T) {
+	for api, want := range map[string]bool{"2.9": false, "2.13": false, "2.14": true, "2.17": true} {
+		const instance, ids = "/v2/service_instances/i", "service_id=s&plan_id=p&accepts_incomplete=true"
+		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT",
+			instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
+			b := &stub{result: broker.Result{Effect: broker.Accepted}}
+			send(t, newServer(t, b, io.Discard), method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`,
+				"X-Broker-API-Version", api)
+			var got bool
+			switch q := b.asked.(type) {
+			case broker.BindRequest:
+				got = q.AcceptsIncomplete
+			case broker.DeleteRequest:
+				got = q.AcceptsIncomplete
+			default:
+				t.Fatalf("%s: asked %+v", api, b.asked)
+			}
+			if bound := strings.Contains(target, "bindings"); got != (want || !bound) {
+				t.Errorf("%s %s by %s: permitted is %v", method, target, api, got)
+			}
+		}
+	}
+}
+
+func TestVersionHeader(t *testing.T) {
+	cases := map[string]struct {
+		value  string
+		status int
+		api    int
+	}{
+		"Oldest":       {"2.9", 200, 9},
+		"TwoDigits":    {"2.10", 200, 10},
+		"Newest":       {"2.17", 200, 17},
+		"Later":        {"2.18", 200, 17},
+		"MuchLater":    {"2.99", 200, 17},
+		"BelowFloor":   {"2.8", 412, 0},
+		"NotAFraction": {"2.1", 412, 0},
+		"OtherMajor":   {"3.0", 412, 0},
+		"OldMajor":     {"1.99", 412, 0},
+		"Word":         {"abc", 412, 0},
+		"NoMinor":      {"2", 412, 0},
+		"EmptyMinor":   {"2.", 412, 0},
+		"Prefix":       {"v2.9", 412, 0},
+		"Wild":         {"2.x", 412, 0},
+		"ThreeParts":   {"2.9.1", 412, 0},
+		"Garbage":      {"2.17garbage", 412, 0},
+		"Negative":     {"2.-5", 412, 0},
+		"Spaces":       {"2. 9", 412, 0},
+		"Plus":         {"2.+9", 412, 0},
+		"Huge":         {"2.99999999999999999999", 412, 0},
+		"Missing":      {"", 412, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Done}}
+			w := send(t, newServer(t, b, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", tc.value)
+			if w.Code != tc.status {
+				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, tc.status)
+			}
+			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {tc.value}}); int(v) != tc.api || (err == nil) != (tc.api != 0) {
+				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, tc.api)
+			}
+			if tc.api == 0 && b.asked != nil {
+				t.Errorf("the broker was asked although the version is refused")
+			}
+		})
+	}
+}
+
+// Which error wins is checklist section 0, but for the size of a body: nothing is
+// read of it, and nothing told about it, to who has not logged in.
+func TestEvaluationOrder(t *testing.T) {
+	big := strings.Repeat("x", 300<<10)
+	cases := map[string]struct {
+		method, path, body string
+		headers            []string
+		status             int
+	}{
+		"CredentialsBeforeSize":      {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 401},
+		"SizeBeforeVersion":          {"PUT", "/v2/service_instances/i", big, []string{"X-Broker-API-Version", ""}, 413},
+		"CredentialsBeforeVersion":   {"GET", "/v2/catalog", "", []string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
+		"CredentialsBeforeRoute":     {"GET", "/nope", "", []string{"Authorization", ""}, 401},
+		"VersionBeforeRoute":         {"GET", "/v2/nope", "", []string{"X-Broker-API-Version", "3.0"}, 412},
+		"VersionBeforeBody":          {"PUT", "/v2/service_instances/i", "", []string{"X-Broker-API-Version", ""}, 412},
+		"RouteBeforeBody":            {"POST", "/v2/service_instances/i", "junk", nil, 405},
+		"BodyBeforeBroker":           {"PUT", "/v2/service_instances/i", "junk", nil, 400},
+		"FacadeNeedsNoVersion":       {"GET", "/operations/x", "", []string{"X-Broker-API-Version", ""}, 404},
+		"FacadeNeedsCredentials":     {"GET", "/operations/x", "", []string{"Authorization", ""}, 401},
+		"UnderFacadeNeedCredentials": {"GET", "/operations/x/y", "", []string{"Authorization", ""}, 401},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}
+			w := send(t, newServer(t, b, io.Discard), tc.method, tc.path, tc.body, tc.headers...)
+			if w.Code != tc.status {
+				t.Errorf("status %d, want %d: %s", w.Code, tc.status, w.Body)
+			}
+			bodyOf(t, w)
+		})
+	}
+}
+
+// PROV-34: apart from the operation, a 202 has the members of a 201.
+func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
+	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
+	w := send(t, newServer(t, b, io.Discard), "DELETE", "/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
+	if w.Code != http.StatusAccepted {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	want := map[string]any{"operation": token.String()}
+	if diff := cmp.Diff(want, bodyOf(t, w)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	if got := w.Header().Get("Location"); got != "/operations/"+token.String() {
+		t.Errorf("FAC-01: Location %q", got)
+	}
+	if got := w.Header().Get("Retry-After"); got != "2" {
+		t.Errorf("Retry-After %q, want the seconds rounded up", got)
+	}
+	if q := b.asked.(broker.DeleteRequest); q.InstanceID != "a/b" || !q.AcceptsIncomplete || q.Platform != "platform-1" {
+		t.Errorf("INP-11: the broker was asked %+v", q)
+	}
+}
+
+// What stands before the server knows better when a request arrived (ORB-03).
+func TestReceivedComesFromTheGateway(t *testing.T) {
+	earlier := epoch.Add(-time.Minute)
+	for name, want := range map[string]time.Time{"Gateway": earlier, "Server": epoch} {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody))
+			r.SetBasicAuth("u", "p:w")
+			r.Header.Set("X-Broker-API-Version", "2.17")
+			if name == "Gateway" {
+				r = r.WithContext(osb.WithReceived(r.Context(), earlier))
+			}
+			newServer(t, b, io.Discard).ServeHTTP(httptest.NewRecorder(), r)
+			if q, ok := b.asked.(broker.ProvisionRequest); !ok || !q.Received.Equal(want) {
+				t.Errorf("received %v, want %v", q.Received, want)
+			}
+		})
+	}
+}
+
+func TestFacade(t *testing.T) {
+	key := lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}
+	op := func(kind lifecycle.Kind, phase lifecycle.Phase) broker.Poll {
+		return broker.Poll{
+			Token:      lifecycle.Token{Operation: strings.Repeat("A", 22), Key: key},
+			Operation:  lifecycle.Operation{Kind: kind, Phase: phase, Started: epoch, Settled: epoch, Description: "why"},
+			RetryAfter: time.Second,
+		}
+	}
+	cancelled := op(lifecycle.Provision, lifecycle.Failed)
+	cancelled.Operation.Cancelled = true
+	cases := map[string]struct {
+		reason   string
+		poll     broker.Poll
+		status   int
+		state    string
+		location string
+	}{
+		"Pending":   {"FAC-03", op(lifecycle.Bind, lifecycle.InProgress), 202, "Binding", "/operations/" + op("", "").Token.String()},
+		"Succeeded": {"FAC-06", op(lifecycle.Bind, lifecycle.Succeeded), 302, "Succeeded", "/v2/service_instances/a%2Fb/service_bindings/c"},
+		"Deleted":   {"FAC-08: nothing is left to redirect to", op(lifecycle.Unbind, lifecycle.Succeeded), 200, "Deleted", ""},
+		"Failed":    {"FAC-09: a 4xx each time", op(lifecycle.Bind, lifecycle.Failed), 422, "Failed", ""},
+		"Cancelled": {"FAC-11", cancelled, 409, "Cancelled", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := send(t, newServer(t, &stub{poll: tc.poll}, io.Discard), "GET", "/operations/x", "")
+			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
+				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("FAC-14: Cache-Control %q", got)
+			}
+			status, _ := bodyOf(t, w)["status"].(map[string]any)
+			if status["state"] != tc.state {
+				t.Errorf("state %q, want %q", status["state"], tc.state)
+			}
+			conditions, _ := status["conditions"].([]any)
+			if len(conditions) != 1 {
+				t.Fatalf("FAC-04: conditions %v", conditions)
+			}
+			for _, member := range []string{"type", "status", "lastTransitionTime", "reason", "message"} {
+				if text, _ := conditions[0].(map[string]any)[member].(string); text == "" {
+					t.Errorf("FAC-04: condition lacks %s", member)
+				}
+			}
+		})
+	}
+}
+
+func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
+	token := func(letter string) lifecycle.Token {
+		return lifecycle.Token{Operation: strings.Repeat(letter, 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}
+	}
+	cancelled := broker.Poll{Token: token("A"), Operation: lifecycle.Operation{
+		Kind: lifecycle.Provision, Phase: lifecycle.Failed, Settled: epoch, Cancelled: true, Description: "why",
+	}}
+	cases := map[string]struct {
+		reason          string
+		deletion        *broker.Poll
+		err             error
+		status          int
+		state           string
+		location, after string
+	}{
+		"Going": {"FAC-10: something is still being removed", &broker.Poll{Token: token("B"), RetryAfter: time.Second}, nil, 202,
+			"Cancelling", "/operations/" + token("B").String(), "1"},
+		"Gone":     {"FAC-10: nothing is left", nil, nil, 200, "Cancelled", "", ""},
+		"Finished": {"FAC-10: too late", nil, lifecycle.Refuse(lifecycle.Conflict, "m"), 409, "", "", ""},
+		"Unknown":  {"FAC-12", nil, lifecycle.Refuse(lifecycle.NotFound, "m"), 404, "", "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}
+			w := send(t, newServer(t, b, io.Discard), "DELETE", "/operations/x", "")
+			if w.Code != tc.status || w.Header().Get("Location") != tc.location || w.Header().Get("Retry-After") != tc.after {
+				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"),
+					w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
+			}
+			if status, _ := bodyOf(t, w)["status"].(map[string]any); tc.state != "" && status["state"] != tc.state {
+				t.Errorf("%s: state %q, want %q", tc.reason, status["state"], tc.state)
+			}
+		})
+	}
+}
+
+func TestRotationIsGated(t *testing.T) {
+	cases := map[string]struct {
+		reason, version, body string
+		status                int
+		want                  broker.BindRequest // of which the ids are compared
+	}{
+		"Alone": {"ROT-02: it says enough", "2.17", `{"predecessor_binding_id":"a"}`, 201, broker.BindRequest{Predecessor: "a"}},
+		"WithIDs": {"ROT-02: or says more", "2.17", `{"predecessor_binding_id":"a","service_id":"s","plan_id":"p"}`, 201,
+			broker.BindRequest{Predecessor: "a", ServiceID: "s", PlanID: "p"}},
+		"Older": {"ROT-08: unknown before 2.17", "2.16", `{"predecessor_binding_id":"a"}`, 400, broker.BindRequest{}},
+		"Ignored": {"ROT-08: and ignored", "2.16", `{"predecessor_binding_id":5,"service_id":"s","plan_id":"p"}`, 201,
+			broker.BindRequest{ServiceID: "s", PlanID: "p"}},
+		"Null":   {"INP-07: null is as absent", "2.17", `{"predecessor_binding_id":null}`, 400, broker.BindRequest{}},
+		"Empty":  {"INP-05: no id is empty", "2.17", `{"predecessor_binding_id":""}`, 400, broker.BindRequest{}},
+		"Number": {"INP-05: nor a number", "2.17", `{"predecessor_binding_id":5}`, 400, broker.BindRequest{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version",
+				tc.version)
+			if w.Code != tc.status {
+				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
+			}
+			q, _ := b.asked.(broker.BindRequest)
+			got := broker.BindRequest{Predecessor: q.Predecessor, ServiceID: q.ServiceID, PlanID: q.PlanID}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// BIND-28, BIND-29, BIND-36: volume mounts, and metadata that holds times alone.
+func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
+	grant := &provider.Grant{
+		Credentials: map[string]any{"password": "x"},
+		VolumeMounts: []provider.VolumeMount{{Driver: "d", ContainerDir: "/data", Mode: "rw", DeviceType: "shared",
+			Device: provider.VolumeDevice{VolumeID: "v", MountConfig: map[string]any{"k": "w"}}}},
+		Endpoints:   []provider.Endpoint{{Host: "h", Ports: []string{"3306"}}},
+		ExpiresAt:   epoch,
+		RenewBefore: epoch.Add(-time.Hour),
+	}
+	final := []any{map[string]any{"driver": "d", "container_dir": "/data", "mode": "rw", "device_type": "shared",
+		"device": map[string]any{"volume_id": "v", "mount_config": map[string]any{"k": "w"}}}}
+	endpoints := []any{map[string]any{"host": "h", "ports": []any{"3306"}}}
+	credentials := map[string]any{"password": "x"}
+	cases := map[string]struct {
+		version string
+		want    map[string]any
+	}{
+		"Experimental": {"2.9", map[string]any{"credentials": credentials, "volume_mounts": []any{map[string]any{
+			"container_path": "/data", "mode": "rw", "private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}}},
+		"FinalVolumes": {"2.10", map[string]any{"credentials": credentials, "volume_mounts": final}},
+		"Endpoints":    {"2.15", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints}},
+		"Expiry": {"2.16", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
+			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z"}}},
+		"Renewal": {"2.17", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
+			"metadata": map[string]any{"expires_at": "2030-01-31T23:59:59.0Z", "renew_before": "2030-01-31T22:59:59.0Z"}}},
+	}
+	const path = "/v2/service_instances/i/service_bindings/b"
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
+				s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
+				w := send(t, s, "PUT", path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
+				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+					t.Errorf("PUT (-want +got):\n%s", diff)
+				}
+				w = send(t, s, "GET", path, "", "X-Broker-API-Version", tc.version)
+				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
+					t.Errorf("GETB-04: GET (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestCatalogIsEncodedForTheVersion(t *testing.T) {
+	s := newServer(t, &stub{}, io.Discard)
+	old := send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", "2.16")
+	newest := send(t, s, "GET", "/v2/catalog", "")
+	if strings.Contains(old.Body.String(), "binding_rotatable") || !strings.Contains(newest.Body.String(), "binding_rotatable") {
+		t.Errorf("CAT-25: binding_rotatable is for 2.17 only:\n%s\n%s", old.Body, newest.Body)
+	}
+	if strings.Contains(newest.Body.String(), "null") {
+		t.Errorf("CAT-27: null in %s", newest.Body)
+	}
+	if !strings.Contains(newest.Body.String(), `"bindable":false`) {
+		t.Errorf("CAT-02: bindable is left out when false: %s", newest.Body)
+	}
+	tag := newest.Header().Get("ETag")
+	if tag == "" || tag == old.Header().Get("ETag") {
+		t.Errorf("CAT-30: tags %q and %q", tag, old.Header().Get("ETag"))
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag); w.Code != 304 || w.Body.Len() != 0 {
+		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
+	}
+	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
+		if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent); w.Code != 304 {
+			t.Errorf("CAT-30: %d for %s", w.Code, sent)
+		}
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`); w.Code != 200 {
+		t.Errorf("CAT-30: %d for other tags", w.Code)
+	}
+	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9"); w.Code != 200 {
+		t.Errorf("CAT-30: %d for another representation", w.Code)
+	}
+}
+
+// CAT-15: a platform that takes a plan without a word for one that is not
+// bindable reads the offering's word on it.
+func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
+	yes, no := true, false
+	s := newServer(t, &stub{}, io.Discard)
+	s = osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log, Offerings: func() []catalog.Offering {
+		return []catalog.Offering{
+			{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
+			{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+		}
+	}})
+	want := map[string]any{"silent": true, "off": false, "not": false, "on": true}
+	for _, version := range []string{"2.9", "2.17"} {
+		got := map[string]any{}
+		for _, service := range bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", version))["services"].([]any) {
+			for _, plan := range service.(map[string]any)["plans"].([]any) {
+				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: bindable (-want +got):\n%s", version, diff)
+		}
+	}
+}
+
+// Where a GET is answered, a HEAD is, by the same headers and no body (RFC 9110,
+// section 9.3.2).
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
+	b := &stub{grant: &provider.Grant{},
+		poll: broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.InProgress},
+			RetryAfter: time.Second}}
+	s := newServer(t, b, io.Discard)
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close)
+	client := web.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	ask := func(method, path string, headers []string) (int, http.Header, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("u", "p:w")
+		r.Header.Set("X-Broker-API-Version", "2.17")
+		for i := 0; i+1 < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		a, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Header.Del("Date")
+		return a.StatusCode, a.Header, string(body)
+	}
+	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
+	for _, path := range []string{
+		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation", "/v2/service_instances/i/service_bindings/b",
+		"/v2/service_instances/i/service_bindings/b/last_operation", "/operations/" + token.String(), "/v2/nope", "/v2/service_instances/..",
+	} {
+		for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"Authorization", "x"}, {"X-Broker-API-Version", "3.0"}} {
+			status, want, _ := ask("GET", path, headers)
+			got, header, body := ask("HEAD", path, headers)
+			if got != status || body != "" {
+				t.Errorf("%s %v: %d %q, want %d without a body", path, headers, got, body, status)
+			}
+			if diff := cmp.Diff(want, header); diff != "" {
+				t.Errorf("%s %v: headers (-GET +HEAD):\n%s", path, headers, diff)
+			}
+			if w := send(t, s, "HEAD", path, "", headers...); w.Body.Len() > 0 {
+				t.Errorf("%s %v: the server wrote %q", path, headers, w.Body)
+			}
+		}
+	}
+	if w := send(t, s, "POST", "/v2/catalog", "{}"); w.Header().Get("Allow") != "GET, HEAD" {
+		t.Errorf("Allow %q", w.Header().Get("Allow"))
+	}
+}
+
+// CAT-30: a tag is of use to those alone who may keep what it is of. Nothing else
+// is kept: answers hold credentials.
+func TestOnlyTheCatalogIsKept(t *testing.T) {
+	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
+	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
+	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
+		if got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"); got != "no-cache" {
+			t.Errorf("%v: Cache-Control %q, want no-cache", headers, got)
+		}
+	}
+	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
+		if got := send(t, s, "GET", path, "").Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q, want no-store", path, got)
+		}
+	}
+	if got := send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("a refusal: Cache-Control %q, want no-store", got)
+	}
+}
+
+// INP-11: what clients and proxies take out of a path is no identifier.
+func TestDotsAreNoIdentifiers(t *testing.T) {
+	for path, status := range map[string]int{
+		"/v2/service_instances/..": 400, "/v2/service_instances/.": 400, "/v2/service_instances/%2e%2E": 400, "/v2/service_instances/%2e": 400,
+		"/v2/service_instances/i/service_bindings/..": 400, "/v2/service_instances/../service_bindings/b": 400,
+		"/v2/service_instances/i/service_bindings/.%2e/last_operation": 400, "/operations/%2e%2e": 400,
+		"/v2/service_instances/...": 200, "/v2/service_instances/a..": 200, "/v2/service_instances/..%2Fb": 200,
+	} {
+		b := &stub{grant: &provider.Grant{}}
+		if w := send(t, newServer(t, b, io.Discard), "GET", path, ""); w.Code != status || (b.asked != nil) != (status == 200) {
+			t.Errorf("%s: %d %s, want %d; the broker was asked %v", path, w.Code, w.Body, status, b.asked)
+		}
+	}
+}
+
+// A client that hangs up makes no internal error; a deadline and any other fault
+// do, even if it has.
+func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
+	stopped, stop := context.WithCancel(context.Background())
+	stop()
+	late, end := context.WithTimeout(context.Background(), 0)
+	defer end()
+	cases := map[string]struct {
+		ctx  context.Context
+		err  error
+		want bool // an internal error
+	}{
+		"HungUp":        {stopped, fmt.Errorf("reading a record: %w", context.Canceled), false},
+		"HungUpFault":   {stopped, errors.New("the store is down"), true},
+		"CanceledInner": {context.Background(), context.Canceled, true},
+		"Deadline":      {late, context.DeadlineExceeded, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody)).WithContext(tc.ctx)
+			r.SetBasicAuth("u", "p:w")
+			r.Header.Set("X-Broker-API-Version", "2.17")
+			w := httptest.NewRecorder()
+			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, r)
+			internal := strings.Contains(log.String(), "internal error") || strings.Contains(log.String(), `"level":"ERROR"`)
+			if internal != tc.want || (w.Code == 500) != tc.want || !tc.want && !strings.Contains(log.String(), "client went away") {
+				t.Errorf("%d, logged %s", w.Code, log.String())
+			}
+		})
+	}
+}
+
+// Each line about a request names what it is about: whose, and which instance
+// and binding, as far as that is known.
+func TestLinesNameTheirSubject(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"}}
+	const all = `"platform":"platform-1","instance":"i 1","binding":"b"`
+	cases := map[string]struct {
+		method, path, version string
+		err                   error
+		want                  string
+		lacks                 []string
+	}{
+		"Catalog": {"GET", "/v2/catalog", "2.17", nil, `"platform":"platform-1"`, []string{`"instance":`, `"binding":`}},
+		"Instance": {"GET", "/v2/service_instances/i%201", "2.17", nil, `"platform":"platform-1","instance":"i 1"`,
+			[]string{`"binding":`}},
+		"Binding":        {"GET", "/v2/service_instances/i%201/service_bindings/b", "2.17", nil, all, nil},
+		"Poll":           {"GET", "/v2/service_instances/i%201/service_bindings/b/last_operation", "2.17", nil, all, nil},
+		"InternalError":  {"PUT", "/v2/service_instances/i%201/service_bindings/b", "2.17", errors.New("down"), all, nil},
+		"Facade":         {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"Cancel":         {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
+		"UnknownVersion": {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
+		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), `"platform":"platform-1"`,
+			[]string{`"instance":`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			b := &stub{err: tc.err, grant: &provider.Grant{}, poll: broker.Poll{Token: token}}
+			send(t, newServer(t, b, &log), tc.method, tc.path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
+			for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
+				if !strings.Contains(line, tc.want) {
+					t.Errorf("%s lacks %s", line, tc.want)
+				}
+				for _, part := range tc.lacks {
+					if strings.Contains(line, part) {
+						t.Errorf("%s has %s", line, part)
+					}
+				}
+			}
+		})
+	}
+	var log bytes.Buffer
+	send(t, newServer(t, &stub{}, &log), "PUT", "/v2/service_instances/i", strings.Repeat("x", limits.Body+1))
+	if !strings.Contains(log.String(), `"platform":"platform-1"`) {
+		t.Errorf("the line about a body that is too large does not say whose it is: %s", log.String())
+	}
+	log.Reset()
+	send(t, newServer(t, &stub{}, &log), "GET", "/v2/service_instances/canary", "", "Authorization", "")
+	if strings.Contains(log.String(), "canary") {
+		t.Errorf("what nobody knows the sender of was logged: %s", log.String())
+	}
+}
+
+// INP-05: what clients send empty because they cannot leave it out is as absent;
+// what names something is not.
+func TestEmptyMembersAreAbsent(t *testing.T) {
+	const instance, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
+	const key = `{"service_id":"s","plan_id":"p","app_guid":"","context":{},"bind_resource":{"app_guid":"","route":""}}`
+	asked := func(app, route string) func(any) bool {
+		return func(got any) bool {
+			q, ok := got.(broker.BindRequest)
+			return ok && q.AppGUID == app && q.Route == route
+		}
+	}
+	cases := map[string]struct {
+		reason, method, target, body string
+		status                       int
+		asked                        func(any) bool
+	}{
+		"ServiceKey": {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
+		"ResourceCounts": {"the other place counts", "PUT", binding, strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201,
+			asked("a", "")},
+		"Route": {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201,
+			asked("", "r.example.com")},
+		"AppIsNoString": {"INP-03", "PUT", binding, strings.Replace(key, `"app_guid":""`, `"app_guid":{}`, 1), 400, nil},
+		"FetchInstance": {"hints of a fetch", "GET", instance + "?service_id=&plan_id=", "", 200, nil},
+		"FetchBinding":  {"hints of a fetch", "GET", binding + "?service_id=&plan_id=", "", 200, nil},
+		"Poll":          {"hints of a poll", "GET", instance + "/last_operation?operation=&service_id=&plan_id=", "", 200, nil},
+		"Deprovision":   {"DEPR-05: required", "DELETE", instance + "?service_id=&plan_id=", "", 400, nil},
+		"PlanOfUpdate":  {"it would name the target", "PATCH", instance, `{"service_id":"s","plan_id":""}`, 400, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
+			w := send(t, newServer(t, b, io.Discard), tc.method, tc.target, tc.body)
+			if w.Code != tc.status || tc.asked != nil && !tc.asked(b.asked) {
+				t.Errorf("%s: %d %s, want %d; the broker was asked %+v", tc.reason, w.Code, w.Body, tc.status, b.asked)
+			}
+		})
+	}
+}
+
+// A canary that is sent in every secret place must not reach the log.
+//
+// BIND-37, OID-06: neither credentials nor who asked.
+func TestNothingSecretIsLogged(t *testing.T) {
+	const canary = "canary-5f1d"
+	var log bytes.Buffer
+	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary +
+		`"},"parameters":{"password":"` + canary + `"}}`
+	for name, b := range map[string]*stub{
+		"Fine":    {grant: &provider.Grant{Credentials: map[string]any{"password": canary}}, result: broker.Result{Effect: broker.Created}},
+		"Failing": {err: errors.New("store is down")},
+		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}},
+			result: broker.Result{Effect: broker.Created}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, b, &log)
+			for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope/" + canary} {
+				for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
+					w := send(t, s, method, path+"?service_id=s&plan_id=p&token="+canary, body,
+						"X-Broker-API-Originating-Identity", "cloudfoundry "+canary)
+					bodyOf(t, w)
+				}
+			}
+		})
+	}
+	if strings.Contains(log.String(), canary) {
+		t.Errorf("the log holds the canary:\n%s", log.String())
+	}
+	if log.Len() == 0 {
+		t.Errorf("nothing was logged: the test proves nothing")
+	}
+}
+
+// Credentials that JSON cannot hold are an internal error like any other
+// (ERR-12): the client gets the id of the log line, and neither has them.
+func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
+	const canary, path = "canary-77e0", "/v2/service_instances/i/service_bindings/b"
+	for name, credentials := range map[string]map[string]any{
+		"Function":  {"password": canary, "bad": func() {}},
+		"NotNumber": {"password": canary, "bad": math.NaN()},
+		"Quoting":   {"password": json.RawMessage(canary)},
+		"Itself":    {"password": canary, "bad": failsToMarshal(canary)},
+	} {
+		for _, method := range []string{"PUT", "GET"} {
+			t.Run(name+method, func(t *testing.T) {
+				var log bytes.Buffer
+				b := &stub{grant: &provider.Grant{Credentials: credentials}, result: broker.Result{Effect: broker.Created}}
+				w := send(t, newServer(t, b, &log), method, path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Request-Identity", "r-1")
+				if diff := cmp.Diff(map[string]any{"description": internalAnswer}, bodyOf(t, w)); w.Code != 500 || diff != "" {
+					t.Errorf("%d, body (-want +got):\n%s", w.Code, diff)
+				}
+				if w.Header().Get("X-Broker-API-Request-Identity") != "r-1" {
+					t.Error("RID-01: the request identity is not echoed")
+				}
+				if strings.Contains(w.Body.String()+log.String(), canary) || !strings.Contains(log.String(), "error-id-1") {
+					t.Errorf("answered %s, logged %s", w.Body, log.String())
+				}
+			})
+		}
+	}
+}
+
+type failsToMarshal string
+
+func (f failsToMarshal) MarshalJSON() ([]byte, error) { return nil, errors.New(string(f)) }
+
+func TestRequestIdentity(t *testing.T) {
+	cases := map[string]struct{ reason, sent, want string }{
+		"Echoed":  {"RID-01", "e26cee84-6b38-4456-b34e-d1a9f002c956", "e26cee84-6b38-4456-b34e-d1a9f002c956"},
+		"Absent":  {"RID-03: nothing is invented", "", ""},
+		"TooLong": {"RID-04", strings.Repeat("x", 8<<10), ""},
+		"Hostile": {"RID-04", "a\tb\x7f", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
+				w := send(t, newServer(t, &stub{}, io.Discard), "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
+				if got := w.Header().Get("X-Broker-API-Request-Identity"); got != tc.want {
+					t.Errorf("%s: %s echoed %q, want %q", tc.reason, path, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// What is kept of an originating identity is an object, or nothing.
+func TestOriginatingIdentity(t *testing.T) {
+	cases := map[string]struct{ reason, json, want string }{
+		"Object":      {"OID-02", `{"user_id":"u"}`, `{"user_id":"u"}`},
+		"SpaceAround": {"OID-02: it stays as it came", " \n{\"user_id\":\"u\"}\t", " \n{\"user_id\":\"u\"}\t"},
+		"Empty":       {"OID-02", `{}`, `{}`},
+		"Null":        {"OID-03: null is no object", `null`, ""},
+		"Array":       {"OID-03", `[{}]`, ""},
+		"Text":        {"OID-03", `"{}"`, ""},
+		"Unfinished":  {"OID-03", `{"user_id":`, ""},
+		"Two":         {"OID-03", `{}{}`, ""},
+		"Nothing":     {"OID-03", ``, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", provisionBody,
+				"X-Broker-API-Originating-Identity", "cloudfoundry "+base64.StdEncoding.EncodeToString([]byte(tc.json)))
+			if w.Code != http.StatusCreated {
+				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
+			}
+			if got := string(b.asked.(broker.ProvisionRequest).Asker.Identity); got != tc.want {
+				t.Errorf("%s: kept %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	cases := map[string]struct {
+		reason, version, body string
+		status                int
+		org                   string
+	}{
+		"OldContextOnly":  {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
+		"OldOtherContext": {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
+		"OldGuids":        {"PROV-16", "2.9", provisionBody, 201, "o"},
+		"OldNeither":      {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
+		"NewContextOnly":  {"PROV-15", "2.10", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
+		"NewGuids":        {"PROV-15", "2.10", provisionBody, 201, "o"},
+		"EmptyGuid":       {"INP-04", "2.9", `{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
+		"ContextIsNull": {"INP-07", "2.12",
+			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,"parameters":null,"maintenance_info":null}`,
+			201, "o"},
+		"ContextIsString": {"INP-03", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400,
+			""},
+		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", `{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`,
+			400, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: broker.Created}}
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", tc.body, "X-Broker-API-Version", tc.version)
+			if w.Code != tc.status {
+				t.Fatalf("%s: status %d, want %d: %s", tc.reason, w.Code, tc.status, w.Body)
+			}
+			if q, ok := b.asked.(broker.ProvisionRequest); ok && q.OrganizationGUID != tc.org {
+				t.Errorf("%s: organization %q, want %q", tc.reason, q.OrganizationGUID, tc.org)
+			}
+		})
+	}
+}
+
+// Whatever is sent, the answer is a JSON object and no fault of ours.
+func FuzzServer(f *testing.F) {
+	for _, path := range []string{
+		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation?operation=x",
+		"/v2/service_instances/i/service_bindings/b", "/v2/service_instances/i/service_bindings/b/last_operation",
+		"/operations/x", "//v2/catalog", "/v2/service_instances/%2e%2e/", "/v2/service_instances/a%2Fb?accepts_incomplete=banana",
+	} {
+		for _, method := range []string{"GET", "PUT", "PATCH", "DELETE", "HEAD", "POST"} {
+			f.Add(method, path, "2.17", provisionBody)
+			f.Add(method, path, "2.9", `{"parameters":[],"bind_resource":{"app_guid":1},"maintenance_info":{}}`)
+		}
+	}
+	results := []*stub{
+		{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}},
+		{result: broker.Result{Effect: broker.Accepted}, grant: &provider.Grant{},
+			poll: broker.Poll{Operation: lifecycle.Operation{Kind: lifecycle.Bind, Phase: lifecycle.InProgress}}},
+		{err: lifecycle.RefuseConcurrent()},
+	}
+	f.Fuzz(func(t *testing.T, method, target, version, body string) {
+		r, err := http.NewRequest(method, "http://broker"+target, strings.NewReader(body))
+		if err != nil {
+			return // no HTTP client can send it
+		}
+		r.SetBasicAuth("u", "p:w")
+		r.Header.Set("X-Broker-API-Version", version)
+		for _, b := range results {
+			w := httptest.NewRecorder()
+			r.Body = io.NopCloser(strings.NewReader(body))
+			newServer(t, b, io.Discard).ServeHTTP(w, r)
+			if w.Code >= 500 || w.Code < 200 {
+				t.Fatalf("%s %s: status %d: %s", method, target, w.Code, w.Body)
+			}
+			if method != "HEAD" {
+				bodyOf(t, w)
+			} else if w.Body.Len() > 0 {
+				t.Fatalf("%s %s: a body: %s", method, target, w.Body)
+			}
+		}
+	})
+}
+
+// FAC-05: a creation that runs says when it is likely to be done, and how it is
+// cancelled; what cannot be cancelled does not say how.
+func TestPendingStatusHints(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "a/b"}}
+	cases := map[string]struct {
+		kind     lifecycle.Kind
+		started  time.Time
+		expected time.Duration
+		estimate string
+		links    bool
+	}{
+		"Provision": {lifecycle.Provision, epoch, 90 * time.Second, "2030-02-01T00:01:29Z", true},
+		"Bind":      {lifecycle.Bind, epoch, 0, "", true},
+		"Update":    {lifecycle.Update, epoch, time.Second, "2030-02-01T00:00:00Z", false},
+		"Unbind":    {lifecycle.Unbind, epoch, 0, "", false},
+		"Late":      {lifecycle.Provision, epoch.Add(-time.Hour), time.Minute, "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			poll := broker.Poll{Token: token,
+				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started, Expected: tc.expected}}
+			w := send(t, newServer(t, &stub{poll: poll}, io.Discard), "GET", "/operations/"+url.PathEscape(token.String()), "")
+			body := bodyOf(t, w)
+			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
+				t.Errorf("estimate %q, want %q", got, tc.estimate)
+			}
+			links, _ := body["links"].(map[string]any)
+			if (links != nil) != tc.links {
+				t.Fatalf("links %v", links)
+			}
+			if !tc.links {
+				return
+			}
+			cancel, _ := links["cancel"].(map[string]any)
+			reference, err := url.Parse(cancel["href"].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, _ := url.Parse("https://api.example.com/stage" + w.Header().Get("Location"))
+			if to := at.ResolveReference(reference).String(); to != at.String() || cancel["method"] != "DELETE" {
+				t.Errorf("cancelled by %v of %s, not of %s", cancel["method"], to, at)
+			}
+		})
+	}
+}
+
+// CONC-04: whoever met another request is told when to try again.
+func TestConcurrencySaysWhen(t *testing.T) {
+	w := send(t, newServer(t, &stub{err: lifecycle.RefuseConcurrent()}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`)
+	if w.Code != 422 || w.Header().Get("Retry-After") != "5" {
+		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+// RID-02: the request identity is in the log, and goes with the request to
+// where the operation is kept.
+func TestRequestIdentityIsKept(t *testing.T) {
+	var log bytes.Buffer
+	b := &stub{result: broker.Result{Effect: broker.Created}}
+	send(t, newServer(t, b, &log), "PUT", "/v2/service_instances/i", provisionBody, "X-Broker-API-Request-Identity", "request-7")
+	if q, ok := b.asked.(broker.ProvisionRequest); !ok || q.Asker.Request != "request-7" ||
+		!strings.Contains(log.String(), `"request_identity":"request-7"`) {
+		t.Errorf("asked %+v, log %s", b.asked, log.String())
+	}
+	// Each line also names the operation that it is about.
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i"}}
+	log.Reset()
+	send(t, newServer(t, &stub{poll: broker.Poll{Token: token}}, &log), "GET", "/v2/service_instances/i/last_operation", "")
+	if !strings.Contains(log.String(), `"operation":"`+token.String()+`"`) {
+		t.Errorf("log %s", log.String())
+	}
+}
+
+// Where an instance's dashboard is stands in answers of every version to a
+// provision (PROV-24), and of those that know it there to an update (UPD-27).
+func TestDashboardURL(t *testing.T) {
+	const where = "https://dashboard.example.com/i"
+	for name, tc := range map[string]struct {
+		method, version string
+		effect          broker.Effect
+		want            any
+	}{
+		"Created":        {"PUT", "2.9", broker.Created, where},
+		"Accepted":       {"PUT", "2.9", broker.Accepted, where},
+		"Exists":         {"PUT", "2.17", broker.Done, where},
+		"UpdatedBefore":  {"PATCH", "2.13", broker.Done, nil},
+		"UpdatingBefore": {"PATCH", "2.13", broker.Accepted, nil},
+		"Updated":        {"PATCH", "2.14", broker.Done, where},
+		"Updating":       {"PATCH", "2.14", broker.Accepted, where},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &stub{result: broker.Result{Effect: tc.effect, DashboardURL: where}}
+			w := send(t, newServer(t, b, io.Discard), tc.method, "/v2/service_instances/i?accepts_incomplete=true",
+				`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`, "X-Broker-API-Version", tc.version)
+			if got := bodyOf(t, w)["dashboard_url"]; got != tc.want {
+				t.Errorf("%d %s, want the dashboard %v", w.Code, w.Body, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package osb_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// several are platforms, by their user names; each has the password "x".
+type several map[string]platforms.Identity
+
+func (s several) Authenticate(user, password string) (platforms.Identity, bool) {
+	id, ok := s[user]
+	return id, ok && password == "x"
+}
+
+func severalPlatforms(t *testing.T, b osb.Broker) *osb.Server {
+	t.Helper()
+	s := osb.New(osb.Options{
+		Broker: b,
+		Platforms: several{
+			"root":   {ID: "p-root"},
+			"eu":     {ID: "p-eu", Path: "/cf-eu"},
+			"narrow": {ID: "p-narrow", Offerings: []string{"first/a", "third", "gone"}},
+			"blind":  {ID: "p-blind", Offerings: []string{"gone"}},
+		},
+		Offerings: func() []catalog.Offering {
+			return []catalog.Offering{
+				{ID: "1", Name: "first", Plans: []catalog.Plan{{ID: "1a", Name: "a"}, {ID: "1b", Name: "b"}}},
+				{ID: "2", Name: "second", Plans: []catalog.Plan{{ID: "2a", Name: "a"}}},
+				{ID: "3", Name: "third", Plans: []catalog.Plan{{ID: "3a", Name: "a"}, {ID: "3b", Name: "b"}}},
+			}
+		},
+		Now: func() time.Time { return epoch }, NewID: func() string { return "id" }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	return s
+}
+
+func as(t *testing.T, s *osb.Server, user, method, target, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.SetBasicAuth(user, "x")
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	bodyOf(t, w) // ERR-01
+	return w
+}
+
+// Each platform is served at its own path, and nowhere else.
+func TestPathsOfPlatforms(t *testing.T) {
+	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "i"}}
+	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token}}
+	s := severalPlatforms(t, b)
+	const put = `{"service_id":"1","plan_id":"1a","organization_guid":"o","space_guid":"s"}`
+	cases := map[string]struct {
+		reason, user, path string
+		status             int
+		location           string
+	}{
+		"Root":      {"no path of its own", "root", "/v2/service_instances/i", 202, "/operations/" + token.String()},
+		"Own":       {"its own path", "eu", "/cf-eu/v2/service_instances/i", 202, "/cf-eu/operations/" + token.String()},
+		"Without":   {"not at the root", "eu", "/v2/service_instances/i", 404, ""},
+		"Anothers":  {"not at another's path", "root", "/cf-eu/v2/service_instances/i", 404, ""},
+		"Unknown":   {"nor at nobody's", "eu", "/other/v2/service_instances/i", 404, ""},
+		"Deeper":    {"nor below it", "eu", "/cf-eu/cf-eu/v2/service_instances/i", 404, ""},
+		"Stranger":  {"who is not known learns nothing", "stranger", "/cf-eu/v2/service_instances/i", 401, ""},
+		"Encoded":   {"INP-11: what is encoded stays so", "eu", "/cf-eu/v2/service_instances/a%2Fb", 202, "/cf-eu/operations/" + token.String()},
+		"NoPrefix":  {"an instance may be called so", "root", "/v2/service_instances/v2", 202, "/operations/" + token.String()},
+		"BadPrefix": {"not every text can be a path", "root", "/CF%20EU/v2/service_instances/i", 404, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b.asked = nil
+			w := as(t, s, tc.user, "PUT", tc.path+"?accepts_incomplete=true", put)
+			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
+				t.Errorf("%s: %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location)
+			}
+			q, asked := b.asked.(broker.ProvisionRequest)
+			if asked != (tc.status == 202) {
+				t.Errorf("%s: the broker was asked: %v", tc.reason, asked)
+			}
+			if want := map[string]string{"root": "p-root", "eu": "p-eu"}[tc.user]; asked && q.Platform != want {
+				t.Errorf("%s: for platform %q, want %q", tc.reason, q.Platform, want)
+			}
+		})
+	}
+	// The status resource is there too.
+	b.poll = broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.Succeeded, Settled: epoch}}
+	if w := as(t, s, "eu", "GET", "/cf-eu/operations/"+token.String(), ""); w.Code != 302 ||
+		w.Header().Get("Location") != "/cf-eu/v2/service_instances/i" {
+		t.Errorf("FAC-06: %d %q", w.Code, w.Header().Get("Location"))
+	}
+}
+
+func TestPlatformsSeeTheirPartOfTheCatalog(t *testing.T) {
+	b := &stub{}
+	s := severalPlatforms(t, b)
+	etags := map[string]bool{}
+	for user, want := range map[string]string{
+		"root": "first/a first/b second/a third/a third/b", "narrow": "first/a third/a third/b", "blind": "",
+	} {
+		w := as(t, s, user, "GET", "/v2/catalog", "")
+		var body struct {
+			Services []struct {
+				Name  string
+				Plans []struct{ Name string }
+			}
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Services == nil {
+			t.Fatalf("CAT-01: %s: %s", user, w.Body)
+		}
+		var got []string
+		for _, o := range body.Services {
+			for _, p := range o.Plans {
+				got = append(got, o.Name+"/"+p.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s sees %q, want %q", user, got, want)
+		}
+		etags[w.Header().Get("Etag")] = true
+	}
+	if len(etags) != 3 {
+		t.Errorf("CAT-30: %d etags of three catalogs", len(etags))
+	}
+	// The broker is told as well.
+	as(t, s, "narrow", "PUT", "/v2/service_instances/i", `{"service_id":"2","plan_id":"2a","organization_guid":"o","space_guid":"s"}`)
+	q := b.asked.(broker.ProvisionRequest)
+	if q.View.ShowsOffering("2") || !q.View.Shows("1", "1a") || q.View.Shows("1", "1b") {
+		t.Error("the broker was told another view")
+	}
+}

@@ -1,0 +1,360 @@
+// Package osb is the wire: the routes of the Open Service Broker API, its
+// headers and versions, JSON bodies, status codes and error bodies, and the
+// status façade under /operations. It needs a Broker that decides, and knows
+// neither how records are kept nor who makes things.
+package osb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// Instances is what the routes of service instances need. The methods' own
+// comments are in package broker.
+type Instances interface {
+	Provision(ctx context.Context, q broker.ProvisionRequest) (broker.Result, error)
+	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
+	Deprovision(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+	Instance(ctx context.Context, c broker.Caller, id string) (broker.InstanceView, error)
+}
+
+// Bindings is what the routes of service bindings need.
+type Bindings interface {
+	Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error)
+	Unbind(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+	Binding(ctx context.Context, c broker.Caller, instance, id string) (broker.BindingView, error)
+}
+
+// Operations is what polling needs.
+type Operations interface {
+	LastOperation(ctx context.Context, key lifecycle.Key, token string) (broker.Poll, error)
+	Operation(ctx context.Context, c broker.Caller, token string) (broker.Poll, error)
+	Cancel(ctx context.Context, c broker.Caller, token string) (cancelled broker.Poll, deletion *broker.Poll, err error)
+}
+
+// A Broker decides what the routes answer. Errors are *lifecycle.Refusal where
+// the client is to learn why; any other is answered as an internal error.
+type Broker interface {
+	Instances
+	Bindings
+	Operations
+}
+
+// An Authenticator knows the platforms. It compares in constant time.
+type Authenticator interface {
+	// Authenticate gives the platform whose credentials these are.
+	Authenticate(username, password string) (platforms.Identity, bool)
+}
+
+// A Throttle holds platforms to a number of requests a second.
+type Throttle interface {
+	// Take counts a request of a platform. It gives zero, or how long it is until
+	// there is room for one, which is then not counted.
+	Take(platform string) time.Duration
+}
+
+// Options are what a Server is made of.
+type Options struct {
+	Broker    Broker
+	Platforms Authenticator
+	Throttle  Throttle // nil for none
+	// Offerings are what is offered, the same each time; asked for with the
+	// first request that shows the catalog.
+	Offerings func() []catalog.Offering
+	Now       func() time.Time
+	NewID     func() string // names an internal error in the answer and the log
+	Log       *slog.Logger
+	Metrics   *metrics.Metrics
+}
+
+// A Server is the http.Handler of the broker.
+type Server struct {
+	Options
+	parts sync.Map // of *shown, by the names of what may be seen
+}
+
+// A shown catalog is what a platform may see of it.
+type shown struct {
+	view *catalog.View
+	// catalog encodes it, once for clients that know binding_rotatable and once
+	// for others.
+	catalog [2]func() (representation, error)
+}
+
+// A representation is an encoded catalog: it is encoded once, not for each
+// request.
+type representation struct {
+	body []byte
+	etag string
+}
+
+// New makes a server.
+func New(o Options) *Server { return &Server{Options: o} }
+
+// as is the catalog for a client.
+func (s *shown) as(rotation bool) (representation, error) {
+	if rotation {
+		return s.catalog[1]()
+	}
+	return s.catalog[0]()
+}
+
+func (s *Server) show(view *catalog.View) *shown {
+	encode := func(rotation bool) func() (representation, error) {
+		return sync.OnceValues(func() (representation, error) {
+			body, err := json.Marshal(map[string]any{"services": emitted(view.Of(s.Offerings()), rotation)})
+			if err != nil {
+				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
+			}
+			sum := sha256.Sum256(body)
+			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
+		})
+	}
+	return &shown{view: view, catalog: [2]func() (representation, error){encode(false), encode(true)}}
+}
+
+// shownTo is what a platform may see of the catalog, worked out once. A name
+// that is of nothing any more shows nothing.
+func (s *Server) shownTo(p platforms.Identity) *shown {
+	key := strings.Join(p.Offerings, "\n") // empty for everything
+	if found, ok := s.parts.Load(key); ok {
+		return found.(*shown)
+	}
+	var view *catalog.View
+	if len(p.Offerings) > 0 {
+		var err error
+		if view, err = catalog.NewView(s.Offerings(), p.Offerings); err != nil {
+			s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
+		}
+	}
+	found, _ := s.parts.LoadOrStore(key, s.show(view))
+	return found.(*shown)
+}
+
+// emitted is the catalog: only binding_rotatable depends on the version (CAT-25,
+// CAT-31). Each plan says whether it is bindable, since there are
+// platforms that take a plan without a word for one that is not (CAT-15).
+func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
+	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
+	for i, o := range offerings {
+		plans := make([]catalog.Plan, len(o.Plans))
+		for j, p := range o.Plans {
+			bindable := o.PlanBindable(p)
+			p.Bindable = &bindable
+			if !rotation {
+				p.BindingRotatable = nil
+			}
+			plans[j] = p
+		}
+		o.Plans = plans
+		out[i] = o
+	}
+	return out
+}
+
+type receivedKey struct{}
+
+// WithReceived tells the server when a request reached what stands before it,
+// such as an API gateway; without it, a request is received when it is served.
+// A PUT that was received before a DELETE of the same id begins nothing after
+// it (ORB-03).
+func WithReceived(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, receivedKey{}, at)
+}
+
+// A response is what a handler answers. A nil body is sent as {}: every body
+// is a JSON object (ERR-01).
+type response struct {
+	status int
+	header http.Header
+	body   any
+	// raw is sent as it is, in place of body.
+	raw []byte
+}
+
+// A call is one request on its way through the checks.
+type call struct {
+	*http.Request
+	broker.Caller
+	at       route
+	version  version  // of the API that the client speaks
+	shown    *shown   // to the platform
+	segments []string // of the path, each decoded once (INP-11)
+	query    url.Values
+	body     object // of PUT and PATCH
+}
+
+type handler func(s *Server, ctx context.Context, c *call) (response, error)
+
+// ServeHTTP answers one request, in the evaluation order of checklist section
+// 0. It is the only place that writes, logs and counts.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := s.Now()
+	received, ok := r.Context().Value(receivedKey{}).(time.Time)
+	if !ok {
+		received = began
+	}
+	asked := r.Method
+	prefix, r := withoutPrefix(asGet(r))
+	ctx := logs.Begin(r.Context())
+	id := RequestIdentity(r.Header)
+	logs.AddRequest(ctx, id)
+	at := find(r)
+	resp, err := s.answer(ctx, w, r, at, prefix, received)
+	if err == nil {
+		err = resp.encode()
+	}
+	if err != nil {
+		resp = s.refusal(ctx, err, r, at)
+		_ = resp.encode() // it holds nothing but texts and flags
+	}
+	if location := resp.header.Get("Location"); prefix != "" && location != "" {
+		resp.header.Set("Location", prefix+location)
+	}
+	if id != "" {
+		w.Header().Set(keptRequestIdentity, id)
+	}
+	resp.write(w, asked != http.MethodHead)
+	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
+	s.Log.InfoContext(ctx, "request", "method", asked, "route", at.name, "status", resp.status,
+		"milliseconds", s.Now().Sub(began).Milliseconds())
+}
+
+// asGet turns a HEAD into the GET whose headers it asks for (RFC 9110, section
+// 9.3.2).
+func asGet(r *http.Request) *http.Request {
+	if r.Method != http.MethodHead {
+		return r
+	}
+	get := r.WithContext(r.Context()) // a copy
+	get.Method = http.MethodGet
+	return get
+}
+
+// write sends the answer: a HEAD has the headers of the GET and no body.
+func (r *response) write(w http.ResponseWriter, body bool) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	for name, values := range r.header {
+		h[name] = values
+	}
+	if r.status != http.StatusNotModified {
+		h.Set("Content-Type", "application/json")
+		if !body { // else whoever sends it counts
+			h.Set("Content-Length", strconv.Itoa(len(r.raw)))
+		}
+	}
+	w.WriteHeader(r.status)
+	if body && len(r.raw) > 0 {
+		_, _ = w.Write(r.raw) // the client may have gone
+	}
+}
+
+// encode makes the body what is sent, before anything of the answer is.
+func (r *response) encode() error {
+	if r.raw != nil || r.status == http.StatusNotModified {
+		return nil
+	}
+	if r.body == nil {
+		r.body = struct{}{}
+	}
+	raw, err := json.Marshal(r.body)
+	if err != nil {
+		// The cause may quote a credential.
+		return errors.New("encoding an answer: it holds what JSON cannot")
+	}
+	r.raw = append(raw, '\n')
+	return nil
+}
+
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, at route, prefix string,
+	received time.Time) (resp response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = logs.Panicked(ctx, s.Log, p, "route", at.name)
+		}
+	}()
+	user, password, _ := r.BasicAuth()
+	platform, ok := s.Platforms.Authenticate(user, password)
+	if !ok {
+		return response{}, errUnauthorized // nothing is read of the body
+	}
+	logs.AddSubject(ctx, platform.ID, "", "")
+	if s.Throttle != nil {
+		if wait := s.Throttle.Take(platform.ID); wait > 0 {
+			return response{}, &tooMany{wait} // nor is anything here
+		}
+	}
+	if r.ContentLength > limits.Body {
+		drain(w, r)
+		return response{}, errTooLarge
+	}
+	if platform.Path != prefix {
+		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
+	}
+	c := &call{
+		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest, shown: s.shownTo(platform),
+	}
+	c.View = c.shown.view
+	if underV2(r) {
+		if c.version, err = apiVersion(r.Header); err != nil {
+			return response{}, err
+		}
+	}
+	handle, err := s.route(c)
+	if err != nil {
+		return response{}, err
+	}
+	if underV2(r) && len(c.segments) > 0 {
+		logs.AddSubject(ctx, "", c.instanceID(), c.bindingID())
+	}
+	if err := s.parse(ctx, w, c); err != nil {
+		return response{}, err
+	}
+	return handle(s, ctx, c)
+}
+
+// underV2 reports whether the version header is required: everywhere but on
+// the status façade, which is not part of the API (FAC-07).
+func underV2(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	return path == "/v2" || strings.HasPrefix(path, "/v2/")
+}
+
+// location is a path of the server. Whatever hides a part of the path from it,
+// such as a gateway's stage, puts that part before it on the way out.
+func location(segments ...string) string {
+	var b strings.Builder
+	for _, segment := range segments {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(segment))
+	}
+	return b.String()
+}
+
+// resource is the path of an instance or a binding.
+func resource(k lifecycle.Key) string {
+	if k.IsBinding() {
+		return location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)
+	}
+	return location("v2", "service_instances", k.Instance)
+}

@@ -1,0 +1,141 @@
+// Package platforms knows who may use the broker: the platforms' credentials,
+// compared in constant time, and read again from where they are kept so that a
+// password can be rotated while requests are served. Where they are kept is
+// left to the caller.
+package platforms
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/secret"
+)
+
+// A Credential is what a platform authenticates with.
+type Credential struct {
+	secret.Holder
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// matches compares in constant time: hashes have one length, and both halves
+// are always compared. An empty password matches nothing.
+func (c Credential) matches(username, password string) bool {
+	if c.Username == "" || c.Password == "" {
+		return false
+	}
+	return same(username, c.Username)&same(password, c.Password) == 1
+}
+
+func same(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+// An Identity is who a request comes from.
+type Identity struct {
+	ID        string
+	Path      string   // before /v2 in its URL; empty for none
+	Offerings []string // what it may see; empty is everything
+}
+
+// authenticate finds the platform whose credentials these are, and looks at
+// every platform in any case.
+func (r Registry) authenticate(username, password string, now time.Time) (Identity, bool) {
+	var id Identity
+	found := false
+	for _, p := range r.Platforms {
+		if p.matches(username, password, now) {
+			id, found = Identity{ID: p.ID, Path: p.Path, Offerings: p.Offerings}, true
+		}
+	}
+	return id, found
+}
+
+const (
+	// keep is how long the registry is believed without reading it again.
+	keep = time.Minute
+	// again is the least time between two readings that failed logins cause:
+	// a new password works at once, and wrong ones do not load the source.
+	again = 5 * time.Second
+	// fetchTimeout bounds a reading.
+	fetchTimeout = 5 * time.Second
+)
+
+// Spread is how long it takes until every process knows of a change.
+const Spread = keep + fetchTimeout
+
+// A Kept registry is read from a source and kept for a minute.
+type Kept struct {
+	fetch func(ctx context.Context) (Registry, error)
+	now   func() time.Time
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	current Registry
+	read    time.Time // of current; zero before the first
+	tried   time.Time
+}
+
+// NewKept reads the registry once, so that a source that cannot be read is
+// seen at the start.
+func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time,
+	log *slog.Logger) (*Kept, error) {
+	k := &Kept{fetch: fetch, now: now, log: log}
+	if err := k.readAgain(ctx); err != nil {
+		return nil, fmt.Errorf("reading the platforms' credentials: %w", err)
+	}
+	return k, nil
+}
+
+// Authenticate implements osb.Authenticator. While the source cannot be read,
+// what was read last goes on being valid.
+func (k *Kept) Authenticate(username, password string) (Identity, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if due(k.read, now, keep) && due(k.tried, now, again) {
+		k.refresh()
+	}
+	if id, ok := k.current.authenticate(username, password, now); ok {
+		return id, true
+	}
+	if username == "" || password == "" || !due(k.tried, now, again) {
+		return Identity{}, false
+	}
+	k.refresh()
+	return k.current.authenticate(username, password, now)
+}
+
+// due reports whether so much time has passed. A clock that was set back has
+// lost the time: a password must not stay valid until it has caught up.
+func due(since, now time.Time, after time.Duration) bool {
+	passed := now.Sub(since)
+	return passed < 0 || passed >= after
+}
+
+func (k *Kept) refresh() {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	if err := k.readAgain(ctx); err != nil {
+		k.log.Error("the platforms' credentials cannot be read; the last ones stay valid", "error", err)
+	}
+}
+
+func (k *Kept) readAgain(ctx context.Context) error {
+	k.tried = k.now()
+	r, err := k.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	k.current, k.read = r, k.tried
+	return nil
+}

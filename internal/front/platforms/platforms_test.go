@@ -1,0 +1,187 @@
+package platforms_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+func one(c platforms.Credential) platforms.Registry {
+	return platforms.Registry{Platforms: []platforms.Platform{{ID: platforms.Default, Name: platforms.Default, Credential: c}}}
+}
+
+func TestBothHalvesAreCompared(t *testing.T) {
+	k, _ := newKept(t, &source{credential: platforms.Credential{Username: "u", Password: "p:w"}}, io.Discard)
+	cases := map[string]struct {
+		username, password string
+		want               bool
+	}{
+		"Right":         {"u", "p:w", true},
+		"WrongPassword": {"u", "x", false},
+		"WrongUser":     {"x", "p:w", false},
+		"EmptyUser":     {"", "p:w", false},
+		"EmptyPassword": {"u", "", false},
+		"BothEmpty":     {"", "", false},
+		"Prefix":        {"u", "p:", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			id, ok := k.Authenticate(tc.username, tc.password)
+			if ok != tc.want || ok && id.ID != platforms.Default || !ok && id.ID != "" {
+				t.Errorf("got %+v, %v; want %v", id, ok, tc.want)
+			}
+		})
+	}
+}
+
+// source is a secret that is counted, changed and broken.
+type source struct {
+	credential platforms.Credential
+	err        error
+	reads      int
+}
+
+func (s *source) fetch(context.Context) (platforms.Registry, error) {
+	s.reads++
+	return one(s.credential), s.err
+}
+
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time { return c.now }
+
+func newKept(t *testing.T, s *source, log io.Writer) (*platforms.Kept, *clock) {
+	t.Helper()
+	c := &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	k, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatalf("reading the first credential: %v", err)
+	}
+	return k, c
+}
+
+// Rotation loses no request: the new password works within seconds of its
+// first use, and the old one until the secret is read again.
+func TestKeptFollowsARotation(t *testing.T) {
+	s := &source{credential: platforms.Credential{Username: "u", Password: "old"}}
+	k, c := newKept(t, s, io.Discard)
+	steps := []struct {
+		what     string
+		after    time.Duration
+		set      string // the secret's password from now on
+		password string
+		want     bool
+		reads    int
+	}{
+		{"kept: no reading", 30 * time.Second, "", "old", true, 1},
+		{"a wrong one is looked up once", 0, "", "wrong", false, 2},
+		{"and not again within five seconds", 4 * time.Second, "", "wrong", false, 2},
+		{"rotated: the old one stays until it is read again", 0, "new", "old", true, 2},
+		{"the new one is found by a failed login", time.Second, "", "new", true, 3},
+		{"which ends the old one", 0, "", "old", false, 3},
+		{"after a minute it is read again", time.Minute, "", "new", true, 4},
+	}
+	for _, step := range steps {
+		c.now = c.now.Add(step.after)
+		if step.set != "" {
+			s.credential.Password = step.set
+		}
+		if _, ok := k.Authenticate("u", step.password); ok != step.want || s.reads != step.reads {
+			t.Fatalf("%s: got %v after %d readings, want %v after %d", step.what, ok, s.reads, step.want, step.reads)
+		}
+	}
+}
+
+func TestKeptOutlivesItsSource(t *testing.T) {
+	var log bytes.Buffer
+	s := &source{credential: platforms.Credential{Username: "u", Password: "canary-1c"}}
+	k, c := newKept(t, s, &log)
+	for name, broken := range map[string]func(){
+		"Failing":    func() { s.err = errors.New("throttled") },
+		"Incomplete": func() { s.err, s.credential = nil, platforms.Credential{Username: "u"} },
+	} {
+		broken()
+		c.now = c.now.Add(2 * time.Minute)
+		if _, ok := k.Authenticate("u", "canary-1c"); !ok {
+			t.Errorf("%s: the last credential is no longer valid", name)
+		}
+	}
+	if !strings.Contains(log.String(), "throttled") || strings.Contains(log.String(), "canary") {
+		t.Errorf("the log says:\n%s", log.String())
+	}
+	if _, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.Default()); err == nil {
+		t.Errorf("an incomplete credential was accepted at the start")
+	}
+}
+
+func TestCredentialsAreNotPrinted(t *testing.T) {
+	c := platforms.Credential{Username: "u", Password: "canary-9b"}
+	var out bytes.Buffer
+	r := one(c)
+	r.Platforms[0].Previous = []platforms.Previous{{Password: "canary-8a"}}
+	p := r.Platforms[0]
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", c, c, c, c)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p, p, p, p)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", r, r, r, r)
+	_, _ = fmt.Fprintf(&out, "%v %+v %#v %s", p.Previous, p.Previous, p.Previous, p.Previous)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "c", c, "p", p)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "c", c, "p", p, "r", r)
+	if strings.Contains(out.String(), "canary") {
+		t.Errorf("printed: %s", out.String())
+	}
+}
+
+// A clock that is set back, as after a laptop's sleep or by an administrator,
+// must not keep a password valid until it has caught up.
+func TestKeptFollowsAClockThatIsSetBack(t *testing.T) {
+	s := &source{credential: platforms.Credential{Username: "u", Password: "old"}}
+	k, c := newKept(t, s, io.Discard)
+	c.now = c.now.Add(-time.Hour)
+	s.credential.Password = "new"
+	if _, ok := k.Authenticate("u", "old"); ok {
+		t.Error("the old password is valid an hour longer")
+	}
+	if _, ok := k.Authenticate("u", "new"); !ok || s.reads != 2 {
+		t.Errorf("the new password is not known after %d readings", s.reads)
+	}
+}
+
+// A login is current, old until a time, or unknown; a removed platform has none.
+func TestUntilWhenALoginIsValid(t *testing.T) {
+	r := one(login("u", "first"))
+	for n, password := range []string{"second", "third"} {
+		var err error
+		if r, err = r.Rotate(platforms.Default, password, epoch, time.Duration(n+1)*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := r.Platforms[0]
+	for name, c := range map[string]struct {
+		username, password string
+		until              time.Time
+		known              bool
+	}{
+		"Current": {"u", "third", time.Time{}, true},
+		"Old":     {"u", "second", epoch.Add(2 * time.Hour), true},
+		"Older":   {"u", "first", epoch.Add(time.Hour), true},
+		"Never":   {"u", "fourth", time.Time{}, false},
+		"Other":   {"v", "third", time.Time{}, false},
+		"Empty":   {"u", "", time.Time{}, false},
+	} {
+		if until, known := p.Until(c.username, c.password); !until.Equal(c.until) || known != c.known {
+			t.Errorf("%s: %v, %v", name, until, known)
+		}
+	}
+	p.Removed = epoch
+	if _, known := p.Until("u", "third"); known {
+		t.Error("a removed platform has a login")
+	}
+}

@@ -1,0 +1,290 @@
+package platforms
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/secret"
+)
+
+// Default is the id and the name of the platform that every broker begins
+// with.
+const Default = "default"
+
+// A Platform may use the broker.
+type Platform struct {
+	// ID is in the key of every record of the platform, and never changes.
+	ID string `json:"id,omitempty"`
+	// Name is what operators call it.
+	Name string `json:"name,omitempty"`
+	// Path stands before /v2 in the platform's URL, with a slash before it;
+	// empty for none.
+	Path string `json:"path,omitempty"`
+	Credential
+	// Chosen: the password was given by an operator, and not generated here. It
+	// is never printed.
+	Chosen bool `json:"chosen,omitempty"`
+	// Previous are passwords that a rotation has replaced.
+	Previous []Previous `json:"previous,omitempty"`
+	// Offerings are what it may see: names of offerings, or of one plan as
+	// offering/plan. Empty is everything.
+	Offerings []string `json:"offerings,omitempty"`
+	// Removed is when it lost its access; zero for one that has it. What it
+	// made is still its own, should it come back.
+	Removed time.Time `json:"removed,omitzero"`
+}
+
+// A Previous is a password that is still valid for a time.
+type Previous struct {
+	secret.Holder
+	Password string    `json:"password"`
+	Until    time.Time `json:"until"`
+}
+
+// matches compares with every password that is valid, and always with all.
+func (p Platform) matches(username, password string, now time.Time) bool {
+	ok := p.Credential.matches(username, password)
+	for _, old := range p.Previous {
+		if now.Before(old.Until) && (Credential{Username: p.Username, Password: old.Password}).matches(username, password) {
+			ok = true
+		}
+	}
+	return ok && p.Removed.IsZero()
+}
+
+// Until says how long a login of the platform is valid, and whether it is one
+// that it has, or had until its last rotation. The time is zero for the current
+// password, which has no end.
+func (p Platform) Until(username, password string) (until time.Time, known bool) {
+	if !p.Removed.IsZero() {
+		return time.Time{}, false
+	}
+	if p.Credential.matches(username, password) {
+		return time.Time{}, true
+	}
+	for _, old := range p.Previous {
+		if (Credential{Username: p.Username, Password: old.Password}).matches(username, password) && old.Until.After(until) {
+			until, known = old.Until, true
+		}
+	}
+	return until, known
+}
+
+// A Registry is the platforms, the default one first. It is kept as one
+// document, in which the default platform's members stand by themselves: a
+// document with nothing but a user name and a password is one platform.
+type Registry struct{ Platforms []Platform }
+
+type document struct {
+	Platform
+	Platforms []Platform `json:"platforms,omitempty"`
+}
+
+// ErrDocument: what was read is no registry. What it holds is never in an
+// error.
+var ErrDocument = errors.New(`not a JSON object with "username" and "password"`)
+
+// Decode reads a registry.
+func Decode(raw []byte) (Registry, error) {
+	var d document
+	if json.Unmarshal(raw, &d) != nil {
+		return Registry{}, ErrDocument
+	}
+	d.ID, d.Name = Default, Default
+	r := Registry{Platforms: append([]Platform{d.Platform}, d.Platforms...)}
+	return r, r.check()
+}
+
+// Encode is what Decode reads.
+func (r Registry) Encode() ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	d := document{Platform: r.Platforms[0], Platforms: r.Platforms[1:]}
+	d.ID, d.Name = "", ""
+	return json.Marshal(d)
+}
+
+// check refuses a registry in which platforms could be taken for one another.
+func (r Registry) check() error {
+	if len(r.Platforms) == 0 || r.Platforms[0].ID != Default {
+		return ErrDocument
+	}
+	ids, names, users := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, p := range r.Platforms {
+		if p.Username == "" || p.Password == "" {
+			return ErrDocument
+		}
+		if p.ID == "" || p.Name == "" || ids[p.ID] || names[p.Name] {
+			return fmt.Errorf("platform %q has no id or name of its own", p.Name)
+		}
+		if live := p.Removed.IsZero(); live && users[p.Username] {
+			return fmt.Errorf("platform %q has the user name of another one, %q", p.Name, p.Username)
+		} else if live {
+			users[p.Username] = true
+		}
+		if strings.Contains(p.Username, ":") { // RFC 7617
+			return fmt.Errorf("the user name of platform %q has a colon", p.Name)
+		}
+		if p.Path != "" && CheckPath(p.Path) != nil {
+			return fmt.Errorf("the path of platform %q is not valid", p.Name)
+		}
+		ids[p.ID], names[p.Name] = true, true
+	}
+	return nil
+}
+
+var (
+	validID   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	validPath = regexp.MustCompile(`^/[a-z0-9][a-z0-9-]{0,39}$`)
+)
+
+// CheckPath refuses what cannot stand before /v2.
+func CheckPath(path string) error {
+	if !validPath.MatchString(path) || path == "/v2" || path == "/operations" {
+		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu", path)
+	}
+	return nil
+}
+
+// find is the place of a name.
+func (r Registry) find(name string) (int, error) {
+	i := slices.IndexFunc(r.Platforms, func(p Platform) bool { return p.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("there is no platform %q: `longshore platform list` names all", name)
+	}
+	return i, nil
+}
+
+// UserOf is the name of the platform that logs in by a user name.
+func (r Registry) UserOf(username string) (name string, found bool) {
+	for _, p := range r.Platforms {
+		if p.Username == username && p.Removed.IsZero() {
+			return p.Name, true
+		}
+	}
+	return "", false
+}
+
+func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
+
+// TakenBack is the platform with what one of its name had that was removed, if
+// there is one: its path and what it may see, where those are not given anew.
+func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
+	i, err := r.find(p.Name)
+	if err != nil || r.Platforms[i].Removed.IsZero() {
+		return p
+	}
+	if !path {
+		p.Path = r.Platforms[i].Path
+	}
+	if !offerings {
+		p.Offerings = r.Platforms[i].Offerings
+	}
+	return p
+}
+
+// Add gives a new platform access. One that was removed comes back under its
+// name, with what it made, and with a new password. With an ID, the platform is
+// the one that has records under it, of which this registry may know nothing;
+// without one it gets newID.
+func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
+	if !validName.MatchString(p.Name) {
+		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
+	}
+	if p.Path != "" {
+		if err := CheckPath(p.Path); err != nil {
+			return r, err
+		}
+	}
+	r = r.clone()
+	i, err := r.find(p.Name)
+	if err == nil && r.Platforms[i].Removed.IsZero() {
+		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
+	}
+	if other, taken := r.UserOf(p.Username); taken {
+		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other)
+	}
+	if err == nil {
+		if was := r.Platforms[i].ID; p.ID != "" && p.ID != was {
+			return r, fmt.Errorf("platform %q was removed and comes back with its id %q, not %q", p.Name, was, p.ID)
+		}
+		p.ID = r.Platforms[i].ID
+		r.Platforms[i] = p
+		return r, r.check()
+	}
+	if p.ID == "" {
+		p.ID = newID
+	}
+	if err := r.checkID(p.ID); err != nil {
+		return r, err
+	}
+	r.Platforms = append(r.Platforms, p)
+	return r, r.check()
+}
+
+// checkID refuses an id that a new platform cannot have.
+func (r Registry) checkID(id string) error {
+	if !validID.MatchString(id) {
+		return fmt.Errorf("id %q is not valid: give one that a platform of this broker had, such as p-abcdefghijkl", id)
+	}
+	for _, p := range r.Platforms {
+		switch {
+		case p.ID != id:
+		case p.Removed.IsZero():
+			return fmt.Errorf("id %q is that of platform %q", id, p.Name)
+		default:
+			return fmt.Errorf("id %q is that of platform %q, which was removed: add it again under that name", id, p.Name)
+		}
+	}
+	return nil
+}
+
+// EndOfOverlap is until when a password is valid that is rotated now: a whole
+// second, as it is printed.
+func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
+	return now.Add(overlap).UTC().Truncate(time.Second)
+}
+
+// Rotate gives a platform a new password, and leaves the old one valid for an
+// overlap.
+func (r Registry) Rotate(name, password string, now time.Time, overlap time.Duration) (Registry, error) {
+	i, err := r.find(name)
+	if err != nil {
+		return r, err
+	}
+	r = r.clone()
+	p := r.Platforms[i]
+	if !p.Removed.IsZero() {
+		return r, fmt.Errorf("platform %q was removed: add it again", name)
+	}
+	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool { return !now.Before(old.Until) })
+	if overlap > 0 {
+		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
+	}
+	p.Password, p.Chosen = password, false
+	r.Platforms[i] = p
+	return r, r.check()
+}
+
+// Remove takes a platform's access away. Its id stays taken: what it made is
+// nobody else's.
+func (r Registry) Remove(name string, now time.Time) (Registry, error) {
+	i, err := r.find(name)
+	if err != nil {
+		return r, err
+	}
+	r = r.clone()
+	if !r.Platforms[i].Removed.IsZero() {
+		return r, fmt.Errorf("platform %q was removed already", name)
+	}
+	r.Platforms[i].Removed = now.UTC().Truncate(time.Second)
+	r.Platforms[i].Previous = nil
+	return r, nil
+}

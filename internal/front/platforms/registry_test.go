@@ -1,0 +1,267 @@
+package platforms_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func login(username, password string) platforms.Credential {
+	return platforms.Credential{Username: username, Password: password}
+}
+
+func two(t *testing.T) platforms.Registry {
+	t.Helper()
+	r, err := one(login("broker", "first")).Add(platforms.Platform{
+		Name: "cf-eu", Path: "/cf-eu", Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"},
+	}, "p-1", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A document that only holds a user name and a password is a whole one: that
+// is what a deployment makes.
+func TestDocuments(t *testing.T) {
+	r, err := platforms.Decode([]byte(`{"username":"broker","password":"first"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(one(login("broker", "first")), r); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	many, err := two(t).Rotate("cf-eu", "third", epoch, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := many.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(raw), `{"username":"broker","password":"first",`) {
+		t.Errorf("the default platform does not stand by itself: %s", raw)
+	}
+	again, err := platforms.Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(many, again); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestDamagedDocuments(t *testing.T) {
+	platform := func(members string) string {
+		return `{"username":"broker","password":"canary-3f","platforms":[{` + members + `}]}`
+	}
+	for name, raw := range map[string]string{
+		"NoJSON":     `canary-3f`,
+		"Null":       `null`,
+		"List":       `["canary-3f"]`,
+		"NoPassword": `{"username":"canary-3f"}`,
+		"NoID":       platform(`"name":"a","username":"a","password":"canary-3f"`),
+		"NoName":     platform(`"id":"a","username":"a","password":"canary-3f"`),
+		"SameID":     platform(`"id":"default","name":"a","username":"a","password":"canary-3f"`),
+		"SameName":   platform(`"id":"a","name":"default","username":"a","password":"canary-3f"`),
+		"SameUser":   platform(`"id":"a","name":"a","username":"broker","password":"canary-3f"`),
+		"Colon":      platform(`"id":"a","name":"a","username":"a:b","password":"canary-3f"`),
+		"Path":       platform(`"id":"a","name":"a","username":"a","password":"canary-3f","path":"/v2"`),
+	} {
+		if _, err := platforms.Decode([]byte(raw)); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAddIsRefused(t *testing.T) {
+	platform := func(change func(*platforms.Platform)) platforms.Platform {
+		p := platforms.Platform{Name: "korifi", Credential: login("korifi", "x")}
+		change(&p)
+		return p
+	}
+	for name, tc := range map[string]struct {
+		p    platforms.Platform
+		want string
+	}{
+		"Name":     {platform(func(p *platforms.Platform) { p.Name = "Not Valid" }), "small letters"},
+		"Path":     {platform(func(p *platforms.Platform) { p.Path = "/a/b" }), "path"},
+		"Reserved": {platform(func(p *platforms.Platform) { p.Path = "/operations" }), "path"},
+		"Exists":   {platform(func(p *platforms.Platform) { p.Name = "cf-eu" }), "exists"},
+		"Default":  {platform(func(p *platforms.Platform) { p.Name = "default" }), "exists"},
+		"User":     {platform(func(p *platforms.Platform) { p.Username = "broker" }), "user name"},
+		"ID":       {platform(func(p *platforms.Platform) { p.ID = "P#1" }), "id \"P#1\" is not valid"},
+		"LongID":   {platform(func(p *platforms.Platform) { p.ID = strings.Repeat("p", 41) }), "is not valid"},
+		"TakenID":  {platform(func(p *platforms.Platform) { p.ID = "p-1" }), `id "p-1" is that of platform "cf-eu"`},
+		"First":    {platform(func(p *platforms.Platform) { p.ID = platforms.Default }), `id "default" is that of platform "default"`},
+	} {
+		r := two(t)
+		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want one about %q", name, err, tc.want)
+		}
+		if diff := cmp.Diff(two(t), r); diff != "" {
+			t.Errorf("%s: the registry was changed:\n%s", name, diff)
+		}
+	}
+}
+
+// What a removed platform made is its own when it comes back, and nobody
+// else's.
+func TestRemoveKeepsTheID(t *testing.T) {
+	r, err := two(t).Remove("cf-eu", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kept(t, &r, func() time.Time { return epoch })
+	if id, ok := k.Authenticate("cf-eu", "second"); ok {
+		t.Errorf("a removed platform is let in: %+v", id)
+	}
+	if _, err := r.Remove("cf-eu", epoch); err == nil {
+		t.Error("it was removed twice")
+	}
+	if _, err := r.Rotate("cf-eu", "x", epoch, 0); err == nil {
+		t.Error("a removed platform has a new password")
+	}
+	for name, p := range map[string]platforms.Platform{
+		"add it again under that name": {ID: "p-1", Name: "korifi", Credential: login("korifi", "new")},
+		`with its id "p-1"`:            {ID: "p-8", Name: "cf-eu", Credential: login("cf-eu", "new")},
+	} {
+		if _, err := r.Add(p, "p-9", epoch); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with the id %q: %v", p.Name, p.ID, err)
+		}
+	}
+	r, err = r.Add(platforms.Platform{Name: "cf-eu", Credential: login("cf-eu", "new")}, "p-9", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf-eu", "new"); !ok || id.ID != "p-1" {
+		t.Errorf("it came back as %+v, %v", id, ok)
+	}
+	for _, unknown := range []func() error{
+		func() error { _, err := r.Remove("none", epoch); return err },
+		func() error { _, err := r.Rotate("none", "x", epoch, 0); return err },
+	} {
+		if err := unknown(); err == nil || !strings.Contains(err.Error(), "platform list") {
+			t.Errorf("an unknown platform: %v", err)
+		}
+	}
+}
+
+// A registry that was lost gets a platform back under the id that its records
+// have.
+func TestAddWithAnID(t *testing.T) {
+	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf", Credential: login("cf", "new")}, "p-9", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf", "new"); !ok || id.ID != "p-1" {
+		t.Errorf("it came back as %+v, %v", id, ok)
+	}
+}
+
+func kept(t *testing.T, r *platforms.Registry, now func() time.Time) *platforms.Kept {
+	t.Helper()
+	var mu sync.Mutex
+	k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return *r, nil
+	}, now, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func TestEachPlatformIsItself(t *testing.T) {
+	r := two(t)
+	k := kept(t, &r, func() time.Time { return epoch })
+	if id, ok := k.Authenticate("broker", "first"); !ok || id.ID != platforms.Default || id.Path != "" || id.Offerings != nil {
+		t.Errorf("the default platform is %+v, %v", id, ok)
+	}
+	if id, ok := k.Authenticate("cf-eu", "second"); !ok || id.ID != "p-1" || id.Path != "/cf-eu" || len(id.Offerings) != 1 {
+		t.Errorf("the other platform is %+v, %v", id, ok)
+	}
+	for _, mixed := range []platforms.Credential{login("broker", "second"), login("cf-eu", "first")} {
+		if id, ok := k.Authenticate(mixed.Username, mixed.Password); ok {
+			t.Errorf("one's name and the other's password are %+v", id)
+		}
+	}
+}
+
+// A rotation under load: two processes that keep the registry, each with
+// requests by the old password and, from the moment it is known, by the new
+// one. None is refused before the overlap ends.
+//
+// AUTH-08: several passwords are valid at once.
+func TestRotationLosesNoRequest(t *testing.T) {
+	var registry atomic.Pointer[platforms.Registry]
+	first := one(login("u", "old"))
+	registry.Store(&first)
+	var clock atomic.Int64 // seconds since the epoch
+	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
+	var processes []*platforms.Kept
+	for range 2 {
+		k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
+			slog.New(slog.NewTextHandler(io.Discard, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, k)
+	}
+	const rotated, overlap = 20, time.Hour
+	known := rotated + int64(platforms.Spread/time.Second)
+	for second := int64(0); second < rotated+int64(overlap/time.Second); second++ {
+		clock.Store(second)
+		if second == rotated {
+			next, err := registry.Load().Rotate("default", "new", now(), overlap)
+			if err != nil {
+				t.Fatal(err)
+			}
+			registry.Store(&next)
+		}
+		for n, k := range processes {
+			// Somebody tries passwords all the time.
+			k.Authenticate("u", "wrong")
+			if _, ok := k.Authenticate("u", "old"); !ok {
+				t.Fatalf("process %d refused the old password at second %d", n, second)
+			}
+			if _, ok := k.Authenticate("u", "new"); !ok && second >= known {
+				t.Fatalf("process %d refused the new password at second %d", n, second)
+			}
+		}
+	}
+	clock.Add(61)
+	for n, k := range processes {
+		if _, ok := k.Authenticate("u", "old"); ok {
+			t.Errorf("process %d takes the old password after the overlap", n)
+		}
+	}
+}
+
+// A rotation without an overlap ends the old password at once, and rotating
+// again forgets those that are over.
+func TestRotations(t *testing.T) {
+	r := one(login("u", "1"))
+	var err error
+	for n, overlap := range []time.Duration{time.Minute, time.Hour, 0} {
+		if r, err = r.Rotate("default", string(rune('2'+n)), epoch.Add(time.Duration(n)*10*time.Minute), overlap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []platforms.Previous{{Password: "2", Until: epoch.Add(70 * time.Minute)}}
+	if diff := cmp.Diff(want, r.Platforms[0].Previous); diff != "" || r.Platforms[0].Password != "4" {
+		t.Errorf("password %q, previous -want +got:\n%s", r.Platforms[0].Password, diff)
+	}
+}

@@ -1,0 +1,52 @@
+// Package workflow is the contract for driving operations: who calls the next step, and
+// when. What a step does is left to the worker. The engines are packages of their own:
+// work/inprocess and work/stepfunctions.
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A Ref names one execution: an operation, and the attempt at it. It holds ids only.
+type Ref struct {
+	Token   lifecycle.Token
+	Attempt int
+}
+
+// Name is the execution's name: the random part of the token and the attempt.
+func (r Ref) Name() string { return fmt.Sprintf("%s-%d", r.Token.Operation, r.Attempt) }
+
+// An Outcome is what a step tells its engine.
+type Outcome struct {
+	// Settled says that there is nothing more to do for this execution.
+	Settled bool
+	// Wait is how long to wait before the next step.
+	Wait time.Duration
+}
+
+// A Step does one step of an execution. It may be called twice, late, or for an
+// execution that is over. An error ends the execution: the reaper starts the operation
+// again.
+type Step func(ctx context.Context, ref Ref) (Outcome, error)
+
+// HandOver is how long Finish may take once its context is done. Hazard: a request has
+// little time left by then, and without an answer a platform deletes what goes on. An
+// operation that cannot be handed over in that time is started by the reaper.
+const HandOver = time.Second
+
+// An Engine drives executions. Both methods may be called by many goroutines.
+type Engine interface {
+	// Start drives the operation in the background until a step says that it is settled,
+	// or fails. Starting the same Ref twice is the same as starting it once. After an
+	// error it may not have been started; the reaper then starts it when it is due.
+	Start(ctx context.Context, ref Ref) error
+
+	// Finish drives the operation and waits until it is settled or ctx is done. If ctx is
+	// done first, the operation goes on in the background, and Finish returns no error.
+	// The caller reads the record to learn how the operation stands.
+	Finish(ctx context.Context, ref Ref) error
+}

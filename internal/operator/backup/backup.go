@@ -1,0 +1,258 @@
+// Package backup owns the archive of a data folder: what is in it, in which order
+// it is read while a broker and a PostgreSQL server run on the folder, and how it
+// is written whole or not at all. It needs the records' own snapshot, a way to keep
+// everybody but the databases' users quiet for a moment, and a superuser's
+// connection to the server. It leaves to others who may ask for it, and the dumps of
+// single databases. What it writes holds every secret of the folder.
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/base/secret"
+)
+
+// A Folder is a data folder to be saved.
+type Folder struct {
+	Dir string
+	// Records is the name of the file that Snapshot copies, into a file of another
+	// name.
+	Records  string
+	Snapshot func(path string) error
+	// Quiet calls f while nobody but the users of databases changes anything in the
+	// folder or on the server, and returns what f does.
+	Quiet func(f func() error) error
+	// Leaves reports whether what has that name in the folder is not to be saved, as
+	// nothing is whose name begins with a dot.
+	Leaves func(name string) bool
+	// Server is the one that runs in the folder; nil where none runs.
+	Server *Server
+}
+
+// A Server is a PostgreSQL server that runs on a part of a data folder.
+type Server struct {
+	secret.Holder
+	// Connect connects as a superuser.
+	Connect func(ctx context.Context) (*pgx.Conn, error)
+	// Data is the server's data directory, by its path in the folder.
+	Data string
+}
+
+// aside begins the names of what is written in the folder meanwhile.
+const aside = ".backup-"
+
+// Clear removes from a folder that nobody else has open what a backup has left in it
+// whose process died: it holds secrets.
+func Clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), aside) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// Write writes the archive: unpacked, it is a data folder as it was at one moment,
+// at which the records, the vault's key and the server say the same. That moment is
+// while all are quiet, near the end: databases that are large are read before it,
+// and what is written to them meanwhile is in their log of changes, which comes last.
+func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
+	archive := newArchive(ctx, f.Dir, w)
+	var copied *serverCopy
+	if f.Server != nil {
+		if copied, err = beginServer(ctx, *f.Server, archive); err != nil {
+			return err
+		}
+		defer copied.close()
+		if err := copied.files(); err != nil {
+			return fmt.Errorf("copying the server's files: %w", err)
+		}
+	}
+	// What is read while all are quiet goes to a file first: whoever reads the
+	// archive may be slow, and nobody waits for that.
+	held, err := os.CreateTemp(f.Dir, aside+"*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("making a file in the data folder: %w", err)
+	}
+	defer func() { _ = os.Remove(held.Name()) }()
+	err = f.Quiet(func() error {
+		small := newArchive(ctx, f.Dir, held)
+		err := f.quiet(small)
+		if err == nil && copied != nil {
+			err = copied.end(small)
+		}
+		return errors.Join(err, small.tar.Flush())
+	})
+	if err == nil {
+		_, err = held.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = archive.append(held)
+	}
+	if err = errors.Join(err, held.Close()); err != nil {
+		return fmt.Errorf("copying the data folder: %w", err)
+	}
+	if copied != nil {
+		if err := copied.changes(); err != nil {
+			return fmt.Errorf("copying the server's log of changes: %w", err)
+		}
+	}
+	return archive.tar.Close()
+}
+
+// quiet copies all but the running server's data directory.
+func (f Folder) quiet(to *archive) error {
+	snapshot, err := os.MkdirTemp(f.Dir, aside+"*") // mode 0700
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(snapshot) }()
+	records := filepath.Join(snapshot, f.Records)
+	if err := f.Snapshot(records); err != nil {
+		return err
+	}
+	if err := to.file(records, f.Records); err != nil {
+		return err
+	}
+	return to.walk(".", func(name string, _ fs.DirEntry) bool {
+		return name == f.Records || strings.HasPrefix(name, ".") || f.Leaves(name) || f.Server != nil && name == f.Server.Data
+	})
+}
+
+// An archive is a tar file that is being written, of files below a folder.
+type archive struct {
+	ctx context.Context
+	dir string
+	to  io.Writer
+	tar *tar.Writer
+}
+
+func newArchive(ctx context.Context, dir string, to io.Writer) *archive {
+	return &archive{ctx: ctx, dir: dir, to: to, tar: tar.NewWriter(to)}
+}
+
+// append adds the members of another archive that has been flushed and not closed.
+func (a *archive) append(other io.Reader) error {
+	if err := a.tar.Flush(); err != nil {
+		return err
+	}
+	_, err := io.Copy(a.to, other)
+	return err
+}
+
+// walk adds everything below a path, but what is to be left out, with all that is
+// below it, and what is neither a file nor a folder. A file that goes away meanwhile
+// is left out too.
+func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool) error {
+	return filepath.WalkDir(filepath.Join(a.dir, name), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			err = a.ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(a.dir, path)
+		switch {
+		case err != nil:
+			return err
+		case below != "." && leave(below, d):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			return a.folder(path, below)
+		case d.Type().IsRegular():
+			return a.file(path, below)
+		}
+		return nil
+	})
+}
+
+// folder adds a folder alone; the archive's own is not in it.
+func (a *archive) folder(path, name string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || name == "." {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h, err := tar.FileInfoHeader(info, "")
+	if err != nil {
+		return err
+	}
+	h.Name = filepath.ToSlash(name) + "/"
+	return a.tar.WriteHeader(h)
+}
+
+// file adds one under a name, at the length that it has at first: what is appended
+// meanwhile is left out, and what is cut off is zeros. The server's log of changes
+// puts right both.
+func (a *archive) file(path, name string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h, err := tar.FileInfoHeader(info, "")
+	if err != nil {
+		return err
+	}
+	h.Name = filepath.ToSlash(name)
+	if err := a.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.Copy(a.tar, io.LimitReader(f, h.Size))
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(a.tar, zeros{}, h.Size-n)
+	return err
+}
+
+// text adds a file that is like another one but for its content.
+func (a *archive) text(like, name, content string) error {
+	info, err := os.Stat(like)
+	if err != nil {
+		return err
+	}
+	h, err := tar.FileInfoHeader(info, "")
+	if err != nil {
+		return err
+	}
+	h.Name, h.Size = filepath.ToSlash(name), int64(len(content))
+	if err := a.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.tar, content)
+	return err
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}

@@ -1,0 +1,47 @@
+package backup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+)
+
+// File has a new file written, which is there whole or not at all, and which its
+// owner alone can read.
+func File(path string, write func(io.Writer) error) (err error) {
+	fail := func(what, mend string, cause error) error {
+		return &remedy.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			return fail("is there already", "name one that is not: no backup is written over", nil)
+		}
+		return fail("cannot be written", "name one that can", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // mode 0600
+	if err != nil {
+		return fail("cannot be written", "name one in a folder that is there and allows it", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	if err := write(buffered); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(buffered.Flush(), f.Sync(), f.Close()); err != nil {
+		return fail("cannot be written to its end", "make room, or name one where there is some", err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fail("cannot be written", "name one that can", err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,47 @@
+package backup_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/operator/backup"
+)
+
+func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "saved")
+	broken := errors.New("broken")
+	err := backup.File(path, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		return broken
+	})
+	if left, _ := os.ReadDir(dir); !errors.Is(err, broken) || len(left) > 0 {
+		t.Fatalf("a backup that broke: %v, and %v is there", err, left)
+	}
+	if err := backup.File(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "whole")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v; want it to be its owner's alone", info.Mode(), err)
+	}
+	problem := (*remedy.Error)(nil)
+	err = backup.File(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "another")
+		return err
+	})
+	if content, _ := os.ReadFile(path); !errors.As(err, &problem) || string(content) != "whole" {
+		t.Errorf("a second backup into the file: %v, and it holds %q", err, content)
+	}
+	if err := backup.File(filepath.Join(dir, "none", "saved"), func(io.Writer) error { return nil }); !errors.As(err, &problem) {
+		t.Errorf("a backup into a folder that is not there: %v", err)
+	}
+}

@@ -1,0 +1,215 @@
+package pgcopy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// Programs are pg_dump and pg_restore, of one version.
+type Programs struct {
+	bin   string
+	major int
+}
+
+// Find looks for the programs in a folder, or where commands are found if that is
+// empty.
+func Find(ctx context.Context, bin string) (*Programs, error) {
+	none := func(err error) error {
+		return &remedy.Error{Name: "pg_dump", What: "cannot be run",
+			Remedy: "install PostgreSQL's programs (`make postgres`), or add their folder to PATH", Cause: err}
+	}
+	if bin == "" {
+		path, err := exec.LookPath("pg_dump")
+		if err != nil {
+			return nil, none(err)
+		}
+		bin = filepath.Dir(path)
+	}
+	p := &Programs{bin: bin}
+	for _, name := range []string{"pg_dump", "pg_restore"} {
+		said, err := exec.CommandContext(ctx, filepath.Join(bin, name), "--version").Output()
+		if err != nil {
+			return nil, none(err)
+		}
+		fields := strings.Fields(string(said)) // pg_dump (PostgreSQL) 17.2
+		if _, err := fmt.Sscanf(fields[min(2, len(fields)-1)], "%d", &p.major); err != nil {
+			return nil, none(err)
+		}
+	}
+	return p, nil
+}
+
+// Major is the programs' version: a server of a later one cannot be read by them.
+func (p *Programs) Major() int { return p.major }
+
+// Dump writes a database in pg_dump's custom format, as it is at one moment, by a
+// login that was let in to read. Plain is without compression.
+func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain bool, to io.Writer) error {
+	args := []string{"--format=custom", "--role=" + l.Owner, "--no-password", "--no-tablespaces", "--no-security-labels", "--no-publications",
+		"--no-subscriptions", "--lock-wait-timeout=60000"}
+	if plain {
+		args = append(args, "--compress=0")
+	}
+	return p.run(ctx, "pg_dump", args, a, l, nil, to)
+}
+
+// Restore fills an empty database with what Dump has written, by a login that was let
+// in: everything in it belongs to the owner role then, and to nobody is granted what
+// somebody had in the other database. It stops at the first thing that cannot be
+// restored.
+func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from io.Reader) error {
+	return p.run(ctx, "pg_restore", []string{"--dbname=" + l.Database, "--role=" + l.Owner, "--no-password", "--exit-on-error", "--no-owner",
+		"--no-privileges", "--no-tablespaces", "--no-security-labels", "--no-publications", "--no-subscriptions"}, a, l, from, nil)
+}
+
+// mostSaid bounds what is kept of what a program says.
+const mostSaid = 64 << 10
+
+// endWithin is how long a program that was told to end is waited for.
+const endWithin = 5 * time.Second
+
+func (p *Programs) run(ctx context.Context, name string, args []string, a hosted.Access, l Login, from io.Reader, to io.Writer) error {
+	dir, env, err := access(a, l)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	said := &head{most: mostSaid}
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, env, from, to, said
+	cmd.WaitDelay = endWithin
+	cmd.SysProcAttr = attributes()
+	runtime.LockOSThread() // to Linux, a program's parent is a thread
+	defer runtime.UnlockOSThread()
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return meant(name, said.String(), err)
+	}
+	return nil
+}
+
+// access is a folder, which the caller removes, and an environment by which a program
+// connects. The password is in a file that this user alone may read: others see
+// neither the environment of a process of theirs nor that, and all see its arguments.
+func access(a hosted.Access, l Login) (dir string, env []string, err error) {
+	if dir, err = os.MkdirTemp("", "longshore-copy-"); err != nil { // mode 0700
+		return "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	pass := filepath.Join(dir, "pass")
+	if err := os.WriteFile(pass, []byte("*:*:*:*:"+l.Password+"\n"), 0o600); err != nil {
+		return "", nil, err
+	}
+	env = []string{
+		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database, "PGPASSFILE=" + pass,
+		"PGSSLMODE=" + a.TLS.String(), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
+		"PGOPTIONS=-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c search_path=pg_catalog",
+		"PGSERVICEFILE=" + os.DevNull, "HOME=" + dir, "LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin",
+	}
+	if a.CA != "" {
+		ca := filepath.Join(dir, "ca")
+		if err := os.WriteFile(ca, []byte(a.CA), 0o600); err != nil {
+			return "", nil, err
+		}
+		env = append(env, "PGSSLROOTCERT="+ca)
+	} else if a.TLS == hosted.TLSVerify {
+		env = append(env, "PGSSLROOTCERT=system")
+	}
+	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return dir, env, nil
+}
+
+// A head keeps the beginning of what is written to it.
+type head struct {
+	bytes.Buffer
+	most int
+}
+
+// Write implements io.Writer.
+func (h *head) Write(b []byte) (int, error) {
+	_, _ = h.Buffer.Write(b[:min(len(b), max(0, h.most-h.Len()))])
+	return len(b), nil
+}
+
+// A Problem is why a database cannot be copied, for its user to read: it names no
+// data and nothing of how it is done.
+type Problem struct {
+	// Reason is a sentence that says what to do.
+	Reason string
+	// Passing: another try may go well.
+	Passing bool
+	cause   error
+}
+
+func (p *Problem) Error() string { return p.Reason }
+
+// Unwrap gives how the program ended.
+func (p *Problem) Unwrap() error { return p.cause }
+
+const forcedSecurity = "A table forces row security on its owner too, and cannot be copied. " +
+	"Alter it with NO FORCE ROW LEVEL SECURITY first."
+
+// reasons are what programs say, and what it means. What a program says may hold data,
+// so that none of it is passed on.
+var reasons = []struct {
+	says    string
+	passing bool
+	reason  string
+}{
+	{"row-level security", false, forcedSecurity},
+	{"row security", false, forcedSecurity},
+	{"No space left", true, "The server has no room left. Ask the operator of the service."},
+	{"could not extend file", true, "The server has no room left. Ask the operator of the service."},
+	{"too many connections", true, "The database has no connection left. Close some."},
+	{"remaining connection slots", true, "The server has no connection left. Try again later."},
+	{"server closed the connection", true, "The connection to the server broke off. Try again."},
+	{"terminating connection", true, "The connection to the server broke off. Try again."},
+	{"connection to server", true, "The server was not reached. Try again later."},
+	{"could not obtain lock", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
+	{"lock timeout", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
+	{"server version mismatch", false, "pg_dump is older than the server. " +
+		"Name the folder of the server's own programs, or of later ones, in LONGSHORE_POSTGRES_BIN, " +
+		"and start the broker again."},
+	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
+	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
+	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's superuser, or " +
+		"of a login that has left the owner's role. Give it to the owner role, or drop it."},
+	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
+}
+
+// meant is what a program's failure means.
+func meant(name, said string, err error) error {
+	cause := fmt.Errorf("%s: %w", name, err)
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		return &Problem{"It cannot be copied: the operator's " + name + " does not run. Ask the operator of the service.", false, cause}
+	}
+	for _, r := range reasons {
+		if strings.Contains(said, r.says) {
+			return &Problem{r.reason, r.passing, cause}
+		}
+	}
+	return &Problem{"Something in it cannot be copied. Try pg_dump and pg_restore yourself: they say what it is.", false, cause}
+}

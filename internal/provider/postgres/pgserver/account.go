@@ -1,0 +1,119 @@
+package pgserver
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+)
+
+// EnvUser names the user of this system that the server runs as when root starts
+// it.
+const EnvUser = "LONGSHORE_POSTGRES_USER"
+
+// An Account is the user of this system that a server runs as. The zero one is who
+// runs this program.
+type Account struct {
+	Name     string
+	UID, GID uint32
+}
+
+// IsOther reports whether it is another one than who runs this program.
+func (a Account) IsOther() bool { return a != Account{} }
+
+func (a Account) name() (string, error) {
+	if a.IsOther() {
+		return a.Name, nil
+	}
+	own, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("finding out who runs this program: %w", err)
+	}
+	return own.Username, nil
+}
+
+// FindAccount gives the one to run a new server as: the zero one unless root asks,
+// since PostgreSQL refuses to run as root. Wanted is a user's name, or empty.
+func FindAccount(wanted string) (Account, error) {
+	if os.Geteuid() != 0 {
+		own, err := user.Current()
+		if wanted != "" && (err != nil || own.Username != wanted) {
+			return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, which is not who runs this program", wanted),
+				"leave it out: only root can run the server as somebody else")
+		}
+		return Account{}, nil
+	}
+	names := []string{wanted}
+	if wanted == "" {
+		names = []string{"postgres", "_postgres", "nobody"}
+	}
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+		if errUID == nil && errGID == nil && uid != 0 {
+			return Account{Name: name, UID: uint32(uid), GID: uint32(gid)}, nil
+		}
+	}
+	if wanted != "" {
+		return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, which is root or no user of this system", wanted), "name another")
+	}
+	return Account{}, remedy.For("PostgreSQL", "refuses to run as root, and this system has no user postgres",
+		"make one (useradd --system postgres), or name another one in "+EnvUser)
+}
+
+// Give makes a file or folder the account's.
+func (a Account) Give(path string) error {
+	if !a.IsOther() {
+		return nil
+	}
+	return os.Lchown(path, int(a.UID), int(a.GID))
+}
+
+// giveGroup lets the account read a file that stays another one's.
+func (a Account) giveGroup(path string) error {
+	if !a.IsOther() {
+		return nil
+	}
+	return os.Lchown(path, -1, int(a.GID))
+}
+
+// Barred gives the first folder on the way to a path that the account may not
+// pass, and an empty one where it reaches the path.
+func (a Account) Barred(path string) (string, error) {
+	given, err := filepath.Abs(path)
+	if err != nil || !a.IsOther() {
+		return "", err
+	}
+	whole, err := filepath.EvalSymlinks(given)
+	if err != nil {
+		return "", err
+	}
+	// The way as it is written counts too: a link may lie where the account may not go.
+	for _, dir := range slices.Concat(above(given), above(whole), []string{whole}) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return "", err
+		}
+		if info.IsDir() && !a.mayPass(info) {
+			return dir, nil
+		}
+	}
+	return "", nil
+}
+
+// above are the folders above a path, from the root down.
+func above(path string) []string {
+	dir := filepath.Dir(path)
+	if dir == path {
+		return nil
+	}
+	return append(above(dir), dir)
+}

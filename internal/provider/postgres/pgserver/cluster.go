@@ -1,0 +1,242 @@
+// Package pgserver runs a PostgreSQL server of the broker's own: it finds the
+// programs, sets up a folder for the server's data, starts the server there, takes
+// over one that has outlived its broker, and stops it. It gives the broker's login,
+// which is no superuser, and to backups the superuser, who is reached only through
+// a Unix socket in a folder that no other user may enter. It knows nothing of
+// instances and bindings: the provider makes them, over the network as on any
+// server.
+package pgserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
+)
+
+const (
+	// Superuser is the server's owner, who has no password.
+	Superuser = "postgres"
+	// Loopback is where the server listens, and nowhere else.
+	Loopback = "127.0.0.1"
+
+	fileAccess = "hba.conf"
+	fileUsers  = "ident.conf"
+	filePID    = "postmaster.pid"
+	// lookEvery is how long is waited before the server is looked at again.
+	lookEvery = 20 * time.Millisecond
+)
+
+// A Cluster is one server's programs, files and address. Cluster is PostgreSQL's
+// own word for it.
+type Cluster struct {
+	Bin     string // the folder of programs
+	Data    string
+	Sockets string // the folder of the superuser's socket
+	Port    int
+	Account Account
+	// TLS has the server take no connection over the network without.
+	TLS bool
+	// Settings are further ones, as name=value.
+	Settings []string
+}
+
+// Init makes the data folder: the account may write it, or what it is in. The
+// superuser has no password.
+func (c Cluster) Init(ctx context.Context, flags ...string) error {
+	args := append([]string{
+		"--pgdata=" + c.Data, "--username=" + Superuser, "--encoding=UTF8", "--auth-local=peer", "--auth-host=scram-sha-256",
+	}, flags...)
+	cmd := c.command(ctx, "initdb", args...)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, faults(said))
+	}
+	return nil
+}
+
+// WriteAccess writes, beside the data folder, who may connect, and how: the superuser through the socket, if
+// the system says that this is the server's account or root; all others over the
+// network, by password.
+func (c Cluster) WriteAccess() error {
+	host := "host   "
+	if c.TLS {
+		host = "hostssl"
+	}
+	rules := "local   all all            reject\n"
+	for _, address := range []string{"127.0.0.1/32", "::1/128"} {
+		rules += fmt.Sprintf("host    all %s all   reject\n%s all all %s scram-sha-256\n", Superuser, host, address)
+	}
+	rules = fmt.Sprintf("local   all %s       peer map=longshore\n", Superuser) + rules
+	owner, err := c.Account.name()
+	if err != nil {
+		return err
+	}
+	users := fmt.Sprintf("longshore %q %s\n", owner, Superuser)
+	if owner != "root" {
+		users += fmt.Sprintf("longshore root %s\n", Superuser)
+	}
+	return errors.Join(c.write(fileAccess, rules), c.write(fileUsers, users))
+}
+
+// write replaces a file beside the data folder, which the account may read. A reader
+// sees the one or the other. Nothing is written into the account's own folders: it
+// could have made the file there a link to one of root's.
+func (c Cluster) write(name, text string) error {
+	const heading = "# Written at each start of the broker: changes are lost.\n"
+	path := c.beside(name)
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(path+".new", []byte(heading+text), 0o640); err != nil {
+		return err
+	}
+	return errors.Join(c.Account.giveGroup(path+".new"), os.Rename(path+".new", path))
+}
+
+func (c Cluster) beside(name string) string { return filepath.Join(filepath.Dir(c.Data), name) }
+
+// Serve is the command that is the server, once it is started.
+func (c Cluster) Serve() *exec.Cmd {
+	settings := append([]string{
+		"listen_addresses=" + Loopback,
+		"port=" + strconv.Itoa(c.Port),
+		"unix_socket_directories=" + c.Sockets,
+		"unix_socket_permissions=0700",
+		"hba_file=" + c.beside(fileAccess),
+		"ident_file=" + c.beside(fileUsers),
+		"password_encryption=scram-sha-256",
+	}, c.Settings...)
+	args := []string{"-D", c.Data}
+	for _, s := range settings {
+		args = append(args, "-c", s)
+	}
+	return c.command(context.Background(), "postgres", args...)
+}
+
+// command runs a program as the account, with nothing of this process's environment
+// but where libraries are: there are variables that would change what it does.
+func (c Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, name), args...)
+	cmd.Dir = filepath.Dir(c.Data)
+	cmd.Env = []string{"PATH=" + c.Bin + ":/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "HOME=" + cmd.Dir}
+	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
+		if value := os.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.SysProcAttr = attributes(c.Account)
+	return cmd
+}
+
+// SuperuserURL is how this process and its children connect as the superuser.
+func (c Cluster) SuperuserURL(database string) string {
+	values := url.Values{"host": {c.Sockets}, "port": {strconv.Itoa(c.Port)}, "user": {Superuser}, "sslmode": {"disable"}}
+	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: values.Encode()}).String()
+}
+
+// Connect connects as the superuser.
+func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	cfg, err := pgconfig.New(c.Sockets, uint16(c.Port), cmp.Or(database, Superuser), Superuser)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
+}
+
+// Ready waits until the server answers. Ended is closed when it has ended.
+func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
+	for {
+		conn, err := c.Connect(ctx, "")
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ended:
+			return errEnded
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+var errEnded = errors.New("it has ended")
+
+// PID is the server's process by its own file, and 0 where there is none.
+func (c Cluster) PID() int {
+	raw, err := os.ReadFile(filepath.Join(c.Data, filePID))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return 0
+	}
+	return max(pid, 0)
+}
+
+// Stop ends the server of a process and waits until it is gone: first as PostgreSQL
+// calls fast, which ends sessions and loses nothing; after the grace at once, which
+// loses nothing either, and has the next start do more.
+func Stop(ctx context.Context, pid int, grace time.Duration) error {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
+		if err := signal(pid, s); err != nil {
+			return nil // there is no such process
+		}
+		bounded, cancel := context.WithTimeout(ctx, grace)
+		err := Gone(bounded, pid)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("process %d does not end", pid)
+}
+
+// Gone waits until there is no process of that number.
+func Gone(ctx context.Context, pid int) error {
+	for alive(pid) {
+		if err := pause.For(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// faults are the lines by which PostgreSQL's programs say why they end, and without
+// any the last of what was said.
+func faults(said []byte) string {
+	var lines []string
+	for line := range strings.Lines(string(said)) {
+		if strings.Contains(line, "FATAL:") || strings.Contains(line, "PANIC:") || strings.Contains(line, " error:") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	if lines == nil {
+		return end(said)
+	}
+	return strings.Join(lines, "; ")
+}
+
+// end is the last of what a program has said.
+func end(said []byte) string {
+	const lines = 10
+	all := strings.Split(strings.TrimSpace(string(said)), "\n")
+	return strings.Join(slices.Clone(all[max(0, len(all)-lines):]), "\n")
+}

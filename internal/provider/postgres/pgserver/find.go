@@ -1,0 +1,169 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+)
+
+// EnvBin names the folder of PostgreSQL's programs.
+const EnvBin = "LONGSHORE_POSTGRES_BIN"
+
+const (
+	// oldest is the oldest major version that a new server is made of.
+	oldest = 16
+	// howToGet says where the programs come from.
+	howToGet = "run `make postgres` in a checkout of Longshore, install PostgreSQL 16 or later, " +
+		"or name the folder of its programs in " + EnvBin
+)
+
+// A Programs is a folder of PostgreSQL's programs.
+type Programs struct {
+	Dir   string
+	Major int
+}
+
+// ErrNone says that there are no programs to start a server with.
+var ErrNone = errors.New("no PostgreSQL")
+
+// Find looks for programs of a major version that the account can run: in the
+// folder that is named, or else in PATH, where systems put them, and where `make
+// postgres` does. Zero is any version that is supported. What was met on the way,
+// and is of no use, is in the error.
+func Find(ctx context.Context, major int, named string, account Account) (Programs, error) {
+	var met []string
+	for _, dir := range places(named) {
+		p, err := inspect(ctx, dir)
+		if errors.Is(err, os.ErrNotExist) && named == "" {
+			continue
+		}
+		if err == nil {
+			err = suits(p, major, account)
+		}
+		if err == nil {
+			return p, nil
+		}
+		met = append(met, fmt.Sprintf("%s: %v", dir, err))
+	}
+	what := "is not installed"
+	mend := howToGet
+	if major != 0 {
+		what = fmt.Sprintf("%d, which wrote this data, is not installed", major)
+		mend = fmt.Sprintf("install PostgreSQL %d (`make postgres-all` has 16, 17 and 18), or name the folder of its programs in %s; "+
+			"how data move to another version is in docs/own-postgres.md", major, EnvBin)
+	}
+	switch {
+	case named != "" && major != 0:
+		what = fmt.Sprintf("%d, which wrote this data, is not in the folder that %s names", major, EnvBin)
+	case named != "":
+		what = "is not in the folder that " + EnvBin + " names"
+	}
+	cause := ErrNone
+	if len(met) > 0 {
+		cause = fmt.Errorf("%w: %s", ErrNone, strings.Join(met, "; "))
+	}
+	return Programs{}, &remedy.Error{Name: "PostgreSQL", What: what, Remedy: mend, Cause: cause}
+}
+
+// suits says why programs are of no use.
+func suits(p Programs, major int, account Account) error {
+	switch {
+	case major != 0 && p.Major != major:
+		return fmt.Errorf("it is version %d", p.Major)
+	case p.Major < oldest:
+		return fmt.Errorf("it is version %d, and %d is the oldest that is supported", p.Major, oldest)
+	}
+	barred, err := account.Barred(filepath.Join(p.Dir, "postgres"))
+	if err == nil && barred != "" {
+		err = fmt.Errorf("the user %q, as whom the server runs, may not pass %s: allow it (chmod o+x), or put the programs elsewhere",
+			account.Name, barred)
+	}
+	return err
+}
+
+// places are the folders to look into, best first.
+func places(named string) (all []string) {
+	if named != "" {
+		return []string{named}
+	}
+	all = filepath.SplitList(os.Getenv("PATH"))
+	newest := func(patterns ...string) {
+		for _, pattern := range patterns {
+			found, _ := filepath.Glob(pattern) // the patterns are right
+			slices.SortFunc(found, func(a, b string) int { return versionIn(b) - versionIn(a) })
+			all = append(all, found...)
+		}
+	}
+	newest("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
+	if runtime.GOOS == "darwin" {
+		newest("/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+			"/Applications/Postgres.app/Contents/Versions/*/bin")
+	}
+	for _, root := range roots() {
+		all = append(all, filepath.Join(root, installed))
+		newest(filepath.Join(root, ".tools", "postgres-*", "bin"))
+	}
+	return all
+}
+
+// installed is what `make postgres` makes, from a checkout's root.
+var installed = filepath.Join(".tools", "postgres-17.11.0", "bin")
+
+// roots are where a checkout may be: the folder above the program's, and the one
+// that it was called in.
+func roots() (all []string) {
+	if program, err := os.Executable(); err == nil {
+		if program, err = filepath.EvalSymlinks(program); err == nil {
+			all = append(all, filepath.Dir(filepath.Dir(program)))
+		}
+	}
+	if dir, err := os.Getwd(); err == nil {
+		all = append(all, dir)
+	}
+	return all
+}
+
+var digits = regexp.MustCompile(`\d+`)
+
+// versionIn is the first number of a path.
+func versionIn(path string) int {
+	n, _ := strconv.Atoi(digits.FindString(path))
+	return n
+}
+
+// inspect asks the programs of a folder for their version, if they are there.
+func inspect(ctx context.Context, dir string) (Programs, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Programs{}, err
+	}
+	whole, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
+	if err != nil {
+		return Programs{}, err
+	}
+	dir = filepath.Dir(whole)
+	for _, name := range []string{"postgres", "initdb"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return Programs{}, err
+		}
+	}
+	said, err := exec.CommandContext(ctx, whole, "--version").CombinedOutput()
+	if err != nil {
+		return Programs{}, fmt.Errorf("it does not run: %w: %s", err, end(said))
+	}
+	p := Programs{Dir: dir, Major: versionIn(string(said))}
+	if p.Major == 0 {
+		return p, fmt.Errorf("it says no version: %s", end(said))
+	}
+	return p, nil
+}

@@ -1,0 +1,398 @@
+package pgserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+const (
+	// startWait covers a recovery after a crash.
+	startWait  = 2 * time.Minute
+	startTries = 20
+	stopGrace  = 30 * time.Second
+	// adoptWait is how long a server that ran on may take for its first answer.
+	adoptWait = 20 * time.Second
+	hungGrace = 3 * time.Second
+	// watchEvery is how often the server is looked at while the broker runs.
+	watchEvery  = time.Second
+	mostBackoff = 64
+)
+
+// Options are what a server is opened with.
+type Options struct {
+	// Dir is the server's folder; what is above it exists.
+	Dir string
+	// Getenv gives the settings EnvBin and EnvUser.
+	Getenv func(string) string
+	Log    *slog.Logger
+}
+
+// A Server is one that runs, or is started again as soon as it can.
+type Server struct {
+	cluster Cluster
+	record  record
+	log     *slog.Logger
+	stop    context.CancelFunc
+	watched chan struct{}
+
+	mu  sync.Mutex
+	pid int
+}
+
+// Open starts the server of a folder, or takes over the one that runs there because
+// its broker was killed. An empty folder is set up first.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	c, r, err := locate(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cluster: c, record: r, log: o.Log, watched: make(chan struct{})}
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.grant(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing the PostgreSQL server: %w", err), s.end(ctx))
+	}
+	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	go s.watch(watch)
+	return s, nil
+}
+
+// locate finds all that a start needs, and sets up what is not there yet.
+func locate(ctx context.Context, o Options) (c Cluster, r record, err error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return c, r, err
+	}
+	r, found, err := readRecord(dir)
+	if err != nil {
+		return c, r, err
+	}
+	account, err := r.account(found, o.Getenv(EnvUser))
+	if err != nil {
+		return c, r, err
+	}
+	data := filepath.Join(dir, dirData)
+	major, err := majorOf(data)
+	if err != nil {
+		return c, r, err
+	}
+	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
+	if err != nil {
+		return c, r, err
+	}
+	if err := makeFolders(dir, account); err != nil {
+		return c, r, err
+	}
+	if !found {
+		if r, err = newRecord(dir, account); err != nil {
+			return c, r, err
+		}
+	}
+	sockets, err := r.socketFolder(dir, account)
+	if err != nil {
+		return c, r, err
+	}
+	if err := r.write(dir); err != nil {
+		return c, r, err
+	}
+	c = Cluster{
+		Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account, Settings: ownSettings(filepath.Join(dir, dirLog)),
+	}
+	if major == 0 {
+		o.Log.Info("setting up PostgreSQL", "version", programs.Major, "programs", programs.Dir, "folder", dir)
+		return c, r, c.initWhole(ctx, programs.Major)
+	}
+	return c, r, c.checkOwner()
+}
+
+// account is as whom the server runs: what was chosen for the folder stays.
+func (r record) account(found bool, wanted string) (Account, error) {
+	if !found {
+		return FindAccount(wanted)
+	}
+	if os.Geteuid() != 0 {
+		if r.Account.IsOther() && int(r.Account.UID) != os.Geteuid() {
+			return Account{}, remedy.For("the PostgreSQL server", fmt.Sprintf("of this folder runs as %q", r.Account.Name),
+				"start the broker as that user, or as root")
+		}
+		_, err := FindAccount(wanted)
+		return Account{}, err
+	}
+	if !r.Account.IsOther() {
+		return r.Account, remedy.For("the PostgreSQL server", "of this folder was made by a user other than root",
+			"start the broker as that user")
+	}
+	if wanted != "" && wanted != r.Account.Name {
+		return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name), "leave it out")
+	}
+	return r.Account, nil
+}
+
+// majorOf is the version that has written a data folder; 0 where there is none.
+func majorOf(data string) (int, error) {
+	raw, err := os.ReadFile(filepath.Join(data, fileVersion))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err == nil && versionIn(string(raw)) == 0 {
+		err = errors.New("it is not whole")
+	}
+	if err != nil {
+		return 0, &remedy.Error{Name: fmt.Sprintf("data of PostgreSQL in %q", data), What: "cannot be read: " + fileVersion,
+			Remedy: "allow them to be read, or restore them from a backup", Cause: err}
+	}
+	return versionIn(string(raw)), nil
+}
+
+// start has the server answer: the one that runs already, or a new one.
+func (s *Server) start(ctx context.Context) error {
+	if err := s.cluster.WriteAccess(); err != nil {
+		return err
+	}
+	running, err := s.adopt(ctx)
+	if running || err != nil {
+		return err
+	}
+	// After its first process was killed, the others may hold on to its memory for a
+	// moment.
+	for n := range startTries {
+		if err = pause.For(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
+			return err
+		}
+		if isFree(s.cluster.Port) != nil {
+			return remedy.For("PostgreSQL", fmt.Sprintf("cannot listen on port %d, which its credentials name: %s has it",
+				s.cluster.Port, holderOf(s.cluster.Port)), "end that one, and start the broker again")
+		}
+		if err = s.launch(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// adopt takes over the server of this folder that runs already.
+func (s *Server) adopt(ctx context.Context) (bool, error) {
+	c := s.cluster
+	pid := c.PID()
+	switch {
+	case pid == 0:
+		return false, nil
+	case !alive(pid):
+		// One that nobody has waited for still has its number, to PostgreSQL.
+		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
+		return false, os.Remove(filepath.Join(c.Data, filePID))
+	case !serves(ctx, pid, c.Data):
+		// The number has gone to another process since the machine went down, which
+		// PostgreSQL would take for itself.
+		s.log.Info("the machine went down while the PostgreSQL server ran: it recovers now", "pid", pid)
+		return false, os.Remove(filepath.Join(c.Data, filePID))
+	}
+	if err := c.answers(ctx); err != nil {
+		s.log.Warn("a PostgreSQL server runs in this folder, and does not answer: it is started again", "pid", pid, "error", err)
+		return false, Stop(context.WithoutCancel(ctx), pid, hungGrace)
+	}
+	if err := c.reload(ctx); err != nil {
+		return false, err
+	}
+	s.setPID(pid)
+	s.log.Info("the PostgreSQL server of this folder ran on, and is taken over", "pid", pid, "port", c.Port)
+	return true, nil
+}
+
+// answers waits until a server that runs answers; longer if it says that it is busy
+// with its start.
+func (c Cluster) answers(ctx context.Context) error {
+	const starting = "57P03" // cannot_connect_now
+	bounded, cancel := context.WithTimeout(ctx, adoptWait)
+	defer cancel()
+	err := c.Ready(bounded, nil)
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == starting {
+		return c.Ready(ctx, nil)
+	}
+	return err
+}
+
+// reload has a server read who may connect, and makes sure that it is this folder's.
+func (c Cluster) reload(ctx context.Context) error {
+	conn, err := c.Connect(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var data string
+	if err := conn.QueryRow(ctx, "SELECT current_setting('data_directory')").Scan(&data); err != nil {
+		return err
+	}
+	same, err := sameFolder(data, c.Data)
+	if err == nil && !same {
+		err = fmt.Errorf("the server at the socket in %s is of %s", c.Sockets, data)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_reload_conf()")
+	return err
+}
+
+func sameFolder(a, b string) (bool, error) {
+	one, errOne := os.Stat(a)
+	other, errOther := os.Stat(b)
+	if err := errors.Join(errOne, errOther); err != nil {
+		return false, err
+	}
+	return os.SameFile(one, other), nil
+}
+
+// launch starts the server and waits until it answers.
+func (s *Server) launch(ctx context.Context) error {
+	path := s.cluster.beside(fileStart)
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := s.cluster.Serve()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting PostgreSQL: %w", err)
+	}
+	s.setPID(cmd.Process.Pid)
+	ended := make(chan struct{})
+	go wait(cmd, ended)
+	if err := s.cluster.Ready(ctx, ended); err != nil {
+		said, _ := os.ReadFile(path)
+		err = &remedy.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
+			Remedy: "see what it says in " + path + " and in " + s.cluster.beside(dirLog)}
+		return errors.Join(err, s.end(ctx))
+	}
+	return nil
+}
+
+// wait lets the system forget a process that has ended.
+func wait(cmd *exec.Cmd, ended chan<- struct{}) {
+	_ = cmd.Wait() // how it ended is in its log
+	close(ended)
+}
+
+// grant makes the broker's login.
+func (s *Server) grant(ctx context.Context) error {
+	return Login{User: s.record.User, Database: s.record.Database}.Grant(ctx, s.cluster.Connect, s.record.Password)
+}
+
+// watch starts the server again when it ends, and keeps its logs few, until the
+// context ends.
+func (s *Server) watch(ctx context.Context) {
+	defer close(s.watched)
+	backoff := 1
+	for n := 0; pause.For(ctx, watchEvery) == nil; n++ {
+		if n%60 == 0 {
+			prune(s.cluster.beside(dirLog), s.log)
+		}
+		if alive(s.process()) {
+			backoff = 1
+			continue
+		}
+		if n%backoff != 0 {
+			continue
+		}
+		s.log.Error("the PostgreSQL server has ended by itself: it is started again", "log", s.cluster.beside(dirLog))
+		bounded, cancel := context.WithTimeout(ctx, startWait)
+		err := s.start(bounded)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			backoff = min(2*backoff, mostBackoff)
+			s.log.Error("the PostgreSQL server cannot be started; this is tried again", "error", err)
+		}
+	}
+}
+
+func (s *Server) process() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pid
+}
+
+func (s *Server) setPID(pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pid = pid
+}
+
+// Close ends the server, which loses nothing, and waits until it is gone.
+func (s *Server) Close() error {
+	s.stop()
+	<-s.watched
+	return s.end(context.Background())
+}
+
+func (s *Server) end(ctx context.Context) error {
+	pid := s.process()
+	if pid == 0 || !alive(pid) {
+		return nil
+	}
+	return Stop(context.WithoutCancel(ctx), pid, stopGrace)
+}
+
+// Access is how the broker's login reaches the server, and users do.
+func (s *Server) Access() hosted.Access {
+	return hosted.Access{
+		Host: Loopback, Port: s.record.Port, User: s.record.User, Password: s.record.Password, Database: s.record.Database,
+		TLS: hosted.TLSDisable,
+	}
+}
+
+// Cluster is the server as its superuser knows it, for backups.
+func (s *Server) Cluster() Cluster { return s.cluster }
+
+// Attach gives the server of a folder to another process than the broker, as its
+// superuser knows it. The server need not run; nothing is changed.
+func Attach(ctx context.Context, o Options) (Cluster, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return Cluster{}, err
+	}
+	r, found, err := readRecord(dir)
+	if err == nil && !found {
+		err = remedy.For(folderName(dir), "has no server", "start the broker once with a server of its own")
+	}
+	if err != nil {
+		return Cluster{}, err
+	}
+	account, err := r.account(true, o.Getenv(EnvUser))
+	if err != nil {
+		return Cluster{}, err
+	}
+	data := filepath.Join(dir, dirData)
+	major, err := majorOf(data)
+	if err != nil {
+		return Cluster{}, err
+	}
+	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
+	return Cluster{
+		Bin: programs.Dir, Data: data, Sockets: cmp.Or(r.Sockets, filepath.Join(dir, dirSockets)), Port: r.Port, Account: account,
+		Settings: ownSettings(filepath.Join(dir, dirLog)),
+	}, err
+}
+
+// Address is where the server listens.
+func (s *Server) Address() string { return net.JoinHostPort(Loopback, strconv.Itoa(s.record.Port)) }

@@ -1,0 +1,558 @@
+//go:build unix
+
+package pgserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+	"github.com/longshore/longshore/internal/test/pgtest"
+)
+
+// dataFolder is one that the server's user may be let into. A test's own lies in one
+// for root alone.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "longshore-data-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "postgres")
+}
+
+// settings are an environment.
+func settings(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+// options are for a server of version 17 in a folder.
+func options(t *testing.T, dir string) pgserver.Options {
+	t.Helper()
+	return pgserver.Options{
+		Dir: dir, Getenv: settings(pgserver.EnvBin, pgtest.Programs(t, "17")), Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func open(t *testing.T, o pgserver.Options) *pgserver.Server {
+	t.Helper()
+	s, err := pgserver.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // again, where the test has come to its end
+	return s
+}
+
+func closed(t *testing.T, s *pgserver.Server) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func query(t *testing.T, a hosted.Access, sql string) (answer string, err error) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
+		a.Host, a.Port, a.User, a.Password, a.Database))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	err = conn.QueryRow(t.Context(), sql).Scan(&answer)
+	return answer, err
+}
+
+func want(t *testing.T, a hosted.Access, sql, answer string) {
+	t.Helper()
+	if got, err := query(t, a, sql); err != nil || got != answer {
+		t.Errorf("%s: %q, %v; want %q", sql, got, err, answer)
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// TestLife goes through the life of one server, in one folder.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	dir := dataFolder(t)
+	o := options(t, dir)
+	s := open(t, o)
+	a := s.Access()
+	want(t, a, "SELECT rolsuper::text || rolcreaterole || rolcreatedb FROM pg_roles WHERE rolname = current_user", "falsetruetrue")
+	want(t, a, "SELECT lower('ÄÖ')", "äö")
+	want(t, a, "SELECT current_setting('data_checksums')", "on")
+	if _, err := query(t, as(a, "postgres", ""), "SELECT 'in'"); err == nil {
+		t.Error("the superuser gets in over the network")
+	}
+	if a.Host != pgserver.Loopback || a.TLS != hosted.TLSDisable {
+		t.Errorf("it is reached at %s, with TLS %s", a.Host, a.TLS)
+	}
+	hides(t, dir, a.Password)
+	if err := keep(t, s, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	first := s.Cluster().PID()
+	closed(t, s)
+	// The system may not have forgotten the process yet.
+	eventually(t, "the server's end", func() bool { return s.Cluster().PID() == 0 && syscall.Kill(first, 0) != nil })
+
+	t.Run("PortTaken", func(t *testing.T) {
+		l, err := net.Listen("tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		_, err = pgserver.Open(t.Context(), o)
+		holder := fmt.Sprintf("process %d (", os.Getpid())
+		if err == nil || !strings.Contains(err.Error(), holder) || !strings.Contains(err.Error(), strconv.Itoa(a.Port)) {
+			t.Errorf("%v, want %q", err, holder)
+		}
+	})
+	t.Run("StalePID", func(t *testing.T) {
+		stale(t, s.Cluster())
+		again := open(t, o)
+		want(t, again.Access(), "SELECT v FROM kept", "kept")
+		if again.Access() != a {
+			t.Error("the credentials have changed")
+		}
+		closed(t, again)
+	})
+	t.Run("Crash", func(t *testing.T) {
+		again := open(t, o)
+		before := again.Cluster().PID()
+		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the server to be started again", func() bool {
+			got, err := query(t, a, "SELECT v FROM kept")
+			return err == nil && got == "kept" && again.Cluster().PID() != before
+		})
+		closed(t, again)
+	})
+	t.Run("Hangs", func(t *testing.T) { hangs(t, o) })
+}
+
+// as is an access by another login.
+func as(a hosted.Access, user, database string) hosted.Access {
+	a.User = user
+	if database != "" {
+		a.Database = database
+	}
+	return a
+}
+
+// keep writes what later starts look for.
+func keep(t *testing.T, s *pgserver.Server, value string) error {
+	t.Helper()
+	conn, err := s.Cluster().Connect(t.Context(), s.Access().Database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE kept AS SELECT '%s' AS v; GRANT SELECT ON kept TO PUBLIC", value))
+	return err
+}
+
+// hides makes sure that a password stands in no log and in no command line, and that
+// who may read it is its owner alone.
+func hides(t *testing.T, dir, password string) {
+	t.Helper()
+	seen := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !d.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was the server's, for a moment
+		}
+		if err != nil || !bytes.Contains(raw, []byte(password)) {
+			return err
+		}
+		info, err := d.Info()
+		if seen++; err == nil && (d.Name() != "server.json" || info.Mode().Perm() != 0o600) {
+			t.Errorf("%s has the password, %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil || seen != 1 {
+		t.Errorf("%d files have the password: %v", seen, err)
+	}
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		if raw, _ := os.ReadFile(path); bytes.Contains(raw, []byte(password)) {
+			t.Errorf("%s has the password", path)
+		}
+	}
+}
+
+// stale has the server's own note name a process that has nothing to do with it, as
+// after the machine went down.
+func stale(t *testing.T, c pgserver.Cluster) {
+	t.Helper()
+	other := exec.CommandContext(t.Context(), "sleep", "60")
+	if c.Account.IsOther() {
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.Account.UID, Gid: c.Account.GID}}
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	})
+	path := filepath.Join(c.Data, "postmaster.pid")
+	note := fmt.Sprintf("%d\n%s\n1700000000\n%d\n%s\n127.0.0.1\n  1 1\nready   \n", other.Process.Pid, c.Data, c.Port, c.Sockets)
+	if err := errors.Join(os.WriteFile(path, []byte(note), 0o600), c.Account.Give(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The test starts itself again, as a broker that only has a server.
+const (
+	holderVariable = "PGSERVER_TEST_DIR"
+	binVariable    = "PGSERVER_TEST_BIN"
+)
+
+func TestHolder(t *testing.T) {
+	dir := os.Getenv(holderVariable)
+	if dir == "" {
+		return // it plays its role only for another test
+	}
+	s, err := pgserver.Open(t.Context(), pgserver.Options{
+		Dir: dir, Getenv: settings(pgserver.EnvBin, os.Getenv(binVariable)), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		fmt.Println("failed:", err)
+		return
+	}
+	fmt.Println("server is", s.Cluster().PID())
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or told to end
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A holder is another process that runs a server.
+type holder struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	pid int // the server's
+}
+
+// hold starts one under an account.
+func hold(t *testing.T, dir string, account pgserver.Account) holder {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := holder{cmd: exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=2m")}
+	if account.IsOther() {
+		h.cmd.Args[0] = copyOf(t, program)
+		h.cmd.Path = h.cmd.Args[0]
+		h.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account.UID, Gid: account.GID}}
+		h.cmd.Dir = "/"
+	}
+	h.cmd.Env = []string{holderVariable + "=" + dir, binVariable + "=" + pgtest.Programs(t, "17"), "PATH=" + os.Getenv("PATH")}
+	out, err := h.cmd.StdoutPipe()
+	if err == nil {
+		h.in, err = h.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = h.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if pid, ok := strings.CutPrefix(lines.Text(), "server is "); ok {
+			h.pid, err = strconv.Atoi(pid)
+			break
+		}
+		if strings.HasPrefix(lines.Text(), "failed:") {
+			t.Fatal(lines.Text())
+		}
+	}
+	if err != nil || h.pid == 0 {
+		t.Fatalf("the other process has no server: %v", err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return h
+}
+
+func (h holder) kill() {
+	_ = h.cmd.Process.Kill() // it may have ended
+	_ = h.cmd.Wait()
+}
+
+// copyOf is a copy of a program that every user can run.
+func copyOf(t *testing.T, program string) string {
+	t.Helper()
+	raw, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.CreateTemp("", "longshore-program-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(f.Name()) })
+	_, err = f.Write(raw)
+	if err := errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// After kill -9 of the broker, its server lives on, and the next start takes it
+// over, sessions and all.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	dir := dataFolder(t)
+	h := hold(t, dir, pgserver.Account{})
+	c, err := pgserver.Attach(t.Context(), options(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := c.Connect(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close(context.Background()) }()
+	h.kill()
+	s := open(t, options(t, dir))
+	if got := s.Cluster().PID(); got != h.pid {
+		t.Errorf("process %d was not taken over: there is %d", h.pid, got)
+	}
+	if err := session.Ping(t.Context()); err != nil {
+		t.Errorf("a session has ended: %v", err)
+	}
+	want(t, s.Access(), "SELECT 'in'", "in")
+	closed(t, s)
+	if syscall.Kill(h.pid, 0) == nil {
+		eventually(t, "the server's end", func() bool { return s.Cluster().PID() == 0 })
+	}
+}
+
+// hangs meets a server that runs on and does not answer: it is started again.
+func hangs(t *testing.T, o pgserver.Options) {
+	h := hold(t, o.Dir, pgserver.Account{})
+	h.kill()
+	if err := syscall.Kill(h.pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(h.pid, syscall.SIGKILL) }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := pgserver.Open(ctx, o); err == nil {
+		t.Error("a server that does not answer was taken over")
+	}
+	closed(t, open(t, o))
+}
+
+// refused opens a server, and wants what is said of why it cannot be.
+func refused(t *testing.T, o pgserver.Options, parts ...string) {
+	t.Helper()
+	s, err := pgserver.Open(t.Context(), o)
+	if err == nil {
+		closed(t, s)
+		t.Fatalf("it was started; want %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v\nlacks %q", err, part)
+		}
+	}
+}
+
+// The data choose the version of the programs, and nothing is touched without them.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	dir := dataFolder(t)
+	with := func(bin string) pgserver.Options {
+		o := options(t, dir)
+		o.Getenv = settings(pgserver.EnvBin, bin)
+		return o
+	}
+	refused(t, with(t.TempDir()), pgserver.EnvBin, "make postgres")
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder was made for nothing: %v", err)
+	}
+	old := fake(t, "15.4")
+	refused(t, with(old), "15", "16 is the oldest")
+	refused(t, with(fake(t, "broken")), "does not run", "libxml2")
+	closed(t, open(t, with(pgtest.Programs(t, "16"))))
+	refused(t, with(pgtest.Programs(t, "17")), "16, which wrote this data", "it is version 17", pgserver.EnvBin, "docs/own-postgres.md")
+	closed(t, open(t, with(pgtest.Programs(t, "16"))))
+}
+
+// fake are programs that only say a version.
+func fake(t *testing.T, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
+	if version == "broken" {
+		script = "#!/bin/sh\necho 'error while loading shared libraries: libxml2.so.2'\nexit 127\n"
+	}
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// What keeps a server from being set up is said in a line, not as all that was tried.
+func TestSetUpFails(t *testing.T) {
+	t.Parallel()
+	data, dir := dataFolder(t), fake(t, "17.11")
+	script := `#!/bin/sh
+case "$*" in
+--version) echo 'initdb (PostgreSQL) 17.11';;
+*locale=C\ *) echo 'creating configuration files ... ok'; echo 'FATAL:  No space left on device'; exit 1;;
+*) echo 'initdb: error: invalid locale name'; exit 1;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// The server's user reaches them beside the data.
+	bin := filepath.Join(filepath.Dir(data), "bin")
+	if err := errors.Join(os.CopyFS(bin, os.DirFS(dir)), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, data)
+	o.Getenv = settings(pgserver.EnvBin, bin)
+	_, err := pgserver.Open(t.Context(), o)
+	if err == nil || !strings.HasSuffix(err.Error(), "initdb: exit status 1: FATAL:  No space left on device") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Programs are looked for in PATH first.
+func TestFind(t *testing.T) {
+	dir := fake(t, "18.1")
+	t.Setenv("PATH", fake(t, "12.9")+":"+dir+":"+os.Getenv("PATH"))
+	p, err := pgserver.Find(t.Context(), 0, "", pgserver.Account{})
+	if err != nil || p.Major != 18 || p.Dir != dir {
+		t.Errorf("%+v, %v", p, err)
+	}
+	_, err = pgserver.Find(t.Context(), 99, "", pgserver.Account{})
+	if !errors.Is(err, pgserver.ErrNone) || !strings.Contains(err.Error(), "it is version 12") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A path may be too long for a socket: the superuser's lies elsewhere then, in a
+// folder that only the server's user may enter, and a lost one is made anew.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	parent := filepath.Join(filepath.Dir(dataFolder(t)), strings.Repeat("long", 25))
+	if err := errors.Join(os.Mkdir(parent, 0o700), os.Chmod(filepath.Dir(parent), 0o711)); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, filepath.Join(parent, "postgres"))
+	s := open(t, o)
+	sockets := s.Cluster().Sockets
+	info, err := os.Stat(sockets)
+	if err != nil || info.Mode().Perm() != 0o700 || strings.HasPrefix(sockets, parent) {
+		t.Fatalf("the sockets are in %s: %v", sockets, err)
+	}
+	closed(t, s)
+	if err := errors.Join(os.RemoveAll(sockets), os.Mkdir(sockets, 0o777), os.Chmod(sockets, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(sockets) }()
+	again := open(t, o)
+	if got := again.Cluster().Sockets; got == sockets {
+		t.Error("a folder that anybody may write was taken for the socket's")
+	}
+	_ = os.RemoveAll(again.Cluster().Sockets)
+	closed(t, again)
+}
+
+// Root starts the server as another user, which has to reach its data.
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		return // TestOtherThanRoot shows the other way
+	}
+	hidden := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, options(t, filepath.Join(hidden, "postgres")), "chmod o+x", "--data")
+
+	o := options(t, dataFolder(t))
+	unknown := o
+	unknown.Getenv = settings(pgserver.EnvUser, "nobody-of-that-name")
+	refused(t, unknown, pgserver.EnvUser, "nobody-of-that-name")
+	own := o
+	own.Getenv = settings(pgserver.EnvUser, "root")
+	refused(t, own, pgserver.EnvUser)
+}
+
+// Who is not root runs the server as themselves.
+func TestOtherThanRoot(t *testing.T) {
+	t.Parallel()
+	account, err := pgserver.FindAccount("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := dataFolder(t)
+	if account.IsOther() {
+		if err := account.Give(filepath.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := hold(t, dir, account)
+	if account.IsOther() {
+		refused(t, options(t, dir), "other than root", "as that user")
+	}
+	if err := h.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Wait(); err != nil {
+		t.Errorf("the server's end: %v", err)
+	}
+	if syscall.Kill(h.pid, 0) == nil {
+		t.Error("the server has outlived its end")
+	}
+}

@@ -1,0 +1,25 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/pause"
+)
+
+// longestPause is the longest pause between two tries of Again.
+const longestPause = 50 * time.Millisecond
+
+// Again calls once until it meets no conflict, or ctx ends; then it returns the last
+// conflict. The pauses between two tries grow and are random, so that many writers of
+// one record do not meet again at each try.
+func Again(ctx context.Context, once func(ctx context.Context) error) error {
+	for try := 0; ; try++ {
+		err := once(ctx)
+		if !errors.Is(err, ErrConflict) || pause.For(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// A Change is one part of a commit. The zero Change changes nothing.
+type Change struct {
+	action store.Action
+	key    store.Key
+	was    int64
+	body   any
+	due    time.Time
+	expire time.Time
+}
+
+// Put writes the record at the version it was read at.
+func Put(r lifecycle.Record) Change {
+	return Change{key: recordKey(r.Key), was: r.Version, body: r, due: r.Due, expire: r.Expires}
+}
+
+// Check requires that the record is still as it was read; one without a key needs
+// no change.
+func Check(r lifecycle.Record) Change {
+	if r.Key == (lifecycle.Key{}) {
+		return Change{}
+	}
+	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
+}
+
+// PutPointer writes which instance a binding id belongs to.
+func PutPointer(p lifecycle.Pointer) Change {
+	return Change{key: pointerKey(p.Key.Platform, p.Key.Binding), was: p.Version, body: p}
+}
+
+// DeletePointer frees a binding id; a pointer of version 0 needs no change.
+func DeletePointer(p lifecycle.Pointer) Change {
+	if p.Version == 0 {
+		return Change{}
+	}
+	return Change{action: store.ActionDelete, key: pointerKey(p.Key.Platform, p.Key.Binding), was: p.Version}
+}
+
+// PutPast remembers a finished operation; nil needs no change.
+func PutPast(p *lifecycle.PastOperation) Change {
+	if p == nil {
+		return Change{}
+	}
+	return Change{key: operationKey(p.Operation.ID), was: p.Version, body: p, due: p.Expires, expire: p.Expires}
+}
+
+// Drop removes an expired record as it was listed.
+func (d Due) Drop() Change {
+	return Change{action: store.ActionDelete, key: d.key, was: d.version}
+}
+
+// lookUpTimeout bounds finding out whether a commit took effect whose answer was lost,
+// also after the time of the commit is over.
+const lookUpTimeout = 2 * time.Second
+
+// Commit applies all changes or none. ErrConflict means that nothing was
+// written because a record had changed. Any other error leaves it unknown
+// whether the changes were written, and is rare: a commit whose answer was
+// lost is looked up again before it is reported.
+func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
+	writer := l.newID()
+	var batch []store.Change
+	var mine store.Record // one that this commit writes, to recognise it by
+	for _, c := range changes {
+		if c.key == (store.Key{}) {
+			continue
+		}
+		r := store.Record{Key: c.key, Version: c.was}
+		if c.action == store.ActionPut {
+			body, err := encode(c.body)
+			if err != nil {
+				return fmt.Errorf("encoding record %q: %w", c.key.Sort, err)
+			}
+			r.Writer, r.Schema = writer, Schema
+			r.Due, r.Expires, r.Body = c.due, c.expire, body
+			mine = r
+		}
+		batch = append(batch, store.Change{Action: c.action, Record: r})
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	err := l.store.Commit(ctx, batch...)
+	if err == nil || errors.Is(err, store.ErrInvalid) || mine.Writer == "" {
+		return err
+	}
+	// Either the answer was lost, or a repetition inside the store met the
+	// version that the first try had written.
+	lookUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+	defer cancel()
+	stored, readErr := l.store.Get(lookUp, mine.Key)
+	switch {
+	case readErr == nil && stored.Version == mine.Version+1 && stored.Writer == writer:
+		return nil
+	case errors.Is(err, store.ErrConflict):
+		return err
+	default:
+		return fmt.Errorf("committing %d records: %w", len(batch), err)
+	}
+}

@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// A bindingForm is how the record of a binding is stored: its attributes are members of
+// the record itself, where those of an instance are one member.
+type bindingForm struct {
+	lifecycle.Record
+	lifecycle.Attributes
+}
+
+// memberOperation is the member of a record that is an operation.
+const memberOperation = "operation"
+
+// surelyRead is a depth of nesting that encoding/json certainly reads; its limit is ten
+// times as deep.
+const surelyRead = 1000
+
+// decodeRecord reads the record of an instance or a binding.
+func decodeRecord(r store.Record) (lifecycle.Record, error) {
+	var out lifecycle.Record
+	var err error
+	if r.Sort == sortInstance {
+		err = decode(r, &out)
+	} else {
+		var form bindingForm
+		err = decode(r, &form)
+		out = form.Record
+		out.Attributes = form.Attributes
+	}
+	out.Version = r.Version
+	return out, err
+}
+
+func decode(r store.Record, into any) error {
+	if r.Schema > Schema {
+		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort, r.Schema,
+			Schema, ErrUnreadable)
+	}
+	if err := unmarshal(r.Body, into); err != nil {
+		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
+	}
+	return nil
+}
+
+// encode gives what decode reads. Platforms' own objects keep their text. It refuses a
+// record that nests too deeply as a whole: once written, it could neither be read nor
+// deleted.
+func encode(body any) ([]byte, error) {
+	record, isRecord := body.(lifecycle.Record)
+	if isRecord && record.IsBinding() {
+		form := bindingForm{Record: record, Attributes: record.Attributes}
+		form.Record.Attributes = lifecycle.Attributes{}
+		body = form
+	}
+	out, err := marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	// What the encoder gives is valid unless it is too deep, for which most records
+	// do not have enough that opens.
+	if opened := bytes.Count(out, []byte("{")) + bytes.Count(out, []byte("[")); opened > surelyRead && !json.Valid(out) {
+		return nil, errors.New("it is nested too deeply to be read again")
+	}
+	if !isRecord {
+		return out, nil
+	}
+	return withUnknown(out, record)
+}
+
+// recordIn is the record that into is. It is nil for types that are never changed, or
+// may be lost: these do not keep members of a newer program.
+func recordIn(into any) *lifecycle.Record {
+	switch r := into.(type) {
+	case *lifecycle.Record:
+		return r
+	case *bindingForm:
+		return &r.Record
+	default:
+		return nil
+	}
+}
+
+// unmarshal reads a record, and keeps members that it does not know.
+func unmarshal(body []byte, into any) error {
+	record := recordIn(into)
+	if record == nil {
+		return json.Unmarshal(body, into)
+	}
+	// Almost always there is nothing that it does not know.
+	strict := json.NewDecoder(bytes.NewReader(body))
+	strict.DisallowUnknownFields()
+	if strict.Decode(into) == nil && len(bytes.TrimSpace(body[strict.InputOffset():])) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return err
+	}
+	if op := record.Operation; op != nil {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(members[memberOperation], &inner); err != nil {
+			return err
+		}
+		op.Unknown = unknown(inner, reflect.TypeOf(*op))
+	}
+	record.Unknown = unknown(members, reflect.TypeOf(into).Elem())
+	return nil
+}
+
+// unknown are the members that a type does not have.
+func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unknown {
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		delete(members, name)
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return members
+}
+
+// withUnknown puts unknown members back into an encoded record.
+func withUnknown(body []byte, record lifecycle.Record) ([]byte, error) {
+	op := record.Operation
+	if record.Unknown == nil && (op == nil || op.Unknown == nil) {
+		return body, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, err
+	}
+	maps.Copy(members, record.Unknown)
+	if op != nil && op.Unknown != nil {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(members[memberOperation], &inner); err != nil {
+			return nil, err
+		}
+		maps.Copy(inner, op.Unknown)
+		var err error
+		if members[memberOperation], err = marshal(inner); err != nil {
+			return nil, err
+		}
+	}
+	return marshal(members)
+}
+
+// marshal keeps the text of platforms' own objects.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}

@@ -1,0 +1,181 @@
+package ledger_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// raw reads and replaces bodies, as another program does.
+func raw(t *testing.T, s store.Store, key store.Key, change func(body []byte) []byte) []byte {
+	t.Helper()
+	r, err := s.Get(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		r.Body = change(r.Body)
+		if err := s.Commit(context.Background(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r.Body
+}
+
+// While the functions of a broker are being replaced, old ones change what new
+// ones have written: what they do not know stays as it was.
+func TestWhatANewerProgramWroteIsKept(t *testing.T) {
+	s := newStore(t)
+	l := over(s)
+	ctx := context.Background()
+	start := lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}
+	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start,
+		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]store.Key{"Instance": {Partition: "I#p#i", Sort: "INSTANCE"}, "Binding": {Partition: "I#p#i", Sort: "BINDING#b"}}
+	newer := func(body []byte) []byte {
+		body = bytes.Replace(body, []byte(`"operation":{`), []byte(`"operation":{"colour":["<new>"],`), 1)
+		return bytes.Replace(body, []byte(`{`), []byte(`{"shape":{"sides":12345678901234567890},`), 1)
+	}
+	for _, key := range keys {
+		raw(t, s, key, newer)
+	}
+	if i, err = l.Record(ctx, instance, epoch); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = l.Record(ctx, binding, epoch); err != nil {
+		t.Fatal(err)
+	}
+	// Through changes of its own, and through what it remembers of it.
+	for n := range 3 {
+		i, b = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
+		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
+			t.Fatal(err)
+		}
+		for name, key := range keys {
+			body := string(raw(t, s, key, nil))
+			if !strings.Contains(body, `"shape":{"sides":12345678901234567890}`) || !strings.Contains(body, `"colour":["<new>"]`) ||
+				!json.Valid([]byte(body)) {
+				t.Errorf("%s, change %d: something was lost or changed: %s", name, n, body)
+			}
+		}
+		if i, err = l.Record(ctx, instance, epoch); err != nil || i.Operation.Attempt != n+2 {
+			t.Fatalf("%+v %v", i.Operation, err)
+		}
+		if b, err = l.Record(ctx, binding, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(i.Attributes.Context) != `{"a":"<&>"}` {
+		t.Errorf("a platform's object was changed: %s", i.Attributes.Context)
+	}
+	// What another operation replaces takes its own unknowns along.
+	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(ctx, ledger.Put(next)); err != nil {
+		t.Fatal(err)
+	}
+	if body := string(raw(t, s, keys["Instance"], nil)); strings.Contains(body, "colour") || !strings.Contains(body, "shape") {
+		t.Errorf("%s", body)
+	}
+}
+
+// A record of a kind that only a newer program knows hides nothing else, and
+// is dropped when it expires.
+func TestDueOfAnUnknownKind(t *testing.T) {
+	s := newStore(t)
+	l := over(s)
+	ctx := context.Background()
+	expires := epoch.Add(time.Hour)
+	for sort, r := range map[string]store.Record{
+		"NEW#1": {Due: epoch, Expires: expires},
+		"NEW#2": {Due: epoch},
+	} {
+		r.Key, r.Schema, r.Body = store.Key{Partition: "NEW", Sort: sort}, ledger.Schema+1, []byte("?")
+		if err := s.Commit(ctx, store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, _, err := l.Due(ctx, epoch.Add(2*time.Hour), "")
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%d found, %v", len(found), err)
+	}
+	for _, d := range found {
+		if d.Record != nil || d.Inventory != nil || !d.Expires.IsZero() && !d.Expires.Equal(expires) {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// What earlier programs wrote is read, and means the same. The files are
+// records as they were written; they are never changed, only added to.
+func TestOldRecordsAreRead(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			body, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newStore(t)
+			l := over(s)
+			ctx := context.Background()
+			key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
+			if strings.Contains(name, "binding") {
+				key.Sort = "BINDING#b"
+			}
+			if err := s.Commit(ctx, store.Put(store.Record{Key: key, Schema: 1, Body: body})); err != nil {
+				t.Fatal(err)
+			}
+			of := instance
+			if strings.Contains(name, "binding") {
+				of = binding
+			}
+			r, err := l.Record(ctx, of, epoch)
+			if err == nil {
+				err = l.Commit(ctx, ledger.Put(r))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Unknown != nil || r.Operation.Unknown != nil {
+				t.Errorf("members that this program does not know any more: %v %v", r.Unknown, r.Operation.Unknown)
+			}
+			var want, got any
+			if err := json.Unmarshal(body, &want); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(raw(t, s, key, nil), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("it is not the same when it is written again (-old +new):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,235 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// ReaperPartition holds the reaper's own records.
+const ReaperPartition = "REAPER"
+
+// The reaper's own records, by their sort keys.
+const (
+	sortInventory = "INVENTORY"
+	sortIdentity  = "IDENTITY"
+	sortSighting  = "SEEN#"
+	sortReport    = "REPORT#"
+)
+
+// An Inventory is how far the reaper has come with comparing what exists with what is
+// recorded, and what it may still do about it.
+type Inventory struct {
+	Version int64 `json:"-"`
+	// Due is when the next part is to be done.
+	Due time.Time `json:"due,omitzero"`
+	// Pass is the running one; nil between two.
+	Pass *Pass `json:"pass,omitempty"`
+	// Things is how many existed in the last whole pass.
+	Things int `json:"things,omitempty"`
+	// Orphans counts what was deleted or put into quarantine since Since, which moves on
+	// by a day at a time.
+	Orphans int       `json:"adopted,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	// Unseen is when no inventory was taken although one was due; nil if there
+	// is no such time, or everything that was made then has a record.
+	Unseen *Span `json:"unseen,omitempty"`
+	// Halt is why orphans are left alone until an operator resumes the reaper; nil if they
+	// are not.
+	Halt *Halt `json:"halt,omitempty"`
+}
+
+// A Span is a stretch of time.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Holds reports whether the time is within the span, or there is none.
+func (s *Span) Holds(t time.Time) bool { return s != nil && !t.Before(s.From) && !t.After(s.To) }
+
+// A Pass is one look at everything that exists.
+type Pass struct {
+	// Provider and Cursor are where it goes on.
+	Provider string `json:"provider,omitempty"`
+	Cursor   string `json:"cursor,omitempty"`
+	Report   Report `json:"report"`
+}
+
+// A Halt is why the reaper leaves orphans alone.
+type Halt struct {
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason"`
+}
+
+// A Report is what a run of the reaper found and did.
+type Report struct {
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Swept is set for a run that looked at what was due.
+	Swept *Swept `json:"swept,omitempty"`
+	// Counted is set for a run that compared what exists with what is recorded.
+	Counted *Counted `json:"counted,omitempty"`
+}
+
+// Swept counts what a sweep did with what was due.
+type Swept struct {
+	Redriven  int `json:"redriven,omitempty"`  // operations that were started again
+	Overdue   int `json:"overdue,omitempty"`   // the same, past their deadline: for a last look
+	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
+	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
+	Dropped   int `json:"dropped,omitempty"`   // expired records
+	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
+	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
+	Removed   int `json:"removed,omitempty"`   // retained things whose time was over, and whose removal was begun
+	Outlived  int `json:"outlived,omitempty"`  // those whose removal has met faults, and was started again
+	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
+	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
+}
+
+// Counted is what an inventory found.
+type Counted struct {
+	DryRun  bool `json:"dry_run,omitempty"`
+	Things  int  `json:"things"`
+	Owned   int  `json:"owned"`             // a record knows of them
+	Young   int  `json:"young,omitempty"`   // not yet old enough to judge
+	Sighted int  `json:"sighted,omitempty"` // seen without an owner, for the first time or too soon after it
+	// Deleted are orphans whose deletion was begun, since a tombstone explains
+	// them; in a dry run, it would have been.
+	Deleted []string `json:"adopted,omitempty"`
+	// Quarantined are orphans that nothing explains, and that were put out of use;
+	// in a dry run, they would have been.
+	Quarantined []string `json:"quarantined,omitempty"`
+	// InQuarantine counts the things that were in quarantine before, and Released those
+	// that an operator has released.
+	InQuarantine int `json:"in_quarantine,omitempty"`
+	// Retained counts what is kept of deleted instances.
+	Retained int `json:"retained,omitempty"`
+	Released int `json:"released,omitempty"`
+	// Unreached names what could not be listed, by provider, and why. The report says
+	// nothing about it.
+	Unreached []string `json:"unreached,omitempty"`
+	// Odd are things of another incarnation than their record, or without their tags: only
+	// a person can tell what they are.
+	Odd []string `json:"odd,omitempty"`
+	// Halted is why the run stopped.
+	Halted string `json:"halted,omitempty"`
+}
+
+// An Identity says whose table this is. Whoever acts on what is missing from a table
+// first makes sure that it is the right one, and complete.
+type Identity struct {
+	Version    int64  `json:"-"`
+	Deployment string `json:"deployment"`
+	// Broker is the broker's own identity; empty in a table of a program that
+	// knew of none.
+	Broker string    `json:"broker,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+// A Sighting is when a thing was first seen without an owner.
+type Sighting struct {
+	Version  int64     `json:"-"`
+	Provider string    `json:"provider"`
+	Name     string    `json:"name"`
+	First    time.Time `json:"first"`
+}
+
+// How long the reaper's records are kept.
+const (
+	sightingKept = 48 * time.Hour
+	reportKept   = 30 * 24 * time.Hour
+)
+
+func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartition, Sort: sort} }
+
+// Inventory reads how far the reaper is; version 0 if it has never begun.
+func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
+	var i Inventory
+	version, err := l.read(ctx, reaperKey(sortInventory), &i)
+	i.Version = version
+	return i, err
+}
+
+// PutInventory writes how far the reaper is, as it was read.
+func PutInventory(i Inventory) Change {
+	return Change{key: reaperKey(sortInventory), was: i.Version, body: i, due: i.Due}
+}
+
+// Identity reads whose table this is; version 0 if it does not say.
+func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
+	var i Identity
+	version, err := l.read(ctx, reaperKey(sortIdentity), &i)
+	i.Version = version
+	return i, err
+}
+
+// IsIdentity reports whether a stored record says whose table this is.
+func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
+
+// PutIdentity says whose table this is.
+func PutIdentity(i Identity) Change {
+	return Change{key: reaperKey(sortIdentity), was: i.Version, body: i}
+}
+
+// Sighting reads when a thing was first seen without an owner; version 0 if it
+// never was, or so long ago that it does not count.
+func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
+	s := Sighting{Provider: provider, Name: name}
+	version, err := l.read(ctx, s.record(), &s)
+	s.Version = version
+	if version > 0 && !now.Before(s.First.Add(sightingKept)) {
+		s.First = time.Time{}
+	}
+	return s, err
+}
+
+func (s Sighting) record() store.Key {
+	return reaperKey(sortSighting + escape.Replace(s.Provider) + "#" + s.Name)
+}
+
+// PutSighting remembers a sighting.
+func PutSighting(s Sighting) Change {
+	expires := s.First.Add(sightingKept)
+	return Change{key: s.record(), was: s.Version, body: s, due: expires, expire: expires}
+}
+
+// DeleteSighting forgets a sighting.
+func DeleteSighting(s Sighting) Change {
+	return Change{action: store.ActionDelete, key: s.record(), was: s.Version}
+}
+
+// PutReport keeps a report; id tells two of one moment apart.
+func PutReport(r Report, id string) Change {
+	expires := r.Ended.Add(reportKept)
+	sort := fmt.Sprintf("%s%s#%s", sortReport, r.Started.UTC().Format("2006-01-02T15:04:05.000"), id)
+	return Change{key: reaperKey(sort), body: r, due: expires, expire: expires}
+}
+
+// Reports reads the reports that are kept, the oldest first.
+func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
+	var out []Report
+	for r, err := range l.list(ctx, ReaperPartition, sortReport) {
+		var report Report
+		if err == nil {
+			err = decode(r, &report)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the reaper's reports: %w", err)
+		}
+		out = append(out, report)
+	}
+	return out, nil
+}
+
+// list reads the records of a partition whose sort key starts with prefix.
+func (l *Ledger) list(ctx context.Context, partition, prefix string) iter.Seq2[store.Record, error] {
+	return pages.All(ctx, func(ctx context.Context, after string) ([]store.Record, string, error) {
+		page, err := l.store.List(ctx, partition, prefix, after, 0)
+		return page.Records, page.Next, err
+	})
+}

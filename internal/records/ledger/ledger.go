@@ -1,0 +1,257 @@
+// Package ledger keeps the lifecycle's records in a store. It owns their keys and their
+// encoding, and finds out whether a commit took effect whose answer was lost, or whose
+// repetition met a conflict. What the records mean is left to the lifecycle, and how
+// they are kept to the store.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// Schema is the version of the records' encoding. A record of a later version is
+// refused rather than misread. The version rises only when the meaning of a member
+// changes. It does not rise for new members of a record or its operation: programs that
+// do not know them keep them (see lifecycle.Unknown), so that functions can be replaced
+// in any order. A new member must do no harm where an older program has left it
+// standing.
+const Schema = 1
+
+// Sort keys of the table.
+const (
+	sortInstance  = "INSTANCE"
+	sortBinding   = "BINDING#"
+	sortPointer   = "POINTER"
+	sortOperation = "OPERATION"
+)
+
+// ErrConflict says that a record was changed in between, and that nothing was written.
+// Read again and decide again.
+var ErrConflict = store.ErrConflict
+
+// ErrUnreadable says that a record is there and cannot be read.
+var ErrUnreadable = store.ErrUnreadable
+
+// A Ledger reads and writes the records. Its memory only saves time, and may be dropped
+// at any moment.
+type Ledger struct {
+	memory memory
+	store  store.Store
+	newID  func() string
+}
+
+// New makes a ledger. NewID gives a different string at each call, naming a
+// commit.
+func New(s store.Store, newID func() string) *Ledger {
+	return &Ledger{store: s, newID: newID}
+}
+
+// Record reads an instance or a binding; what was never recorded has state Absent
+// and version 0. A tombstone whose time is over reads as Absent, at its version.
+func (l *Ledger) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := l.record(ctx, key)
+	if err != nil {
+		return r, err
+	}
+	if r.Forgotten(now) {
+		r = lifecycle.Record{Version: r.Version}
+	}
+	r.Key = key
+	return r, nil
+}
+
+func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	at := recordKey(key)
+	was := l.memory.recall(at)
+	stored, err := l.reread(ctx, at, was)
+	if err != nil || stored.Version == 0 {
+		return lifecycle.Record{}, err
+	}
+	if was.is(stored) {
+		return was.value, nil
+	}
+	r, err := decodeRecord(stored)
+	if err == nil {
+		l.memory.keep(stored, r)
+	}
+	return r, err
+}
+
+// mostBindings is how many bindings are read at once while searching for one.
+const mostBindings = 128
+
+// NextBinding reads the first binding of an instance that is no tombstone, in
+// the order of the bytes of their ids, among those whose id follows on after;
+// nil if there is none. Passed is the last id before it that a record has.
+//
+// It reads one record where the next one is it, and few more than there are
+// tombstones on the way where it is not: an instance may have had thousands of
+// bindings, and each may be large.
+func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
+	passed = after
+	if after != "" {
+		after = sortBinding + after
+	}
+	for limit := 1; ; limit = min(2*limit, mostBindings) {
+		page, err := l.store.List(ctx, recordKey(instance).Partition, sortBinding, after, limit)
+		if err != nil {
+			return nil, "", fmt.Errorf("looking for the next binding: %w", err)
+		}
+		for _, r := range page.Records {
+			b, err := decodeRecord(r)
+			if err != nil {
+				return nil, "", err
+			}
+			if b.Exists() {
+				return &b, passed, nil
+			}
+			passed = strings.TrimPrefix(r.Sort, sortBinding)
+		}
+		if after = page.Next; after == "" {
+			return nil, passed, nil
+		}
+	}
+}
+
+// Pointer reads which instance a binding id belongs to; version 0 for none.
+func (l *Ledger) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
+	var p lifecycle.Pointer
+	version, err := l.read(ctx, pointerKey(platform, binding), &p)
+	p.Version = version
+	return p, err
+}
+
+// PastOperation reads a finished operation that another one replaced in its
+// record; version 0 for none, or for one whose time is over.
+func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
+	var p lifecycle.PastOperation
+	version, err := l.read(ctx, operationKey(id), &p)
+	if err != nil || version == 0 || !now.Before(p.Expires) {
+		return lifecycle.PastOperation{}, err
+	}
+	p.Version = version
+	return p, nil
+}
+
+// A Due is a record that the reaper is to look at: one of the five is set, or
+// none for a record that only expires.
+type Due struct {
+	Record     *lifecycle.Record
+	Inventory  *Inventory
+	Quarantine *lifecycle.Quarantine
+	Retained   *lifecycle.Retained
+	TargetUse  *lifecycle.TargetUse
+	// Expires is when the record may be dropped; zero never.
+	Expires time.Time
+	key     store.Key
+	version int64
+}
+
+// Due reads one page of what is due at before. Records that cannot be read
+// are left out and reported in the error beside the others, so that one of
+// them never hides the rest. Those of a kind that only a newer program knows
+// are nothing but what they expire.
+func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
+	var damaged []error
+	page, err := l.store.Due(ctx, before, cursor)
+	if err != nil {
+		damaged = append(damaged, fmt.Errorf("listing what is due: %w", err))
+	}
+	for _, r := range page.Records {
+		d := Due{Expires: r.Expires, key: r.Key, version: r.Version}
+		var err error
+		switch {
+		case isRecord(r):
+			var found lifecycle.Record
+			found, err = decodeRecord(r)
+			d.Record = &found
+		case r.Key == reaperKey(sortInventory):
+			d.Inventory = &Inventory{}
+			err = decode(r, d.Inventory)
+			d.Inventory.Version = r.Version
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
+			d.Quarantine = &lifecycle.Quarantine{}
+			err = decode(r, d.Quarantine)
+			d.Quarantine.Version = r.Version
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortRetained):
+			d.Retained = &lifecycle.Retained{}
+			err = decode(r, d.Retained)
+			d.Retained.Version = r.Version
+		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortTarget):
+			d.TargetUse = &lifecycle.TargetUse{}
+			err = decode(r, d.TargetUse)
+			d.TargetUse.Version = r.Version
+		}
+		if err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		found = append(found, d)
+	}
+	return found, page.Next, errors.Join(damaged...)
+}
+
+func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, error) {
+	r, err := l.get(ctx, key)
+	if err != nil || r.Version == 0 {
+		return 0, err
+	}
+	return r.Version, decode(r, into)
+}
+
+// get reads what is stored; version 0 for nothing.
+func (l *Ledger) get(ctx context.Context, key store.Key) (store.Record, error) {
+	return l.reread(ctx, key, nil)
+}
+
+// reread is get for whoever may know the record, and needs its body only if not.
+func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r store.Record, err error) {
+	// What no record can be named by is not recorded: the ids in tokens that
+	// platforms make up may be of any length.
+	if store.CheckKey(key) != nil {
+		return store.Record{}, nil
+	}
+	if s, ok := l.store.(store.Rereader); ok && was != nil {
+		r, err = s.Reread(ctx, key, was.version, was.writer)
+	} else {
+		r, err = l.store.Get(ctx, key)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Record{}, nil
+	}
+	if err != nil {
+		return store.Record{}, fmt.Errorf("reading %q: %w", key.Sort, err)
+	}
+	return r, nil
+}
+
+// escape keeps a platform's name free of the character that ends it: the ids
+// of one platform never read as those of another.
+var escape = strings.NewReplacer("%", "%25", "#", "%23")
+
+func recordKey(k lifecycle.Key) store.Key {
+	at := store.Key{Partition: "I#" + escape.Replace(k.Platform) + "#" + k.Instance, Sort: sortInstance}
+	if k.IsBinding() {
+		at.Sort = sortBinding + k.Binding
+	}
+	return at
+}
+
+// isRecord reports whether it is of an instance or a binding.
+func isRecord(r store.Record) bool {
+	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding)
+}
+
+func pointerKey(platform, binding string) store.Key {
+	return store.Key{Partition: "B#" + escape.Replace(platform) + "#" + binding, Sort: sortPointer}
+}
+
+func operationKey(id string) store.Key {
+	return store.Key{Partition: "OP#" + id, Sort: sortOperation}
+}

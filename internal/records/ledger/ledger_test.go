@@ -1,0 +1,321 @@
+package ledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/storetest"
+)
+
+var (
+	epoch    = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	instance = lifecycle.Key{Platform: "p", Instance: "i"}
+	binding  = lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
+)
+
+func newStore(t *testing.T) store.Store {
+	t.Helper()
+	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func over(s store.Store) *ledger.Ledger {
+	var mu sync.Mutex
+	n := 0
+	return ledger.New(s, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return fmt.Sprintf("commit-%d", n)
+	})
+}
+
+// fill gives every field of a record a value of its own, so that a new field
+// cannot be forgotten here.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Map: // members that this program does not know: they have a test of their own
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(epoch.Add(time.Duration(*n) * time.Hour)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		switch v.Type() {
+		case reflect.TypeFor[json.RawMessage]():
+			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
+		case reflect.TypeFor[lifecycle.Sealed](), reflect.TypeFor[[]byte]():
+			v.SetBytes(fmt.Appendf(nil, "sealed-%d", *n))
+		default:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(v.Index(0), n)
+		}
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text-%d", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	default:
+		v.SetInt(int64(*n))
+	}
+}
+
+func filled[T any]() T {
+	var record T
+	n := 0
+	fill(reflect.ValueOf(&record).Elem(), &n)
+	return record
+}
+
+func TestRecordsKeepEveryField(t *testing.T) {
+	ctx, l := context.Background(), over(newStore(t))
+	i := filled[lifecycle.Record]()
+	i.Key, i.Version = instance, 0
+	b := filled[lifecycle.Record]()
+	b.Key, b.Version = binding, 0
+	p := lifecycle.Pointer{Key: binding}
+	past := filled[lifecycle.PastOperation]()
+	past.Version = 0
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPointer(p), ledger.PutPast(&past)); err != nil {
+		t.Fatal(err)
+	}
+	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1
+
+	gotI, err := l.Record(ctx, instance, epoch)
+	if diff := cmp.Diff(i, gotI); err != nil || diff != "" {
+		t.Errorf("instance (-want +got): %v\n%s", err, diff)
+	}
+	gotB, err := l.Record(ctx, binding, epoch)
+	if diff := cmp.Diff(b, gotB); err != nil || diff != "" {
+		t.Errorf("binding (-want +got): %v\n%s", err, diff)
+	}
+	gotP, err := l.Pointer(ctx, "p", "b")
+	if diff := cmp.Diff(p, gotP); err != nil || diff != "" {
+		t.Errorf("pointer (-want +got): %v\n%s", err, diff)
+	}
+	gotPast, err := l.PastOperation(ctx, past.Operation.ID, epoch)
+	if diff := cmp.Diff(past, gotPast); err != nil || diff != "" {
+		t.Errorf("past operation (-want +got): %v\n%s", err, diff)
+	}
+	gotNext, _, err := l.NextBinding(ctx, instance, "")
+	if diff := cmp.Diff(&b, gotNext); err != nil || diff != "" {
+		t.Errorf("next binding (-want +got): %v\n%s", err, diff)
+	}
+	due, next, err := l.Due(ctx, epoch.AddDate(1, 0, 0), "")
+	if err != nil || next != "" || len(due) != 3 {
+		t.Errorf("due: %d records, next %q: %v", len(due), next, err)
+	}
+	for _, d := range due {
+		if err := l.Commit(ctx, d.Drop()); err != nil {
+			t.Errorf("dropping: %v", err)
+		}
+	}
+	if gone, err := l.Record(ctx, instance, epoch); err != nil || gone.Version != 0 || gone.State != lifecycle.Absent {
+		t.Errorf("dropped, but reads %+v: %v", gone, err)
+	}
+}
+
+// Keys of platforms, instances and bindings never meet.
+func TestKeysNeverMeet(t *testing.T) {
+	ctx, l := context.Background(), over(newStore(t))
+	keys := []lifecycle.Key{
+		{Platform: "p", Instance: "i"}, {Platform: "q", Instance: "i"}, {Platform: "p", Instance: "i#INSTANCE"},
+		{Platform: "p", Instance: "I#p#i"}, {Platform: "p", Instance: "BINDING#b"},
+	}
+	for n, k := range keys {
+		i := lifecycle.Record{Key: k, State: lifecycle.Ready, Provider: fmt.Sprint(n)}
+		b := lifecycle.Record{Key: k.BindingKey("INSTANCE"), State: lifecycle.Ready, Provider: fmt.Sprint(n)}
+		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
+			t.Fatalf("%+v: %v", k, err)
+		}
+	}
+	for n, k := range keys {
+		i, err := l.Record(ctx, k, epoch)
+		if err != nil || i.Provider != fmt.Sprint(n) || i.Key != k {
+			t.Errorf("%+v reads %+v: %v", k, i, err)
+		}
+		b, _, err := l.NextBinding(ctx, k, "")
+		if err != nil || b == nil || b.Provider != fmt.Sprint(n) {
+			t.Errorf("%+v has the binding %v: %v", k, b, err)
+		}
+		if b, passed, err := l.NextBinding(ctx, k, "INSTANCE"); b != nil || passed != "INSTANCE" || err != nil {
+			t.Errorf("%+v has one more binding %v, passed %q: %v", k, b, passed, err)
+		}
+	}
+}
+
+func TestNextBindingPassesTombstones(t *testing.T) {
+	ctx, l := context.Background(), over(newStore(t))
+	states := map[string]lifecycle.State{
+		"\x01": lifecycle.Deleted, "a": lifecycle.Deleted, "b": lifecycle.Creating, "b#": lifecycle.Ready, "c": lifecycle.CreateFailed,
+		"d": lifecycle.Deleted, "e": lifecycle.Deleting, "ü": lifecycle.DeleteFailed, "\U0010ffff": lifecycle.Deleted,
+	}
+	for id, state := range states {
+		b := lifecycle.Record{Key: instance.BindingKey(id), State: state}
+		if err := l.Commit(ctx, ledger.Put(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for after, want := range map[string]struct{ next, passed string }{
+		"":           {"b", "a"},
+		"a":          {"b", "a"},
+		"aa":         {"b", "aa"},
+		"b":          {"b#", "b"},
+		"b#":         {"c", "b#"},
+		"c":          {"e", "d"},
+		"e":          {"ü", "e"},
+		"ü":          {"", "\U0010ffff"},
+		"\U0010ffff": {"", "\U0010ffff"},
+	} {
+		next, passed, err := l.NextBinding(ctx, instance, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if next != nil {
+			got = next.Key.Binding
+			if next.Version != 1 || next.State != states[got] {
+				t.Errorf("%q reads %+v", got, next)
+			}
+		}
+		if got != want.next || passed != want.passed {
+			t.Errorf("after %q: %q, passed %q; want %q, passed %q", after, got, passed, want.next, want.passed)
+		}
+	}
+}
+
+// NFR-08: whether a tombstone counts is decided by comparing times.
+func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
+	ctx, l := context.Background(), over(newStore(t))
+	i, err := lifecycle.Record{Key: instance}.Entomb(epoch, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "o"}, Expires: epoch.Add(lifecycle.Retention)}
+	if err := l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		at    time.Time
+		state lifecycle.State
+		past  int64
+	}{"Before": {epoch.Add(lifecycle.Retention - time.Second), lifecycle.Deleted, 1},
+		"After": {epoch.Add(lifecycle.Retention), lifecycle.Absent, 0}} {
+		got, err := l.Record(ctx, instance, tc.at)
+		if err != nil || got.State != tc.state || got.Version != 1 || got.Key != instance {
+			t.Errorf("%s: %+v: %v", name, got, err)
+		}
+		if p, err := l.PastOperation(ctx, "o", tc.at); err != nil || p.Version != tc.past {
+			t.Errorf("%s: past operation %+v: %v", name, p, err)
+		}
+	}
+}
+
+func TestCommitsThatGoWrong(t *testing.T) {
+	lost := errors.New("connection reset")
+	put := func(version int64) ledger.Change {
+		return ledger.Put(lifecycle.Record{Key: instance, Version: version, State: lifecycle.Ready})
+	}
+	cases := map[string]struct {
+		reason  string
+		store   func(s store.Store) store.Store
+		version int64
+		want    error // nil: it has landed
+	}{
+		"Fine":       {"nothing goes wrong", func(s store.Store) store.Store { return s }, 1, nil},
+		"Conflict":   {"another was first", func(s store.Store) store.Store { return s }, 0, ledger.ErrConflict},
+		"LostAnswer": {"it landed, and the answer was lost", func(s store.Store) store.Store { return storetest.LoseAnswers(s, 1) }, 1, nil},
+		"Refused": {"it did not land", func(s store.Store) store.Store {
+			return &storetest.Faulty{Store: s, Before: storetest.Nth(1, lost)}
+		}, 1, lost},
+		"RepeatedInside": {"the store repeated it and met its own version", func(s store.Store) store.Store {
+			return &storetest.Faulty{Store: s, After: storetest.Nth(1, store.ErrConflict)}
+		}, 1, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			if err := over(s).Commit(context.Background(), put(0)); err != nil {
+				t.Fatal(err)
+			}
+			err := ledger.New(tc.store(s), func() string { return "mine" }).Commit(context.Background(), put(tc.version))
+			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
+
+// Two commits of one process that race never both believe to have won.
+func TestRacingCommitsHaveOneWinner(t *testing.T) {
+	l := over(newStore(t))
+	for version := range int64(20) {
+		var all sync.WaitGroup
+		errs := make([]error, 4)
+		for n := range errs {
+			all.Go(func() {
+				errs[n] = l.Commit(context.Background(), ledger.Put(lifecycle.Record{Key: instance, Version: version}))
+			})
+		}
+		all.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+			} else if !errors.Is(err, ledger.ErrConflict) {
+				t.Fatal(err)
+			}
+		}
+		if won != 1 {
+			t.Fatalf("%d of 4 commits won", won)
+		}
+	}
+}
+
+// One record that cannot be read never hides the others.
+func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
+	ctx, s := context.Background(), newStore(t)
+	for n, r := range []store.Record{
+		{Key: store.Key{Partition: "I#p#a", Sort: "INSTANCE"}, Body: []byte(`{"platform":"p","instance":"a"}`), Schema: 1},
+		{Key: store.Key{Partition: "I#p#b", Sort: "INSTANCE"}, Body: []byte(`{`), Schema: 1},
+		{Key: store.Key{Partition: "I#p#c", Sort: "INSTANCE"}, Body: []byte(`{}`), Schema: ledger.Schema + 1},
+	} {
+		r.Writer, r.Due = "w", epoch.Add(time.Duration(n)*time.Second)
+		if err := s.Commit(ctx, store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := over(s)
+	due, _, err := l.Due(ctx, epoch.Add(time.Hour), "")
+	if len(due) != 1 || due[0].Record.Key.Instance != "a" || err == nil || !strings.Contains(err.Error(), "run a newer one") {
+		t.Errorf("due %v: %v", due, err)
+	}
+	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil ||
+		!strings.Contains(err.Error(), "encoding 2") {
+		t.Errorf("a record of a newer program was read: %v", err)
+	}
+}

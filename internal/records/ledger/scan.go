@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// Everything is what a table holds of the lifecycle.
+type Everything struct {
+	Records []lifecycle.Record // of instances and bindings
+	Past    []lifecycle.PastOperation
+}
+
+// Scan reads everything, at the price of everything: it is for operators. What
+// cannot be read is left out and reported in the error beside the rest.
+func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
+	var faults []error
+	for page, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
+		page, next, err := l.ScanPage(ctx, cursor)
+		return []Everything{page}, next, err
+	}) {
+		e.Records, e.Past = append(e.Records, page.Records...), append(e.Past, page.Past...)
+		faults = append(faults, err)
+	}
+	return e, errors.Join(faults...)
+}
+
+// ScanPage reads one page of everything; cursor is empty for the first, then the
+// next of the last.
+func (l *Ledger) ScanPage(ctx context.Context, cursor string) (e Everything, next string, _ error) {
+	scanner, ok := l.store.(store.Scanner)
+	if !ok {
+		return e, "", fmt.Errorf("a store of type %T cannot be scanned", l.store)
+	}
+	page, err := scanner.Scan(ctx, cursor)
+	faults := []error{err}
+	for _, r := range page.Records {
+		faults = append(faults, e.add(r))
+	}
+	return e, page.Next, errors.Join(faults...)
+}
+
+// Decode reads one record, as a scan of the store gives it: none of the lists, or
+// one, has an entry.
+func Decode(r store.Record) (e Everything, err error) {
+	err = e.add(r)
+	return e, err
+}
+
+func (e *Everything) add(r store.Record) error {
+	switch {
+	case isRecord(r):
+		found, err := decodeRecord(r)
+		if err != nil {
+			return err
+		}
+		e.Records = append(e.Records, found)
+	case r.Sort == sortOperation:
+		p := lifecycle.PastOperation{}
+		if err := decode(r, &p); err != nil {
+			return err
+		}
+		p.Version = r.Version
+		e.Past = append(e.Past, p)
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+// Package bolt owns keeping the records of package store in one local file,
+// by way of bbolt: the file's making, opening, locking and checking, and how
+// keys and records are written in it.
+//
+// It needs a folder that it may write to, on a file system with locks and
+// hard links, and it needs the file for itself: one process at a time. Every
+// commit is on the disk before it is answered. It leaves to its callers what
+// the records mean and when they expire (it never drops one by itself), and
+// to the operator the backups.
+//
+// Opening does not read the file to its end. Every page and record is proven
+// each time it is read, and so is every answer that a record is not there:
+// damage is an ErrDamaged to whoever meets it, and never wrong data. Check
+// reads everything, for what nobody has met, and for the one damage that no
+// single read can tell: a page that is whole but older than it should be, from
+// a disk that lost a write after it had said that it was kept.
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+var (
+	// ErrLocked: another process holds the file, or another Store of this one.
+	ErrLocked = errors.New("store file in use: stop the process that holds it, or give this one a file of its own")
+	// ErrDamaged: the file, or a record in it, is not as it was written.
+	ErrDamaged = fmt.Errorf("store file damaged: keep it as it is and restore a backup in its place: %w", store.ErrUnreadable)
+	// ErrMissing: there is no file and MustExist said that there is one.
+	ErrMissing = errors.New("store file missing: put it back, or, if there never was one, start without requiring it")
+	// ErrNewer: the file was written in a format that this program does not know.
+	ErrNewer = errors.New("store file written by a newer version: run that version or a later one")
+	// ErrUnknown: whether a commit was made is unknown, since the disk has not
+	// answered, or has failed while it was told to keep it.
+	ErrUnknown = errors.New("the disk has not answered: it is unknown whether the change was made")
+	// ErrDiskFailed: the disk failed while it was told to keep a commit. What is read
+	// from the file may not be on the disk, so that nothing is answered from it.
+	ErrDiskFailed = errors.New("the disk failed to keep a change: put the disk right and start again")
+	// ErrReadOnly: the store was opened with ReadOnly.
+	ErrReadOnly = errors.New("the store cannot be written: allow its folder to be written")
+)
+
+const (
+	// lockWait is how long Open waits for another process to let go.
+	lockWait = time.Second
+	// A page of a listing ends at either of these.
+	pageRecords = 100
+	pageBytes   = 1 << 20
+)
+
+// A Store keeps records in one file. It is safe for many goroutines.
+type Store struct {
+	path     string
+	identity string
+	readOnly bool
+	db       *bbolt.DB
+	file     *os.File      // the one that db holds
+	queue    queue         // the sets of changes that wait to be written
+	writing  chan struct{} // held by the one commit that writes a group of them
+	latest   atomic.Int64  // the last transaction that is known to be in the file
+	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
+	failed   atomic.Bool   // what the file says may not be on the disk
+	closing  sync.Once
+
+	clock      func() time.Time // nil if commits do not note their times
+	lastCommit time.Time
+}
+
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Rereader = (*Store)(nil)
+)
+
+// An Option changes how Open opens.
+type Option func(*options)
+
+type options struct {
+	mustExist, readOnly bool
+	clock               func() time.Time
+}
+
+// MustExist makes Open fail with ErrMissing where there is no file, so that
+// one that was lost is never replaced by a fresh and empty one.
+func MustExist() Option { return func(o *options) { o.mustExist = true } }
+
+// ReadOnly opens a file that may lie where nothing can be written. Commits that write
+// fail with ErrReadOnly.
+func ReadOnly() Option { return func(o *options) { o.readOnly = true } }
+
+// Clock has each commit note its time, so that LastCommit tells it after a
+// restart, whatever has become of the machine's clock by then.
+func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
+
+// Open opens the store in the file at path; where there is none it makes one,
+// whole or not at all. How long that takes does not depend on how much the file
+// holds (see Check). It waits up to a second for another process to let go of it.
+// Its errors are ErrLocked, ErrDamaged, ErrMissing, ErrNewer, or the operating
+// system's.
+func Open(path string, opts ...Option) (*Store, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s, err := open(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening store %q: %w", path, err)
+	}
+	return s, nil
+}
+
+// Identity is a random name given to the file when it was made. It stays the
+// same for as long as the file holds the same records.
+func (s *Store) Identity() string { return s.identity }
+
+// LastCommit is the highest time at which anything was committed before the file
+// was opened, as a Clock had it; zero if none did.
+func (s *Store) LastCommit() time.Time { return s.lastCommit }
+
+// Close waits for the calls under way and lets go of the file. Closing again
+// does nothing.
+func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() {
+		if s.broken.Load() {
+			// bbolt may have died holding its own locks, and its Close would
+			// wait for them for ever. The lock on the file ends with the process.
+			err = s.file.Close()
+			return
+		}
+		_, err = recovered(s.db.Close)
+	})
+	if err != nil {
+		return fmt.Errorf("closing store %q: %w", s.path, err)
+	}
+	return nil
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	return s.get(ctx, key, func(store.Record) bool { return false })
+}
+
+// Reread implements store.Rereader.
+func (s *Store) Reread(ctx context.Context, key store.Key, version int64, writer string) (store.Record, error) {
+	return s.get(ctx, key, func(r store.Record) bool { return r.Version == version && r.Writer == writer })
+}
+
+// get leaves out the body of a record that is known.
+func (s *Store) get(ctx context.Context, key store.Key, known func(store.Record) bool) (r store.Record, err error) {
+	err = store.CheckKey(key)
+	if err == nil {
+		err = s.view(ctx, func(c content) error {
+			found := false
+			r, found, err = c.read(joinKey(key))
+			switch {
+			case err != nil:
+			case !found:
+				err = store.ErrNotFound
+			case known(r):
+				r.Body = nil
+			default:
+				r = own(r)
+			}
+			r.Key = key
+			return err
+		})
+	}
+	if err != nil {
+		return store.Record{}, fmt.Errorf("reading record %q of %q: %w", key.Sort, key.Partition, err)
+	}
+	return r, nil
+}
+
+// List implements store.Store.
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	var page store.Page
+	err := store.CheckList(partition, prefix, after, limit)
+	if err == nil {
+		err = s.view(ctx, func(c content) error {
+			var last []byte
+			if after != "" {
+				last = joinKey(store.Key{Partition: partition, Sort: after})
+			}
+			p := pager{limit: limit, next: sortOf}
+			err := c.list(&p, joinKey(store.Key{Partition: partition, Sort: prefix}), last)
+			page = p.page
+			return err
+		})
+	}
+	if err != nil {
+		return store.Page{}, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
+	}
+	return page, nil
+}
+
+// Scan implements store.Scanner.
+func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	var page store.Page
+	err := s.view(ctx, func(c content) error {
+		after, err := parseCursor(scanCursor, cursor)
+		if err != nil {
+			return err
+		}
+		page, err = c.scan(after)
+		return err
+	})
+	if err != nil {
+		return page, fmt.Errorf("listing all records: %w", err)
+	}
+	return page, nil
+}
+
+// Due implements store.Store. Records are listed in the order of their due
+// times, and a commit shows in the listing at once.
+func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	var page store.Page
+	err := s.view(ctx, func(c content) error {
+		var err error
+		page, err = c.listDue(before, cursor)
+		return err
+	})
+	if err != nil {
+		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
+	}
+	return page, nil
+}
+
+// Commit implements store.Store. If it returns the context's error, nothing
+// was changed.
+func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
+	err := store.CheckChanges(changes)
+	if err == nil && s.readOnly && writes(changes) {
+		err = ErrReadOnly
+	}
+	if err == nil {
+		err = s.commit(ctx, changes)
+	}
+	if err != nil {
+		return fmt.Errorf("committing %d changes: %w", len(changes), err)
+	}
+	return nil
+}
+
+func (s *Store) view(ctx context.Context, f func(content) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := s.within(s.db.View, func(_ *bbolt.Tx, c content) error { return f(c) })
+	return err
+}
+
+// within runs f in a transaction and returns its number. A panic or a memory
+// fault is ErrDamaged: bbolt trusts the pages that it reads.
+func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*bbolt.Tx, content) error) (id int64, err error) {
+	switch {
+	case s.broken.Load():
+		return 0, damaged("%q failed before", s.path)
+	case s.failed.Load():
+		return 0, ErrDiskFailed
+	}
+	latest := s.latest.Load()
+	panicked, err := recovered(func() error {
+		return transact(func(tx *bbolt.Tx) error {
+			if id = int64(tx.ID()); id < latest {
+				// Overwritten in place, by damage or by an older backup.
+				return damaged("file has gone back to before its last commit")
+			}
+			c, err := contentOf(tx)
+			if err != nil {
+				return err
+			}
+			return f(tx, c)
+		})
+	})
+	if panicked {
+		s.broken.Store(true)
+	}
+	return id, err
+}
+
+// recovered runs f and makes an ErrDamaged of its panic, of which it says nothing:
+// it may quote what the file holds. Reading a mapped page that the file no longer
+// has is a fault, which would end the process.
+func recovered(f func() error) (panicked bool, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			panicked, err = true, damaged("a page cannot be used")
+		}
+	}()
+	return false, f()
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrDamaged)
+}

@@ -1,0 +1,429 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/storetest"
+)
+
+// due stands in no relation to the clock.
+var due = time.Date(2031, time.March, 4, 5, 6, 7, 890_000_000, time.UTC)
+
+// bodies compares bodies as a whole, which is fast.
+var bodies = cmp.Comparer(bytes.Equal)
+
+func newPath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "records.db")
+}
+
+func open(t *testing.T, path string, opts ...bolt.Option) *bolt.Store {
+	t.Helper()
+	s, err := bolt.Open(path, opts...)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { closeStore(t, s) })
+	return s
+}
+
+func closeStore(t *testing.T, s *bolt.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func fixture(partition, sort string) store.Record {
+	return store.Record{
+		Key:     store.Key{Partition: partition, Sort: sort},
+		Writer:  "writer of " + sort,
+		Schema:  7,
+		Due:     due,
+		Expires: due.Truncate(time.Second).Add(time.Hour),
+		Body:    bytes.Repeat([]byte(sort), 10),
+	}
+}
+
+// fill commits n records of all sizes in a few partitions, and returns them
+// as they are stored, by key.
+func fill(t *testing.T, s *bolt.Store, n int) map[store.Key]store.Record {
+	t.Helper()
+	stored := map[store.Key]store.Record{}
+	for i := range n {
+		r := fixture(fmt.Sprint("partition ", i%5), fmt.Sprintf("record %04d", i))
+		r.Due = r.Due.Add(time.Duration(i*7%n) * time.Minute)
+		switch {
+		case i%3 == 0:
+			r.Due = time.Time{}
+		case i%20 == 1:
+			r.Body = bytes.Repeat([]byte{byte(i)}, 10_000)
+		case i%2 == 0:
+			r.Body = bytes.Repeat([]byte{byte(i)}, i*3)
+		}
+		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+		r.Version = 1
+		stored[r.Key] = r
+	}
+	return stored
+}
+
+// contents reads everything, by way of both listings and of Get.
+func contents(ctx context.Context, s *bolt.Store) (map[store.Key]store.Record, error) {
+	all := map[store.Key]store.Record{}
+	for i := range 5 {
+		err := pages(func(cursor string) (store.Page, error) {
+			return s.List(ctx, fmt.Sprint("partition ", i), "", cursor, 0)
+		}, func(p store.Page) error {
+			for _, r := range p.Records {
+				all[r.Key] = r
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	listed := 0
+	err := pages(func(cursor string) (store.Page, error) {
+		return s.Due(ctx, due.Add(1000*time.Hour), cursor)
+	}, func(p store.Page) error {
+		for _, r := range p.Records {
+			if d := cmp.Diff(all[r.Key], r, bodies); d != "" {
+				return fmt.Errorf("Due and List disagree:\n%s", d)
+			}
+			listed++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for k, r := range all {
+		got, err := s.Get(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if d := cmp.Diff(r, got, bodies); d != "" {
+			return nil, fmt.Errorf("Get and List disagree:\n%s", d)
+		}
+		if !r.Due.IsZero() {
+			listed--
+		}
+	}
+	if listed != 0 {
+		return nil, fmt.Errorf("%d more records are due than there are", listed)
+	}
+	return all, nil
+}
+
+func pages(read func(cursor string) (store.Page, error), see func(store.Page) error) error {
+	for cursor := ""; ; {
+		p, err := read(cursor)
+		if err == nil {
+			err = see(p)
+		}
+		if err != nil || p.Next == "" {
+			return err
+		}
+		cursor = p.Next
+	}
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) *storetest.Harness {
+		path := newPath(t)
+		s := open(t, path)
+		return &storetest.Harness{
+			Store: s,
+			Again: func(t *testing.T) store.Store {
+				closeStore(t, s)
+				s = open(t, path, bolt.MustExist())
+				return s
+			},
+			Ordered: true,
+		}
+	})
+}
+
+func TestPages(t *testing.T) {
+	s := open(t, newPath(t))
+	want := map[string]int{"small": 250, "large": 9}
+	sizes := map[string]int{"small": 10, "large": 300_000}
+	for partition, n := range want {
+		for at := 0; at < n; at += 50 {
+			var changes []store.Change
+			for i := at; i < min(n, at+50); i++ {
+				r := fixture(partition, fmt.Sprintf("%03d", i))
+				r.Body = bytes.Repeat([]byte("b"), sizes[partition])
+				changes = append(changes, store.Put(r))
+			}
+			if err := s.Commit(t.Context(), changes...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	tests := map[string]struct {
+		reason string
+		read   func(cursor string) (store.Page, error)
+		want   []int // records on each page
+	}{
+		"Many": {
+			reason: "a page ends at 100 records",
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "", c, 0) },
+			want:   []int{100, 100, 50},
+		},
+		"JustAPage": {
+			reason: "a listing that fills its last page does not go on to an empty one",
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "1", c, 0) },
+			want:   []int{100},
+		},
+		"Large": {
+			reason: "a page ends when it has passed 1 MiB",
+			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "large", "", c, 0) },
+			want:   []int{4, 4, 1},
+		},
+		"Due": {
+			reason: "pages of what is due end likewise",
+			read:   func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) },
+			// Of one due time, "large" comes before "small".
+			want: []int{4, 4, 100, 100, 51},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got []int
+			err := pages(test.read, func(p store.Page) error {
+				got = append(got, len(p.Records))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Errorf("%s: -want +got:\n%s", test.reason, d)
+			}
+		})
+	}
+}
+
+func TestCursors(t *testing.T) {
+	s := open(t, newPath(t))
+	for i := range 6 {
+		r := fixture(fmt.Sprint("partition ", i%2), fmt.Sprint(i))
+		r.Body = make([]byte, store.MaxBody)
+		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Three records of 390 kB are just more than a page.
+	next := func(p store.Page, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Next
+	}
+	for i := range 6 {
+		r := fixture("partition 0", fmt.Sprint("more ", i))
+		r.Body = make([]byte, store.MaxBody)
+		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ofScan, ofDue := next(s.Scan(t.Context(), "")), next(s.Due(t.Context(), due, ""))
+	if ofScan == "" || ofDue == "" {
+		t.Fatal("the listings have one page only")
+	}
+	tests := map[string]struct {
+		reason string
+		read   func() (store.Page, error)
+	}{
+		"DueInScan": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Scan(t.Context(), ofDue) }},
+		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff":    {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
+		"Padded":    {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := test.read(); !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("%s: got error %v, want %v", test.reason, err, store.ErrInvalid)
+			}
+		})
+	}
+}
+
+func TestDueBefore1970(t *testing.T) {
+	s := open(t, newPath(t))
+	var want []string
+	for i, year := range []int{1, 1800, 1969, 1970, 1971, 2031} {
+		r := fixture("partition", fmt.Sprint(9-i))
+		r.Due = time.Date(year, time.January, 1, 0, 0, 0, 1_000_000, time.UTC)
+		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r.Sort)
+	}
+	none := fixture("partition", "none")
+	none.Due = time.Time{}.Add(time.Millisecond - 1) // which is cut down to zero
+	if err := s.Commit(t.Context(), store.Put(none)); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Due(t.Context(), due, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range page.Records {
+		got = append(got, r.Sort)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the order is not that of time: -want +got:\n%s", d)
+	}
+}
+
+func TestContextOfAWaitingCommit(t *testing.T) {
+	s := open(t, newPath(t))
+	release := s.HoldCommits()
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error)
+	r := fixture("partition", "sort")
+	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
+	cancel()
+	if err := <-answer; !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want %v", err, context.Canceled)
+	}
+	if err := s.Commit(t.Context(), store.Check(r.Key, 0)); err != nil {
+		t.Errorf("a commit that only checks waits for nobody: %v", err)
+	}
+	release()
+	if _, err := s.Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a commit that was cancelled happened: %v", err)
+	}
+}
+
+func TestErrorsNameTheRecord(t *testing.T) {
+	s := open(t, newPath(t))
+	r := fixture("a partition", "a sort key")
+	_, missing := s.Get(t.Context(), r.Key)
+	large := r
+	large.Body = make([]byte, store.MaxBody+1)
+	for name, err := range map[string]error{
+		"ErrNotFound": missing,
+		"ErrConflict": s.Commit(t.Context(), store.Check(r.Key, 3)),
+		"ErrInvalid":  s.Commit(t.Context(), store.Put(large)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), `"a sort key"`) || !strings.Contains(err.Error(), `"a partition"`) {
+			t.Errorf("%s does not name the record: %v", name, err)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	closeStore(t, s)
+	closeStore(t, s)
+	if _, err := s.Get(t.Context(), store.Key{Partition: "p", Sort: "s"}); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Get of a closed store: %v", err)
+	}
+	if err := s.Commit(t.Context(), store.Put(fixture("p", "s"))); err == nil {
+		t.Error("Commit to a closed store succeeds")
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		t.Errorf("file after closing: %v, %v", info, err)
+	}
+}
+
+// The time of the last commit is told after a restart, and never goes back.
+func TestTheTimeOfTheLastCommit(t *testing.T) {
+	path, now := newPath(t), due
+	clock := bolt.Clock(func() time.Time { return now })
+	commits := func(s *bolt.Store, sort string) {
+		t.Helper()
+		if err := s.Commit(t.Context(), store.Put(fixture("p", sort))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// closed is when the store says that the last commit before was.
+	closed := func(opts ...bolt.Option) time.Time {
+		t.Helper()
+		s := open(t, path, opts...)
+		defer closeStore(t, s)
+		return s.LastCommit()
+	}
+	near := func(what string, got, want time.Time) {
+		t.Helper()
+		if got.Before(want) || got.Sub(want) > 2*time.Millisecond {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	s := open(t, path)
+	commits(s, "without a clock")
+	closeStore(t, s)
+	if at := closed(); !at.IsZero() {
+		t.Errorf("nothing noted a time: %v", at)
+	}
+	s = open(t, path, clock)
+	commits(s, "first")
+	closeStore(t, s)
+	near("one commit", closed(), due)
+	now = due.Add(-time.Hour)
+	s = open(t, path, clock)
+	commits(s, "the clock was set back")
+	if err := s.Commit(t.Context(), store.Put(fixture("p", "first"))); err == nil {
+		t.Error("a conflict was committed")
+	}
+	closeStore(t, s)
+	near("the clock was set back", closed(), due)
+	now = due.Add(time.Minute)
+	s = open(t, path, clock)
+	commits(s, "the clock went on")
+	closeStore(t, s)
+	near("the clock went on", closed(clock), now)
+}
+
+// Whoever has read a record before is spared its body, and of another version or
+// writer gets all of it.
+func TestReread(t *testing.T) {
+	s := open(t, newPath(t))
+	r := fixture("partition", "sort")
+	if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+		t.Fatal(err)
+	}
+	r.Version++
+	known := r
+	known.Body = nil
+	for name, test := range map[string]struct {
+		version int64
+		writer  string
+		want    store.Record
+	}{
+		"Known":         {1, r.Writer, known},
+		"OtherVersion":  {2, r.Writer, r},
+		"AnotherWriter": {1, "another", r},
+	} {
+		got, err := s.Reread(t.Context(), r.Key, test.version, test.writer)
+		if d := cmp.Diff(test.want, got); err != nil || d != "" {
+			t.Errorf("%s: %v -want +got:\n%s", name, err, d)
+		}
+	}
+	if _, err := s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, ""); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of no record: %v", err)
+	}
+}

@@ -1,0 +1,75 @@
+package bolt_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// TestKilled kills a process in the midst of its commits, several times over
+// one file: every commit that was answered is there, and whole.
+func TestKilled(t *testing.T) {
+	path := newPath(t)
+	answered := map[string]int{}
+	for round := range 4 {
+		writer := start(t, "writer", path)
+		read := func() bool {
+			if !writer.out.Scan() {
+				return false
+			}
+			var w, n int
+			if _, err := fmt.Sscanf(writer.out.Text(), "writer %d %d", &w, &n); err != nil {
+				t.Fatalf("the other process says %q: %v", writer.out.Text(), err)
+			}
+			answered[fmt.Sprint("writer ", w)] = n
+			return true
+		}
+		for range 100 + 13*round {
+			if !read() {
+				t.Fatal("the other process ended by itself")
+			}
+		}
+		if err := writer.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for read() { // what it said before it died
+		}
+		_ = writer.Wait() // killed, as it should be
+
+		s := open(t, path, bolt.MustExist())
+		for partition, n := range answered {
+			counter, err := s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := int(counter.Version)
+			if made != n && made != n+1 {
+				t.Errorf("%s was answered %d commits and made %d", partition, n, made)
+			}
+			records := 0
+			err = pages(func(cursor string) (store.Page, error) {
+				return s.List(t.Context(), partition, "record ", cursor, 0)
+			}, func(p store.Page) error {
+				for _, r := range p.Records {
+					records++
+					if want := fmt.Sprintf("record %06d", records); r.Sort != want {
+						return fmt.Errorf("%s has %q in the place of %q", partition, r.Sort, want)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if records != made {
+				t.Errorf("%s has %d records, but counted %d", partition, records, made)
+			}
+		}
+		closeStore(t, s)
+	}
+	if len(answered) != 16 {
+		t.Errorf("only %v were answered, so the test proves little", answered)
+	}
+}

@@ -1,0 +1,452 @@
+package bolt_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// A sample is a store's file with all that it holds.
+type sample struct {
+	file     []byte
+	identity string
+	pageSize int
+	records  map[store.Key]store.Record
+}
+
+// newSample makes a file with pages of every kind: branches, leaves of small
+// records, records over several pages, and free pages.
+func newSample(t *testing.T) sample {
+	t.Helper()
+	path := newPath(t)
+	s := open(t, path)
+	sm := sample{identity: s.Identity(), records: fill(t, s, 130), pageSize: os.Getpagesize()}
+	inOrder := func(a, b store.Key) int { return strings.Compare(a.Sort, b.Sort) }
+	for _, k := range slices.SortedFunc(maps.Keys(sm.records), inOrder) {
+		r := sm.records[k]
+		switch k.Sort[len(k.Sort)-1] {
+		case '3':
+			if err := s.Commit(t.Context(), store.Delete(k, 1)); err != nil {
+				t.Fatal(err)
+			}
+			delete(sm.records, k)
+		case '7':
+			if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+				t.Fatal(err)
+			}
+			r.Version++
+			sm.records[k] = r
+		}
+	}
+	closeStore(t, s)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sm.file = file
+	return sm
+}
+
+// verify opens a file that may be damaged, and reports whether Check finds it so.
+// Whatever is asked of it then is right or ErrDamaged: no record is ever missing
+// or another. Where Check finds nothing, everything is there. If so asked, it also
+// commits.
+func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bool) (isDamaged bool) {
+	t.Helper()
+	sound := !sm.check(t, what, path, file)
+	s, err := bolt.Open(path)
+	if !sound && (errors.Is(err, bolt.ErrDamaged) || errors.Is(err, bolt.ErrNewer)) {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("%s: sound is %t, and Open: %v", what, sound, err)
+	}
+	defer func() { _ = s.Close() }()
+	if s.Identity() != sm.identity {
+		t.Fatalf("%s: the identity is %q, want %q", what, s.Identity(), sm.identity)
+	}
+	sm.judge(t, what, s, sound, sm.records)
+	if !commits {
+		return !sound
+	}
+	made := maps.Clone(sm.records)
+	for i := range 3 {
+		r := fixture("partition 0", fmt.Sprint("new ", i))
+		switch err := s.Commit(t.Context(), store.Put(r)); {
+		case err == nil:
+			r.Version++
+			made[r.Key] = r
+		case sound || !errors.Is(err, bolt.ErrDamaged):
+			t.Fatalf("%s: sound is %t, and Commit: %v", what, sound, err)
+		}
+	}
+	sm.judge(t, what+", after commits", s, sound, made)
+	return !sound
+}
+
+// check reports whether Check finds the file damaged. If not, everything is there.
+func (sm sample) check(t *testing.T, what, path string, file []byte) (isDamaged bool) {
+	t.Helper()
+	_ = os.Remove(path) // a store that broke keeps the lock on its file
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+	if err != nil && !errors.Is(err, bolt.ErrNewer) {
+		t.Fatalf("%s: Check: %v", what, err)
+	}
+	if err != nil || result.Wrong > 0 {
+		return true
+	}
+	s := open(t, path)
+	sm.judge(t, what, s, true, sm.records)
+	closeStore(t, s)
+	return false
+}
+
+// judge reads everything in both ways.
+func (sm sample) judge(t *testing.T, what string, s *bolt.Store, sound bool, want map[store.Key]store.Record) {
+	t.Helper()
+	got, err := contents(t.Context(), s)
+	switch {
+	case err == nil:
+		if d := cmp.Diff(want, got, bodies); d != "" {
+			t.Fatalf("%s: listed without an error, but -want +got:\n%s", what, d)
+		}
+	case sound || !errors.Is(err, bolt.ErrDamaged):
+		t.Fatalf("%s: sound is %t, and reading everything: %v", what, sound, err)
+	}
+	for k, r := range want {
+		got, err := s.Get(t.Context(), k)
+		switch {
+		case err == nil:
+			if d := cmp.Diff(r, got, bodies); d != "" {
+				t.Fatalf("%s: read without an error, but -want +got:\n%s", what, d)
+			}
+		case sound || !errors.Is(err, bolt.ErrDamaged):
+			t.Fatalf("%s: sound is %t, and Get: %v", what, sound, err)
+		}
+	}
+}
+
+// TestSoundFiles takes a file through a long history of all kinds of changes:
+// whatever bbolt makes of its pages, it is never called damaged.
+func TestSoundFiles(t *testing.T) {
+	s := open(t, newPath(t))
+	random := rand.New(rand.NewPCG(5, 6))
+	versions := map[store.Key]int64{}
+	var keys []store.Key // all that there ever were
+	for i := range 600 {
+		// The share of deletions swings, so that the trees grow and shrink.
+		deletions := 2 + 6*((i/100)%2)
+		var changes []store.Change
+		changed := map[store.Key]bool{}
+		for range 1 + random.IntN(20) {
+			r := fixture(fmt.Sprint("partition ", random.IntN(5)), fmt.Sprintf("record %0*d", 1+random.IntN(90), random.IntN(200)))
+			if random.IntN(3) > 0 && len(keys) > 0 {
+				r.Key = keys[random.IntN(len(keys))]
+			}
+			if changed[r.Key] {
+				continue
+			}
+			changed[r.Key] = true
+			keys = append(keys, r.Key)
+			r.Version = versions[r.Key]
+			r.Body = make([]byte, 1<<random.IntN(15))
+			r.Due = due.Add(time.Duration(random.IntN(1000)) * time.Second)
+			if random.IntN(10) < deletions {
+				changes = append(changes, store.Delete(r.Key, r.Version))
+				delete(versions, r.Key)
+			} else {
+				changes = append(changes, store.Put(r))
+				versions[r.Key] = r.Version + 1
+			}
+		}
+		if err := s.Commit(t.Context(), changes...); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			if problems, err := s.CheckFile(); err != nil || problems != nil {
+				t.Fatalf("after %d commits, with %d records: %v %v", i+1, len(versions), problems, err)
+			}
+		}
+	}
+	if problems, err := s.CheckFile(); err != nil || problems != nil {
+		t.Fatal(problems, err)
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	sm := newSample(t)
+	path := newPath(t)
+	if sm.verify(t, "untouched", path, sm.file, true) {
+		t.Fatal("the sample itself is damaged")
+	}
+	sizes := []int{0, 1, 15, 100, 1024}
+	for page := 1; page*sm.pageSize < len(sm.file); page += 1 + page/20 {
+		sizes = append(sizes, page*sm.pageSize-1, page*sm.pageSize, page*sm.pageSize+100)
+	}
+	damaged := 0
+	for i, size := range sizes {
+		if sm.verify(t, fmt.Sprintf("cut to %d bytes", size), path, sm.file[:size], i%4 == 0) {
+			damaged++
+		}
+	}
+	t.Logf("%d of %d files were damaged", damaged, len(sizes))
+	if damaged < len(sizes)/3 {
+		t.Error("cutting hardly ever damages the file, so the test proves nothing")
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	sm := newSample(t)
+	size, pages := sm.pageSize, len(sm.file)/sm.pageSize
+	kinds := map[string]struct {
+		reason string
+		times  int
+		spoil  func(random *rand.Rand, page []byte)
+	}{
+		"RandomPage": {"a page of noise", 40, noise},
+		"ZeroPage":   {"a page that was never written", 40, func(_ *rand.Rand, page []byte) { clear(page) }},
+		"OtherPage": {"a page that was written to the wrong place", 40, func(random *rand.Rand, page []byte) {
+			copy(page, sm.file[size*random.IntN(pages):])
+		}},
+		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40,
+			func(random *rand.Rand, page []byte) {
+				copy(page[8:], sm.file[size*random.IntN(pages)+8:])
+			}},
+		"Header": {"noise in what says what the page is", 40, func(random *rand.Rand, page []byte) { noise(random, page[8:16]) }},
+		"SmallHeader": {"small numbers in what says what the page is", 80, func(random *rand.Rand, page []byte) {
+			binary.NativeEndian.PutUint16(page[8+2*random.IntN(4):], uint16(random.IntN(20)))
+		}},
+		"Elements": {"noise in what says where things are", 40, func(random *rand.Rand, page []byte) { noise(random, page[16:80]) }},
+		"SmallElements": {"small numbers in what says where things are", 80, func(random *rand.Rand, page []byte) {
+			binary.NativeEndian.PutUint32(page[16+4*random.IntN(40):], uint32(random.IntN(200)))
+		}},
+		"Bit": {"one bit", 120, func(random *rand.Rand, page []byte) { page[random.IntN(size)] ^= 1 << random.IntN(8) }},
+	}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(1, uint64(kind.times)))
+			path := newPath(t)
+			damaged := 0
+			for i := range kind.times {
+				file := bytes.Clone(sm.file)
+				page := i // the first pages matter most
+				if i > 8 {
+					page = random.IntN(pages)
+				}
+				kind.spoil(random, file[page*size:][:size])
+				isDamaged := false
+				if name == "OtherPageRenamed" {
+					isDamaged = sm.check(t, fmt.Sprintf("page %d, %d", page, i), path, file)
+				} else {
+					isDamaged = sm.verify(t, fmt.Sprintf("page %d, %d", page, i), path, file, i%4 == 0)
+				}
+				if isDamaged {
+					damaged++
+				}
+			}
+			t.Logf("%d of %d files were damaged", damaged, kind.times)
+			if damaged == 0 {
+				t.Errorf("damage by %s is never found, so the test proves nothing", kind.reason)
+			}
+		})
+	}
+}
+
+func noise(random *rand.Rand, b []byte) {
+	for i := range b {
+		b[i] = byte(random.Uint32())
+	}
+}
+
+// TestDamagedWhileOpen spoils the file behind an open store: each call is
+// right or fails, and none panics or hangs.
+func TestDamagedWhileOpen(t *testing.T) {
+	sm := newSample(t)
+	size, pages := sm.pageSize, len(sm.file)/sm.pageSize
+	random := rand.New(rand.NewPCG(3, 4))
+	tests := map[string]struct {
+		reason string
+		times  int
+		spoil  func(f *os.File, i int) error
+	}{
+		"Garbage": {"noise over some pages", 40, func(f *os.File, i int) error {
+			page := make([]byte, size)
+			for n := range 1 + i%5 {
+				noise(random, page)
+				at := random.IntN(pages)
+				if i < 10 { // metas and what was there first
+					at = (i + n) % pages
+				}
+				if _, err := f.WriteAt(page, int64(at*size)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		"CutOff": {"the file is made shorter, so that mapped memory is gone", 10, func(f *os.File, i int) error {
+			return f.Truncate(int64(i * pages / 10 * size))
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			failed := 0
+			for i := range test.times {
+				path := newPath(t)
+				if err := os.WriteFile(path, sm.file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				s, err := bolt.Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, err := os.OpenFile(path, os.O_RDWR, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(test.spoil(f, i), f.Close()); err != nil {
+					t.Fatal(err)
+				}
+				got, err := contents(t.Context(), s)
+				if err != nil {
+					failed++
+					if !errors.Is(err, bolt.ErrDamaged) {
+						t.Errorf("%s: got error %v, want %v", test.reason, err, bolt.ErrDamaged)
+					}
+				} else if d := cmp.Diff(sm.records, got, bodies); d != "" {
+					t.Errorf("%s: read without an error, but -want +got:\n%s", test.reason, d)
+				}
+				for k := range sm.records {
+					got, e := s.Get(t.Context(), k)
+					switch {
+					case e == nil && !cmp.Equal(sm.records[k], got, bodies):
+						t.Errorf("%s: Get(%v) returned %v", test.reason, k, got)
+					case e != nil && !errors.Is(e, bolt.ErrDamaged):
+						t.Errorf("%s: Get(%v): %v", test.reason, k, e)
+					}
+				}
+				for j := range 3 {
+					_ = s.Commit(t.Context(), store.Put(fixture("partition 0", fmt.Sprint("new ", j)))) // may fail or not
+				}
+				_ = s.Close()
+			}
+			t.Logf("%d of %d files failed", failed, test.times)
+			if failed == 0 {
+				t.Error("no damage is ever noticed, so the test proves nothing")
+			}
+		})
+	}
+}
+
+// TestDamagedContent changes what is in the buckets, in whole pages.
+func TestDamagedContent(t *testing.T) {
+	bad := fixture("a partition", "a damaged record")
+	good := fixture("a partition", "a good record")
+	badKey := append([]byte{0, byte(len(bad.Partition))}, bad.Partition+bad.Sort...)
+	goodKey := append([]byte{0, byte(len(good.Partition))}, good.Partition+good.Sort...)
+	change := func(f func(value []byte) []byte) func(records, due *bbolt.Bucket) error {
+		return func(records, _ *bbolt.Bucket) error {
+			return records.Put(badKey, f(bytes.Clone(records.Get(badKey))))
+		}
+	}
+	dueEntry := func(due *bbolt.Bucket, key []byte) []byte {
+		c := due.Cursor()
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			if bytes.HasSuffix(k, key) {
+				return bytes.Clone(k)
+			}
+		}
+		return nil
+	}
+
+	tests := map[string]struct {
+		reason string
+		spoil  func(records, due *bbolt.Bucket) error
+		// The calls that must notice it; Check always must.
+		get, due bool
+	}{
+		"Body":   {"the last byte of its body", change(func(v []byte) []byte { v[len(v)-1] ^= 1; return v }), true, true},
+		"Head":   {"the first byte of its checksum", change(func(v []byte) []byte { v[0] ^= 1; return v }), true, true},
+		"Format": {"the number of its format", change(func(v []byte) []byte { v[8]++; return v }), true, true},
+		"Length": {"the length of its envelope", change(func(v []byte) []byte { v[9] = 0xff; return v }), true, true},
+		"Short":  {"all but its first bytes", change(func(v []byte) []byte { return v[:5] }), true, true},
+		"Empty":  {"all of it", change(func([]byte) []byte { return nil }), true, true},
+		"Swapped": {"the whole record, for another", func(records, _ *bbolt.Bucket) error {
+			return records.Put(badKey, bytes.Clone(records.Get(goodKey)))
+		}, true, true},
+		"Gone": {"the whole record, for none", func(records, _ *bbolt.Bucket) error {
+			return records.Delete(badKey)
+		}, false, true},
+		"NotDue": {"its place in the due index", func(_, due *bbolt.Bucket) error {
+			return due.Delete(dueEntry(due, badKey))
+		}, false, false},
+		"DueTwice": {"its place in the due index, for two", func(_, due *bbolt.Bucket) error {
+			k := dueEntry(due, badKey)
+			k[7]--
+			return due.Put(k, []byte{1})
+		}, false, true},
+		"DueShort": {"the due index itself", func(_, due *bbolt.Bucket) error {
+			return due.Put([]byte{0, 1}, []byte{1})
+		}, false, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			s := open(t, path)
+			if err := s.Commit(t.Context(), store.Put(bad), store.Put(good)); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Edit(func(tx *bbolt.Tx) error {
+				return test.spoil(tx.Bucket([]byte("records")), tx.Bucket([]byte("due")))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			names := func(call string, err error) {
+				t.Helper()
+				if !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), bad.Sort) {
+					t.Errorf("%s of a record that has lost %s: got error %v, want one that is %v and names it", call, test.reason, err, bolt.ErrDamaged)
+				}
+			}
+			if test.get {
+				_, err := s.Get(t.Context(), bad.Key)
+				names("Get", err)
+				_, err = s.List(t.Context(), bad.Partition, "", "", 0)
+				names("List", err)
+				names("Put", s.Commit(t.Context(), store.Put(bad)))
+				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))
+			}
+			if test.due {
+				if _, err := s.Due(t.Context(), due.Add(time.Hour), ""); !errors.Is(err, bolt.ErrDamaged) {
+					t.Errorf("Due with a record that has lost %s: got error %v, want %v", test.reason, err, bolt.ErrDamaged)
+				}
+			}
+			if _, err := s.Get(t.Context(), good.Key); err != nil {
+				t.Errorf("another record is not to be read any more: %v", err)
+			}
+			closeStore(t, s)
+			result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+			if err != nil || result.Wrong == 0 || !errors.Is(result.Problems[0], bolt.ErrDamaged) {
+				t.Errorf("Check of a file in which a record has lost %s: %+v, %v", test.reason, result, err)
+			}
+		})
+	}
+}

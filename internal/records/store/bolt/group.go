@@ -1,0 +1,201 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// A commit waits for the disk, and the disk takes as long for one set of changes
+// as for many. So commits that arrive while another one waits are written
+// together: whoever may write next writes all sets that wait by then.
+//
+// bbolt's own Batch runs all of them again when one fails, and here conflicts
+// are normal.
+
+// A group ends at either of these, so that no commit waits for long behind it.
+const (
+	groupSets  = 256
+	groupBytes = 8 << 20
+)
+
+// A set is the changes of one commit.
+type set struct {
+	ctx     context.Context // once it ends, a set that still waits is not written
+	changes []store.Change
+	answer  chan error // holds one
+}
+
+func (s *set) bytes() int {
+	n := 0
+	for _, c := range s.changes {
+		n += len(c.Record.Body)
+	}
+	return n
+}
+
+// A queue holds the sets that wait, in the order in which they came.
+type queue struct {
+	mu   sync.Mutex
+	sets []*set
+}
+
+func (q *queue) join(s *set) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sets = append(q.sets, s)
+}
+
+// leave takes a set out of the queue, and reports false if it is in a group.
+func (q *queue) leave(s *set) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.sets, s)
+	if i < 0 {
+		return false
+	}
+	q.sets = slices.Delete(q.sets, i, i+1)
+	return true
+}
+
+// group takes the sets out that are to be written now; none if none waits.
+func (q *queue) group() []*set {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(q.sets) && n < groupSets && (n == 0 || bytes+q.sets[n].bytes() <= groupBytes) {
+		bytes += q.sets[n].bytes()
+		n++
+	}
+	group := slices.Clone(q.sets[:n])
+	q.sets = slices.Delete(q.sets, 0, n)
+	return group
+}
+
+// commit returns the context's error only if nothing was changed. Whoever's
+// context ends while the disk is at work on its set is not held up by it.
+func (s *Store) commit(ctx context.Context, changes []store.Change) error {
+	if !writes(changes) {
+		return s.view(ctx, func(c content) error { return c.require(changes) })
+	}
+	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
+	s.queue.join(mine)
+	for {
+		select {
+		case err := <-mine.answer:
+			return err
+		case s.writing <- struct{}{}:
+			go func() {
+				for s.writeGroup() {
+				}
+				<-s.writing
+			}()
+		case <-ctx.Done():
+			if s.queue.leave(mine) {
+				return ctx.Err()
+			}
+			select {
+			case err := <-mine.answer:
+				return err
+			default:
+				return ErrUnknown
+			}
+		}
+	}
+}
+
+// errNothing rolls a group back in which there was nothing to write.
+var errNothing = errors.New("nothing to write")
+
+// writeGroup writes the sets that wait, in one transaction, and answers each
+// after the disk has it. A conflict is answered then, too: it may be one with
+// a set of the same group. If the transaction fails, nobody knows what of it is
+// on the disk, and all are told so. It reports false if none waits.
+func (s *Store) writeGroup() bool {
+	group := s.queue.group()
+	if len(group) == 0 {
+		return false
+	}
+	answers := make([]error, len(group))
+	applied := false
+	committed, err := s.within(s.db.Update, func(tx *bbolt.Tx, c content) (err error) {
+		// bbolt writes into whatever it takes for free, so we look again.
+		if err := s.checkHead(c.pages()); err != nil {
+			return err
+		}
+		err = bucketsOf(tx, c).applyAll(group, answers, s.clock)
+		applied = err == nil
+		return err
+	})
+	switch {
+	case err == nil:
+		s.latest.Store(committed)
+	case errors.Is(err, errNothing):
+		err = nil
+	case applied && !(full(err) && s.before(committed)):
+		// After a sync that failed, another one proves nothing: what the system
+		// could not write it has forgotten.
+		s.failed.Store(true)
+		err = errors.Join(err, ErrDiskFailed)
+	}
+	for i, set := range group {
+		if err != nil {
+			answers[i] = err
+		}
+		set.answer <- answers[i]
+	}
+	return true
+}
+
+// full reports whether a disk refused a commit for want of space.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// before reports whether the file is as it was before a commit that failed.
+func (s *Store) before(committed int64) bool {
+	id, err := s.within(s.db.View, func(*bbolt.Tx, content) error { return nil })
+	return err == nil && id < committed
+}
+
+// applyAll makes the changes of each set that the sets before it allow, each
+// whole or not at all, and says what became of each.
+func (b buckets) applyAll(group []*set, answers []error, clock func() time.Time) error {
+	about, err := b.whose()
+	if err != nil {
+		return err
+	}
+	written := false
+	for i, set := range group {
+		if answers[i] = set.ctx.Err(); answers[i] != nil {
+			continue
+		}
+		if answers[i] = b.require(set.changes); answers[i] != nil {
+			continue
+		}
+		tally, err := b.apply(set.changes)
+		if err != nil {
+			return err
+		}
+		about.tally += tally
+		written = true
+	}
+	if !written {
+		return errNothing
+	}
+	about.format = fileFormat
+	if err := about.write(b.about); err != nil || clock == nil {
+		return err
+	}
+	return b.note(clock())
+}
+
+// writes reports whether any of the changes changes something.
+func writes(changes []store.Change) bool {
+	return slices.ContainsFunc(changes, func(c store.Change) bool { return c.Action != store.ActionCheck })
+}

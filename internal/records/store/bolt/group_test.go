@@ -1,0 +1,194 @@
+package bolt_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// queued starts the commits one after the other while none may write, so that
+// they make one group in this order, and gives what will become of each.
+func queued(t *testing.T, s *bolt.Store, commits ...func() error) (release func(), answers []chan error) {
+	t.Helper()
+	free := s.HoldCommits()
+	for i, commit := range commits {
+		answer := make(chan error, 1)
+		go func() { answer <- commit() }()
+		for s.Waiting() != i+1 {
+			runtime.Gosched()
+		}
+		answers = append(answers, answer)
+	}
+	return free, answers
+}
+
+// Commits that wait for the disk are written together, in one transaction.
+func TestWaitingCommitsShareATransaction(t *testing.T) {
+	s := open(t, newPath(t))
+	var commits []func() error
+	for i := range 64 {
+		r := fixture("partition", fmt.Sprint("record ", i))
+		commits = append(commits, func() error { return s.Commit(t.Context(), store.Put(r)) })
+	}
+	before := s.Transactions()
+	release, answers := queued(t, s, commits...)
+	release()
+	for i, answer := range answers {
+		if err := <-answer; err != nil {
+			t.Errorf("commit %d: %v", i, err)
+		}
+	}
+	if n := s.Transactions() - before; n != 1 {
+		t.Errorf("64 commits that waited took %d transactions", n)
+	}
+	if page, err := s.List(t.Context(), "partition", "", "", 0); err != nil || len(page.Records) != 64 {
+		t.Errorf("%d records are there: %v", len(page.Records), err)
+	}
+}
+
+// Each set of a group is checked as a whole against the sets before it, and is
+// then written as a whole.
+func TestAGroupIsCheckedInOrder(t *testing.T) {
+	s := open(t, newPath(t))
+	a, b := fixture("partition", "a"), fixture("partition", "b")
+	second := a
+	second.Version, second.Writer = 1, "the second"
+	cancelled, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	put := func(ctx context.Context, changes ...store.Change) func() error {
+		return func() error { return s.Commit(ctx, changes...) }
+	}
+	release, answers := queued(t, s,
+		put(t.Context(), store.Put(a)),
+		put(t.Context(), store.Put(b), store.Put(a)),               // a exists by now: nothing of it is written
+		put(t.Context(), store.Put(second), store.Check(b.Key, 0)), // builds on the first
+		put(cancelled, store.Put(b)),
+		put(t.Context(), store.Put(b)),
+	)
+	cancel()
+	if err := <-answers[3]; !errors.Is(err, context.Canceled) {
+		t.Errorf("a commit whose context ended while it waited: %v", err)
+	}
+	release()
+	for i, want := range map[int]error{0: nil, 1: store.ErrConflict, 2: nil, 4: nil} {
+		if err := <-answers[i]; !errors.Is(err, want) {
+			t.Errorf("commit %d: got %v, want %v", i, err, want)
+		}
+	}
+	for key, want := range map[store.Key]int64{a.Key: 2, b.Key: 1} {
+		if got, err := s.Get(t.Context(), key); err != nil || got.Version != want {
+			t.Errorf("record %q is at version %d, want %d: %v", key.Sort, got.Version, want, err)
+		}
+	}
+	if got, _ := s.Get(t.Context(), a.Key); got.Writer != "the second" {
+		t.Errorf("the last writer is %q", got.Writer)
+	}
+}
+
+// Where the disk fails, nobody is told of a conflict: it may have been one with
+// a set that is not on the disk.
+func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
+	path := newPath(t)
+	s, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fixture("partition", "sort")
+	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
+	release, answers := queued(t, s, commit, commit)
+	if err := s.LoseFile(); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	for i, answer := range answers {
+		if err := <-answer; err == nil || errors.Is(err, store.ErrConflict) {
+			t.Errorf("commit %d answers %v although nothing can be written", i, err)
+		}
+	}
+	_ = s.Close() // its file is gone
+	again := open(t, path, bolt.MustExist())
+	if _, err := again.Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a commit that failed happened: %v", err)
+	}
+}
+
+// A group in which all is refused writes nothing.
+func TestAGroupOfConflictsWritesNothing(t *testing.T) {
+	s := open(t, newPath(t))
+	r := fixture("partition", "sort")
+	r.Version = 3
+	before := s.Transactions()
+	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
+	release, answers := queued(t, s, commit, commit)
+	release()
+	for _, answer := range answers {
+		if err := <-answer; !errors.Is(err, store.ErrConflict) {
+			t.Errorf("got %v, want a conflict", err)
+		}
+	}
+	if n := s.Transactions() - before; n != 0 {
+		t.Errorf("%d transactions were written", n)
+	}
+}
+
+// A disk that hangs keeps nobody waiting whose context has ended.
+func TestADiskThatHangs(t *testing.T) {
+	writes, goOn := make(chan bool, 2), make(chan bool)
+	s := open(t, newPath(t), bolt.Clock(func() time.Time {
+		writes <- true
+		<-goOn
+		return due
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := make(chan error)
+	r := fixture("partition", "sort")
+	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
+	<-writes
+	cancel()
+	if err := <-answer; !errors.Is(err, bolt.ErrUnknown) || errors.Is(err, context.Canceled) {
+		t.Errorf("a commit that is being written: got %v, want %v, since it may happen yet", err, bolt.ErrUnknown)
+	}
+	close(goOn)
+	if err := s.Commit(t.Context(), store.Put(fixture("partition", "next"))); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Get(t.Context(), r.Key); err != nil {
+		t.Error(err)
+	}
+}
+
+// After a commit that the disk did not keep, nothing is answered from the file: what
+// it says now may not be on the disk.
+func TestADiskThatFails(t *testing.T) {
+	path := newPath(t)
+	var s *bolt.Store
+	s, err := bolt.Open(path, bolt.Clock(func() time.Time {
+		if err := s.LoseFile(); err != nil { // in the midst of the commit
+			t.Error(err)
+		}
+		return due
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fixture("partition", "sort")
+	for call, err := range map[string]error{
+		"the commit itself": s.Commit(t.Context(), store.Put(r)),
+		"the next one":      s.Commit(t.Context(), store.Put(r)),
+		"a read":            func() error { _, err := s.Get(t.Context(), r.Key); return err }(),
+	} {
+		if !errors.Is(err, bolt.ErrDiskFailed) {
+			t.Errorf("%s: got %v, want %v", call, err, bolt.ErrDiskFailed)
+		}
+	}
+	_ = s.Close() // its file is gone
+	if _, err := open(t, path, bolt.MustExist()).Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after the next start: %v", err)
+	}
+}

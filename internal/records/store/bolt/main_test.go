@@ -1,0 +1,120 @@
+package bolt_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// The tests start themselves again as another process, which plays a role
+// with the store at a path.
+const (
+	roleVariable = "BOLT_TEST_ROLE"
+	pathVariable = "BOLT_TEST_PATH"
+)
+
+var roles = map[string]func(path string) error{
+	"holder": hold,
+	"writer": writeForEver,
+}
+
+func TestMain(m *testing.M) {
+	role, ok := roles[os.Getenv(roleVariable)]
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := role(os.Getenv(pathVariable)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// hold opens the store, says so, and keeps it until standard input ends.
+func hold(path string) error {
+	s, err := bolt.Open(path)
+	if err != nil {
+		return err
+	}
+	fmt.Println("open")
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// writeForEver commits from several goroutines and names each commit that was
+// answered, until it is killed. Each commit adds a record to the writer's own
+// and counts it in the writer's first.
+func writeForEver(path string) error {
+	s, err := bolt.Open(path)
+	if err != nil {
+		return err
+	}
+	const writers = 16
+	var mu sync.Mutex // one line at a time
+	errs := make(chan error)
+	for w := range writers {
+		go func() {
+			partition := fmt.Sprint("writer ", w)
+			counter := store.Record{Key: store.Key{Partition: partition, Sort: "counter"}}
+			if old, err := s.Get(context.Background(), counter.Key); err == nil {
+				counter = old
+			}
+			for {
+				next := fixture(partition, fmt.Sprintf("record %06d", counter.Version+1))
+				if err := s.Commit(context.Background(), store.Put(counter), store.Put(next)); err != nil {
+					errs <- err
+					return
+				}
+				counter.Version++
+				mu.Lock()
+				fmt.Printf("%s %d\n", partition, counter.Version)
+				mu.Unlock()
+			}
+		}()
+	}
+	return <-errs
+}
+
+// A process is another one, which plays a role.
+type process struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func start(t *testing.T, role, path string) *process {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(program)}
+	p.Env = append(os.Environ(), roleVariable+"="+role, pathVariable+"="+path)
+	p.Stderr = os.Stderr
+	p.in, err = p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewScanner(out)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // where the test has not ended it
+		_ = p.Wait()
+	})
+	return p
+}

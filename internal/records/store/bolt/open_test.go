@@ -1,0 +1,365 @@
+package bolt_test
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+func TestOpenMakesTheFile(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode() != 0o600 {
+		t.Errorf("the file's mode is %v: others may read it", info.Mode())
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 {
+		t.Errorf("the folder holds more than the file: %v", entries)
+	}
+	if s.Identity() == "" {
+		t.Error("the file has no identity")
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	identity := s.Identity()
+	fill(t, s, 20)
+	closeStore(t, s)
+	if got := open(t, path).Identity(); got != identity {
+		t.Errorf("reopened, the identity is %q, want %q", got, identity)
+	}
+	if got := open(t, newPath(t)).Identity(); got == identity {
+		t.Errorf("another file has the same identity %q", got)
+	}
+}
+
+type openErrorTest struct {
+	reason string
+	before func(t *testing.T, path string)
+	opts   []bolt.Option
+	want   error
+}
+
+func openErrorTests() map[string]openErrorTest {
+	write := func(content string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	edit := func(f func(*bbolt.Tx) error) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			t.Helper()
+			s := open(t, path)
+			fill(t, s, 10)
+			closeStore(t, s)
+			editFile(t, path, f)
+		}
+	}
+	return map[string]openErrorTest{
+		"Missing": {
+			reason: "a file that must exist is never made",
+			before: func(*testing.T, string) {},
+			opts:   []bolt.Option{bolt.MustExist()},
+			want:   bolt.ErrMissing,
+		},
+		"MissingFolder": {
+			reason: "a folder is never made",
+			before: func(t *testing.T, path string) {
+				t.Helper()
+				if err := os.Remove(filepath.Dir(path)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: fs.ErrNotExist,
+		},
+		"Empty": {
+			reason: "an empty file may be one that has lost everything",
+			before: write(""),
+			want:   bolt.ErrDamaged,
+		},
+		"EmptyMustExist": {
+			reason: "an empty file may be one that has lost everything",
+			before: write(""),
+			opts:   []bolt.Option{bolt.MustExist()},
+			want:   bolt.ErrDamaged,
+		},
+		"ShortText": {
+			reason: "a file of another kind is not overwritten",
+			before: write("this is no store"),
+			want:   bolt.ErrDamaged,
+		},
+		"LongText": {
+			reason: "a file of another kind is not overwritten",
+			before: write(strings.Repeat("this is no store\n", 10_000)),
+			want:   bolt.ErrDamaged,
+		},
+		"DanglingLink": {
+			reason: "a link to nothing is a file that is missing",
+			before: func(t *testing.T, path string) {
+				t.Helper()
+				if err := os.Symlink(path+".elsewhere", path); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: bolt.ErrMissing,
+		},
+		"NoBuckets": {
+			reason: "a bbolt file of another program is no store",
+			before: func(t *testing.T, path string) {
+				t.Helper()
+				editFile(t, path, func(*bbolt.Tx) error { return nil })
+			},
+			want: bolt.ErrDamaged,
+		},
+		"BucketMissing": {
+			reason: "nor is one without records",
+			before: edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }),
+			want:   bolt.ErrDamaged,
+		},
+		"FormatMissing": {
+			reason: "nor is one that does not say what it is",
+			before: edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Delete([]byte("format")) }),
+			want:   bolt.ErrDamaged,
+		},
+		"IdentityChanged": {
+			reason: "records of one store are not those of another",
+			before: edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("about")).Put([]byte("identity"), []byte("another"))
+			}),
+			want: bolt.ErrDamaged,
+		},
+		"Newer": {
+			reason: "a newer file is not damaged, but not understood",
+			before: edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("about")).Put([]byte("format"), []byte{0, 0, 0, 0, 0, 0, 0, 3})
+			}),
+			want: bolt.ErrNewer,
+		},
+		"InUse": {
+			reason: "a file has one owner",
+			before: func(t *testing.T, path string) { t.Helper(); open(t, path) },
+			want:   bolt.ErrLocked,
+		},
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	for name, test := range openErrorTests() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			test.before(t, path)
+			was, _ := os.ReadFile(path)
+			s, err := bolt.Open(path, test.opts...)
+			if err == nil {
+				closeStore(t, s)
+			}
+			if !errors.Is(err, test.want) {
+				t.Fatalf("%s: got error %v, want %v", test.reason, err, test.want)
+			}
+			if !strings.Contains(err.Error(), fmt.Sprintf("%q", path)) {
+				t.Errorf("the error does not name the file: %v", err)
+			}
+			for _, other := range []error{bolt.ErrLocked, bolt.ErrDamaged, bolt.ErrMissing, bolt.ErrNewer} {
+				if other != test.want && errors.Is(err, other) {
+					t.Errorf("error %v is also %v", err, other)
+				}
+			}
+			if is, _ := os.ReadFile(path); string(is) != string(was) {
+				t.Errorf("%s: but the file was changed", test.reason)
+			}
+		})
+	}
+
+	t.Run("Folder", func(t *testing.T) {
+		if _, err := bolt.Open(t.TempDir()); err == nil || errors.Is(err, bolt.ErrDamaged) {
+			t.Errorf("a folder is neither a store nor a damaged one: %v", err)
+		}
+	})
+}
+
+// editFile changes a file behind the store's back.
+func editFile(t *testing.T, path string, f func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(f), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockedByAnotherProcess(t *testing.T) {
+	for name, end := range map[string]func(*process) error{
+		"Ended":  func(p *process) error { return p.in.Close() },
+		"Killed": func(p *process) error { return p.Process.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			holder := start(t, "holder", path)
+			if !holder.out.Scan() || holder.out.Text() != "open" {
+				t.Fatal("the other process has not opened the store")
+			}
+			if _, err := bolt.Open(path); !errors.Is(err, bolt.ErrLocked) {
+				t.Errorf("got error %v, want %v", err, bolt.ErrLocked)
+			}
+			if err := end(holder); err != nil {
+				t.Fatal(err)
+			}
+			_ = holder.Wait() // killed or not, it is gone
+			open(t, path, bolt.MustExist())
+		})
+	}
+}
+
+func TestOpenWaitsForTheLock(t *testing.T) {
+	path := newPath(t)
+	first := open(t, path)
+	opened := make(chan error)
+	go func() {
+		second, err := bolt.Open(path)
+		if err == nil {
+			err = second.Close()
+		}
+		opened <- err
+	}()
+	closeStore(t, first)
+	if err := <-opened; err != nil {
+		t.Errorf("a store that was let go of in time: %v", err)
+	}
+}
+
+// TestFirstOpensTogether: whoever makes the file first, nobody replaces it
+// after a record was committed to it.
+func TestFirstOpensTogether(t *testing.T) {
+	path := newPath(t)
+	var mu sync.Mutex
+	identities := map[string]bool{}
+	var keys []store.Key
+	var opening sync.WaitGroup
+	for i := range 6 {
+		opening.Go(func() {
+			s, err := bolt.Open(path)
+			if err != nil {
+				if !errors.Is(err, bolt.ErrLocked) {
+					t.Errorf("Open: %v", err)
+				}
+				return
+			}
+			r := fixture("partition", fmt.Sprint(i))
+			if err := errors.Join(s.Commit(t.Context(), store.Put(r)), s.Close()); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			identities[s.Identity()] = true
+			keys = append(keys, r.Key)
+		})
+	}
+	opening.Wait()
+	if len(identities) != 1 {
+		t.Errorf("%d files were made, want 1", len(identities))
+	}
+	s := open(t, path, bolt.MustExist())
+	for _, k := range keys {
+		if _, err := s.Get(t.Context(), k); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A file of the first format, as a program before this one wrote it, is read as it
+// is. The first commit makes it one that such a program refuses as too new, rather
+// than taking records that it cannot read for damaged ones.
+func TestAFileOfTheFirstFormat(t *testing.T) {
+	path := newPath(t)
+	packed, err := os.Open("testdata/format1.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]store.Record{}
+	for i := range 3 {
+		r := store.Record{
+			Key: store.Key{Partition: "partition", Sort: fmt.Sprint("record ", i)}, Version: 1,
+			Writer: fmt.Sprint("writer ", i), Schema: 7, Body: []byte(fmt.Sprint("body ", i)),
+		}
+		if i > 0 {
+			r.Due, r.Expires = due, due.Truncate(time.Second)
+		}
+		want[r.Sort] = r
+	}
+	judge := func(what string, format uint64) {
+		t.Helper()
+		result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+		if err != nil || result.Wrong > 0 || result.Records != len(want) {
+			t.Errorf("%s: Check: %+v, %v", what, result, err)
+		}
+		s := open(t, path, bolt.MustExist())
+		defer closeStore(t, s)
+		page, err := s.List(t.Context(), "partition", "", "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]store.Record{}
+		for _, r := range page.Records {
+			got[r.Sort] = r
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: -want +got:\n%s", what, d)
+		}
+		if s.Identity() != "4VACH2XCLUSY3CEQVWCEOGN3I7" || s.LastCommit().Before(due) || s.FileFormat() != format {
+			t.Errorf("%s: identity %q, last commit %v, format %d, want %d", what, s.Identity(), s.LastCommit(), s.FileFormat(), format)
+		}
+	}
+	judge("as it was", 1)
+	s := open(t, path)
+	next := want["record 1"]
+	next.Body = []byte("another body")
+	if err := s.Commit(t.Context(), store.Put(next)); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	next.Version++
+	want["record 1"] = next
+	judge("after a commit", 2)
+}

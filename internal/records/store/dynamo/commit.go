@@ -1,0 +1,160 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// Commit implements store.Store. One change is one PutItem or DeleteItem, or
+// if it is a check one GetItem; several are one TransactWriteItems. Changes
+// that together are more than DynamoDB takes (4 MB) are ErrInvalid.
+func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
+	err := store.CheckChanges(changes)
+	if err == nil {
+		err = s.commit(ctx, changes)
+	}
+	if err != nil {
+		return fmt.Errorf("committing %d changes: %w", len(changes), err)
+	}
+	return nil
+}
+
+func (s *Store) commit(ctx context.Context, changes []store.Change) error {
+	if len(changes) == 1 && changes[0].Action == store.ActionCheck {
+		return s.check(ctx, changes[0].Record)
+	}
+	unanswered, err := s.repeat(ctx, s.write(changes))
+	f := faultOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case !unanswered && f.conflicts():
+		return conflict(changes, f.at)
+	case !unanswered && f.kind == invalid:
+		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	case !unanswered:
+		return err
+	case f.kind == changed && landed(changes, f.found):
+		return nil
+	}
+	// A conflict would say that nothing was changed, which after a try
+	// without an answer nobody knows: it may be that try which is in the way,
+	// with another commit on top of it.
+	return fmt.Errorf("it is not known whether the changes were made: %w", err)
+}
+
+// write is the call that makes the changes.
+func (s *Store) write(changes []store.Change) func(context.Context) error {
+	if len(changes) > 1 {
+		in := s.transaction(changes)
+		return func(ctx context.Context) error {
+			_, err := s.client.TransactWriteItems(ctx, in, once)
+			return err
+		}
+	}
+	w := s.item(changes[0])
+	if p := w.Put; p != nil {
+		return func(ctx context.Context) error {
+			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+				TableName: p.TableName, Item: p.Item,
+				ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
+				ExpressionAttributeValues: p.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
+			}, once)
+			return err
+		}
+	}
+	d := w.Delete
+	return func(ctx context.Context) error {
+		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: d.TableName, Key: d.Key,
+			ConditionExpression: d.ConditionExpression, ExpressionAttributeNames: d.ExpressionAttributeNames,
+			ExpressionAttributeValues: d.ExpressionAttributeValues,
+		}, once)
+		return err
+	}
+}
+
+// transaction has a token of its own, the same in every try: DynamoDB answers
+// a try that follows on one that has landed with success, and does nothing.
+func (s *Store) transaction(changes []store.Change) *dynamodb.TransactWriteItemsInput {
+	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(rand.Text())}
+	for _, c := range changes {
+		in.TransactItems = append(in.TransactItems, s.item(c))
+	}
+	return in
+}
+
+// item is one change with its condition, in the form of transactions.
+func (s *Store) item(c store.Change) types.TransactWriteItem {
+	condition, names := "attribute_not_exists(#attribute)", map[string]string{"#attribute": AttributePartition}
+	var values item
+	if was := c.Record.Version; was != 0 {
+		condition, names["#attribute"] = "#attribute = :was", AttributeVersion
+		values = item{":was": number(was)}
+	}
+	switch c.Action {
+	case store.ActionPut:
+		next := c.Record
+		next.Version++
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: &s.table, Item: encode(next),
+			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			// So that a try can tell what it has met from its own work.
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	case store.ActionDelete:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &s.table, Key: itemKey(c.Record.Key),
+			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+		}}
+	default:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &s.table, Key: itemKey(c.Record.Key),
+			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+		}}
+	}
+}
+
+// check is a commit that only checks one record.
+func (s *Store) check(ctx context.Context, want store.Record) error {
+	r, err := s.get(ctx, want.Key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if r.Version != want.Version {
+		return conflict([]store.Change{{Record: want}}, 0)
+	}
+	return nil
+}
+
+// conflict names the record that was changed, if it is known which.
+func conflict(changes []store.Change, at int) error {
+	if at < 0 || at >= len(changes) {
+		return store.ErrConflict
+	}
+	r := changes[at].Record
+	return fmt.Errorf("record %q of %q is not at version %d: %w", r.Sort, r.Partition, r.Version, store.ErrConflict)
+}
+
+// landed reports whether one of the items that conditions met is as these
+// changes write it. All of a commit lands or nothing, so one is enough.
+func landed(changes []store.Change, found map[int]item) bool {
+	for n, i := range found {
+		if n >= len(changes) || changes[n].Action != store.ActionPut {
+			continue
+		}
+		r, err := decode(i)
+		if mine := changes[n].Record; err == nil && mine.Writer != "" && r.Writer == mine.Writer && r.Version == mine.Version+1 {
+			return true
+		}
+	}
+	return false
+}

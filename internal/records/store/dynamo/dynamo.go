@@ -1,0 +1,341 @@
+// Package dynamo owns keeping the records of package store in one table of
+// DynamoDB: how records, conditions and cursors are written there, and what
+// its errors mean for a commit.
+//
+// It needs a table as its constants describe it. A commit of one change is
+// one conditional write, or one read if it only checks; a commit of several
+// is one transaction. The index of what is due holds keys alone and the
+// records are read from the table: an index with whole records would be
+// written at each commit and hold what it says twice, for a listing that the
+// reaper makes once a minute and that finds few.
+//
+// It repeats what passes (throttling, collisions of transactions, lost
+// answers) and switches the repetitions of the SDK off, because only who sees
+// every try knows whether one of them has gone without an answer. It leaves
+// to its callers what the records mean, and to DynamoDB when what has expired
+// is dropped.
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// Reads are the calls of *dynamodb.Client that change nothing.
+type Reads interface {
+	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	// Scan is for operators: no function's role allows it.
+	Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Writes are the calls of *dynamodb.Client that change something.
+type Writes interface {
+	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput,
+		opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// API is what a Store calls of *dynamodb.Client.
+type API interface {
+	Reads
+	Writes
+}
+
+// Options configure a Store; every member has a default.
+type Options struct {
+	// Sleep waits for d or until ctx is done, and then returns its error.
+	// Default: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Jitter gives a number from 0 to less than 1. Default: a random one.
+	Jitter func() float64
+	// TryTimeout ends a try that gets no answer. Default: 5 s, where DynamoDB
+	// needs milliseconds.
+	TryTimeout time.Duration
+}
+
+// A Store keeps records in one table. It is safe for many goroutines.
+type Store struct {
+	client API
+	table  string
+	sleep  func(ctx context.Context, d time.Duration) error
+	jitter func() float64
+	try    time.Duration
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes a store over a table that exists. It calls nothing.
+func New(client API, table string, o Options) *Store {
+	if o.Sleep == nil {
+		o.Sleep = pause.For
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
+	if o.TryTimeout == 0 {
+		o.TryTimeout = tryTimeout
+	}
+	return &Store{client: client, table: table, sleep: o.Sleep, jitter: o.Jitter, try: o.TryTimeout}
+}
+
+// Get implements store.Store. It is one GetItem.
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	err := store.CheckKey(key)
+	var r store.Record
+	if err == nil {
+		r, err = s.get(ctx, key)
+	}
+	if err != nil {
+		return store.Record{}, fmt.Errorf("reading record %q of %q: %w", key.Sort, key.Partition, err)
+	}
+	return r, nil
+}
+
+func (s *Store) get(ctx context.Context, key store.Key) (store.Record, error) {
+	var out *dynamodb.GetItemOutput
+	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
+		out, err = s.client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &s.table, Key: itemKey(key), ConsistentRead: aws.Bool(true),
+		}, once)
+		return err
+	})
+	switch {
+	case err != nil:
+		return store.Record{}, readError(err)
+	case len(out.Item) == 0:
+		return store.Record{}, store.ErrNotFound
+	}
+	return decode(out.Item)
+}
+
+// List implements store.Store. Each page is one Query, of up to 1 MB.
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	err := store.CheckList(partition, prefix, after, limit)
+	var page store.Page
+	if err == nil {
+		page, err = s.list(ctx, partition, prefix, after, limit)
+	}
+	if err != nil {
+		return store.Page{}, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
+	}
+	return page, nil
+}
+
+func (s *Store) list(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	in := &dynamodb.QueryInput{
+		TableName:                 &s.table,
+		ConsistentRead:            aws.Bool(true),
+		KeyConditionExpression:    aws.String("#pk = :pk"),
+		ExpressionAttributeNames:  map[string]string{"#pk": AttributePartition},
+		ExpressionAttributeValues: item{":pk": text(partition)},
+	}
+	if after != "" {
+		in.ExclusiveStartKey = itemKey(store.Key{Partition: partition, Sort: after})
+	}
+	if limit > 0 {
+		in.Limit = aws.Int32(int32(min(limit, math.MaxInt32)))
+	}
+	if prefix != "" {
+		in.KeyConditionExpression = aws.String("#pk = :pk AND begins_with(#sk, :prefix)")
+		in.ExpressionAttributeNames["#sk"] = AttributeSort
+		in.ExpressionAttributeValues[":prefix"] = text(prefix)
+	}
+	out, err := s.query(ctx, in)
+	if err != nil {
+		return store.Page{}, err
+	}
+	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
+	if err != nil { // a decision may hang on what is missing
+		return store.Page{}, err
+	}
+	page.Next = last.Sort
+	return page, nil
+}
+
+// Due implements store.Store. Each page is one Query of a shard of the index, of
+// up to 100 keys, and unless it is empty one BatchGetItem for its records. At each
+// minute of before, a listing begins with another shard. The records are as the
+// table has them now, whatever the index says.
+func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	page, err := s.due(ctx, before.UnixMilli(), cursor)
+	if err != nil {
+		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
+	}
+	return page, nil
+}
+
+// duePage is how many keys BatchGetItem takes.
+const duePage = 100
+
+func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Page, error) {
+	first, shard, after, err := parseDueCursor(cursor, before)
+	if err != nil {
+		return store.Page{}, err
+	}
+	out, err := s.query(ctx, &dynamodb.QueryInput{
+		TableName:                 &s.table,
+		IndexName:                 aws.String(IndexDue),
+		KeyConditionExpression:    aws.String("#shard = :shard AND #due <= :before"),
+		ExpressionAttributeNames:  map[string]string{"#shard": AttributeShard, "#due": AttributeDue},
+		ExpressionAttributeValues: item{":shard": number(int64(shard)), ":before": number(before)},
+		ExclusiveStartKey:         after,
+		Limit:                     aws.Int32(duePage),
+	})
+	if err != nil {
+		return store.Page{}, err
+	}
+	var keys []store.Key
+	seen := map[store.Key]bool{}
+	for _, i := range out.Items {
+		k, err := decodeKey(i)
+		if err != nil {
+			return store.Page{}, err
+		}
+		// While a record moves within the index it may stand there twice.
+		if !seen[k] {
+			keys, seen[k] = append(keys, k), true
+		}
+	}
+	var page store.Page
+	records, unreadable, err := s.getAll(ctx, keys)
+	if err != nil {
+		return store.Page{}, err
+	}
+	for _, k := range keys {
+		r, found := records[k]
+		if due, ok := milliseconds(r.Due); found && ok && due <= before {
+			page.Records = append(page.Records, r)
+		}
+	}
+	switch {
+	case len(out.LastEvaluatedKey) > 0:
+		page.Next, err = newDueCursor(first, shard, out.LastEvaluatedKey)
+	case (shard+1)%Shards != first:
+		page.Next, err = newDueCursor(first, (shard+1)%Shards, nil)
+	}
+	return page, errors.Join(unreadable, err)
+}
+
+// Scan implements store.Scanner.
+func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	page, err := s.scan(ctx, cursor)
+	if err != nil {
+		return page, fmt.Errorf("listing all records: %w", err)
+	}
+	return page, nil
+}
+
+func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
+	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)}
+	if at != "" {
+		c, err := parseCursor(at)
+		if err != nil {
+			return store.Page{}, err
+		}
+		if c.Due != nil || store.CheckKey(c.key()) != nil {
+			return store.Page{}, badCursor(at)
+		}
+		in.ExclusiveStartKey = itemKey(c.key())
+	}
+	var out *dynamodb.ScanOutput
+	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
+		out, err = s.client.Scan(ctx, in, once)
+		return err
+	})
+	if err != nil {
+		return store.Page{}, readError(err)
+	}
+	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
+	if last != (store.Key{}) {
+		page.Next = cursor{Partition: last.Partition, Sort: last.Sort}.String()
+	}
+	return page, err
+}
+
+// pageOf is a page of a listing in the order of the table, and the key that it
+// goes on after, if it does. The error names what cannot be read.
+func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, last store.Key, _ error) {
+	var errs []error
+	for _, i := range items {
+		r, err := decode(i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		page.Records = append(page.Records, r)
+	}
+	if len(end) > 0 {
+		var err error
+		last, err = decodeKey(end)
+		errs = append(errs, err)
+	}
+	return page, last, errors.Join(errs...)
+}
+
+func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	var out *dynamodb.QueryOutput
+	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
+		out, err = s.client.Query(ctx, in, once)
+		return err
+	})
+	if err != nil {
+		return nil, readError(err)
+	}
+	return out, nil
+}
+
+// getAll reads up to duePage records; those that are absent are left out, and those
+// that cannot be read, which unreadable names.
+func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.Key]store.Record, unreadable, _ error) {
+	found = map[store.Key]store.Record{}
+	var left []map[string]types.AttributeValue
+	for _, k := range keys {
+		left = append(left, itemKey(k))
+	}
+	for idle := 0; len(left) > 0; {
+		var out *dynamodb.BatchGetItemOutput
+		_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
+			out, err = s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+				RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: left, ConsistentRead: aws.Bool(true)}},
+			}, once)
+			return err
+		})
+		if err != nil {
+			return nil, nil, readError(err)
+		}
+		for _, i := range out.Responses[s.table] {
+			r, err := decode(i)
+			if err != nil {
+				unreadable = errors.Join(unreadable, err)
+				continue
+			}
+			found[r.Key] = r
+		}
+		// What was left out is either more than one answer holds, and some
+		// was answered, or it was throttled.
+		rest := out.UnprocessedKeys[s.table].Keys
+		if len(rest) < len(left) {
+			idle = 0
+		} else if idle++; idle >= maxTries {
+			return nil, nil, errUnprocessed
+		} else if err := s.sleep(ctx, s.pause(idle)); err != nil {
+			return nil, nil, err
+		}
+		left = rest
+	}
+	return found, unreadable, nil
+}

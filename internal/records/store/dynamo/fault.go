@@ -1,0 +1,163 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+const (
+	tryTimeout = 5 * time.Second
+	// maxTries and the pauses between them take 5 s on average, 10 s at most.
+	maxTries   = 12
+	firstPause = 20 * time.Millisecond
+	longPause  = 2 * time.Second
+)
+
+// errUnprocessed: DynamoDB answers that it is too busy, in the way of
+// BatchGetItem.
+var errUnprocessed = errors.New("records were left unread: the table is throttled")
+
+// once switches the SDK's own repetitions off.
+func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// A kind says what an error means for what was called.
+type kind int
+
+const (
+	permanent  kind = iota // refused: nothing was done, nor will be
+	invalid                // refused, because of the call itself
+	changed                // refused: a condition did not hold
+	collision              // refused: a transaction is under way; passes
+	throttled              // refused: too much at once; passes
+	unanswered             // nobody knows whether it was done; passes
+)
+
+// A fault is an error of the SDK as this package sees it.
+type fault struct {
+	kind kind
+	// at is the first of the changes that the fault is about, -1 if unknown.
+	at int
+	// found are the items that conditions met, by their changes.
+	found map[int]item
+}
+
+func (f fault) passes() bool    { return f.kind >= collision }
+func (f fault) conflicts() bool { return f.kind == changed || f.kind == collision }
+
+// faultOf classifies every error of DynamoDB, by type and by code.
+func faultOf(err error) fault {
+	var (
+		condition *types.ConditionalCheckFailedException
+		canceled  *types.TransactionCanceledException
+		collided  *types.TransactionConflictException
+		ongoing   *types.TransactionInProgressException
+		answer    smithy.APIError
+		status    *smithyhttp.ResponseError
+	)
+	switch {
+	case errors.As(err, &condition):
+		return fault{kind: changed, found: map[int]item{0: condition.Item}}
+	case errors.As(err, &canceled):
+		return cancellation(canceled.CancellationReasons)
+	case errors.As(err, &collided):
+		return fault{kind: collision}
+	case errors.As(err, &ongoing): // it is an earlier try of this very one
+		return fault{kind: unanswered, at: -1}
+	case !errors.As(err, &answer):
+		return fault{kind: unanswered, at: -1}
+	}
+	code := answer.ErrorCode()
+	if _, ok := retry.DefaultThrottleErrorCodes[code]; ok {
+		return fault{kind: throttled, at: -1}
+	}
+	_, timeout := retry.DefaultRetryableErrorCodes[code]
+	switch {
+	case timeout, answer.ErrorFault() == smithy.FaultServer,
+		errors.As(err, &status) && status.HTTPStatusCode() >= http.StatusInternalServerError:
+		return fault{kind: unanswered, at: -1}
+	case code == "ValidationException":
+		return fault{kind: invalid, at: -1}
+	default:
+		return fault{kind: permanent, at: -1}
+	}
+}
+
+// cancellation is the weightiest of the reasons, one for each change: what
+// will not pass before what does.
+func cancellation(reasons []types.CancellationReason) fault {
+	f := fault{kind: permanent, at: -1, found: map[int]item{}}
+	weight, heaviest := map[kind]int{throttled: 1, collision: 2, permanent: 3, invalid: 4, changed: 5}, 0
+	for n, r := range reasons {
+		k := permanent
+		switch aws.ToString(r.Code) {
+		case "", "None":
+			continue
+		case "ConditionalCheckFailed":
+			k, f.found[n] = changed, r.Item
+		case "TransactionConflict":
+			k = collision
+		case "ThrottlingError", "ProvisionedThroughputExceeded":
+			k = throttled
+		case "ValidationError":
+			k = invalid
+		}
+		if weight[k] > heaviest {
+			f.kind, f.at, heaviest = k, n, weight[k]
+		}
+	}
+	return f
+}
+
+// repeat tries until the answer is final, too many tries have passed, or ctx
+// is done. It reports whether any of the tries has gone without an answer.
+func (s *Store) repeat(ctx context.Context, try func(context.Context) error) (open bool, err error) {
+	for n := 1; ; n++ {
+		if over := ctx.Err(); over != nil {
+			return open, over
+		}
+		err = bounded(ctx, s.try, try)
+		if err == nil {
+			return open, nil
+		}
+		f := faultOf(err)
+		open = open || f.kind == unanswered
+		if over := ctx.Err(); over != nil && f.kind == unanswered {
+			return open, fmt.Errorf("%w: %w", over, err)
+		}
+		if !f.passes() || n == maxTries || s.sleep(ctx, s.pause(n)) != nil {
+			return open, err
+		}
+	}
+}
+
+func bounded(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return try(ctx)
+}
+
+// pause is how long to wait after the nth try: a random part of a time that
+// doubles.
+func (s *Store) pause(n int) time.Duration {
+	return time.Duration(s.jitter() * float64(min(firstPause<<(n-1), longPause)))
+}
+
+// readError is the error of a call that changes nothing.
+func readError(err error) error {
+	if faultOf(err).kind == invalid {
+		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
+	return err
+}

@@ -1,0 +1,170 @@
+// Package kms seals under a key of AWS KMS, which never leaves it. It owns
+// the sealed form: each value is encrypted here by a data key, for its label and
+// no other, and that data key by KMS, for the label's record and no other. What
+// one request seals of a record has one data key (see Together). It needs a
+// symmetric key and the rights to generate data keys with it and to decrypt. The
+// ids, and nothing else, come to stand in the trail that AWS keeps of the key's use.
+package kms
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// API is what a Vault calls of *kms.Client. Both calls change nothing.
+type API interface {
+	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
+}
+
+// A Vault seals by envelope encryption: sealing is one GenerateDataKey,
+// opening one Decrypt, unless a data key is at hand (see Together). It is safe for
+// many goroutines.
+type Vault struct {
+	client API
+	keyID  string
+}
+
+var _ vault.Vault = (*Vault)(nil)
+
+// New makes a vault over the key of this ARN, id or alias. It calls nothing.
+func New(client API, keyID string) *Vault { return &Vault{client: client, keyID: keyID} }
+
+const (
+	// formatOfMember and formatOfRecord are the first byte of what is sealed. Other
+	// vaults have others. Earlier programs sealed each member by a data key of its
+	// own; those values are opened, and no more are made.
+	formatOfMember = 2
+	formatOfRecord = 3
+	// The sealed form is the format, the length of the encrypted data key and
+	// that key, and then what a vault.Cipher gives, bound to all before it and, of a
+	// record's data key, to the label.
+	lengthSize = 2
+	// maxKey is the most that KMS decrypts.
+	maxKey = 6144
+)
+
+// Seal implements vault.Vault.
+func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) ([]byte, error) {
+	if plaintext == nil {
+		return nil, nil
+	}
+	key, err := v.sealing(ctx, label.Key)
+	if err != nil {
+		return nil, fmt.Errorf("generating a data key: %w", err)
+	}
+	return key.cipher.Seal(key.head, plaintext, bound(key.head, label))
+}
+
+// bound is what a value is bound to that a record's data key seals.
+func bound(head []byte, label vault.Label) []byte { return slices.Concat(head, label.Bytes()) }
+
+// generated is a new data key for the members of a record.
+func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error) {
+	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
+		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(vault.Label{Key: of, Member: everyMember}),
+	})
+	if err != nil {
+		return dataKey{}, err
+	}
+	defer clear(out.Plaintext)
+	cipher, err := vault.NewCipher(out.Plaintext)
+	if err != nil {
+		return dataKey{}, err
+	}
+	key := out.CiphertextBlob
+	if len(key) == 0 || len(key) > maxKey {
+		return dataKey{}, fmt.Errorf("its encrypted form has %d bytes", len(key))
+	}
+	return dataKey{append(binary.BigEndian.AppendUint16([]byte{formatOfRecord}, uint16(len(key))), key...), cipher}, nil
+}
+
+// Open implements vault.Vault. Only what KMS says of the data key itself is
+// ErrSealed: a key that is disabled, forbidden or out of reach is another
+// error, and the value may well open later.
+func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]byte, error) {
+	if sealed == nil {
+		return nil, nil
+	}
+	const fixed = 1 + lengthSize
+	if len(sealed) < fixed || sealed[0] != formatOfMember && sealed[0] != formatOfRecord {
+		return nil, vault.ErrSealed
+	}
+	length := int(binary.BigEndian.Uint16(sealed[1:]))
+	if length == 0 || length > maxKey || len(sealed) < fixed+length+vault.Overhead {
+		return nil, vault.ErrSealed
+	}
+	head, rest := sealed[:fixed+length], sealed[fixed+length:]
+	if sealed[0] == formatOfMember {
+		cipher, err := v.decrypted(ctx, label, head[fixed:])
+		if err != nil {
+			return nil, err
+		}
+		return cipher.Open(rest, head)
+	}
+	cipher, err := v.opening(ctx, label.Key, head, func() (vault.Cipher, error) {
+		return v.decrypted(ctx, vault.Label{Key: label.Key, Member: everyMember}, head[fixed:])
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cipher.Open(rest, bound(head, label))
+}
+
+// decrypted is the cipher of a data key that KMS encrypted for a label.
+func (v *Vault) decrypted(ctx context.Context, label vault.Label, key []byte) (vault.Cipher, error) {
+	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(label)})
+	if err != nil {
+		if isSealed(err) {
+			return vault.Cipher{}, vault.ErrSealed
+		}
+		return vault.Cipher{}, fmt.Errorf("decrypting a data key: %w", err)
+	}
+	defer clear(out.Plaintext)
+	cipher, err := vault.NewCipher(out.Plaintext)
+	if err != nil { // it was never one of ours
+		return vault.Cipher{}, vault.ErrSealed
+	}
+	return cipher, nil
+}
+
+// everyMember is what KMS is told as the member of a record's data key. No member
+// of a record is called so.
+const everyMember vault.Member = "every"
+
+// ContextKeys are all the names that a data key is bound under, for those who
+// grant the use of the key.
+var ContextKeys = []string{"platform", "instance", "binding", "member"}
+
+// contextOf is what KMS binds a data key to. Where there is no id there is no
+// pair for it, which no other label shares.
+func contextOf(label vault.Label) map[string]string {
+	c := map[string]string{}
+	for name, value := range map[string]string{
+		"platform": label.Key.Platform, "instance": label.Key.Instance, "binding": label.Key.Binding, "member": string(label.Member),
+	} {
+		if value != "" {
+			c[name] = value
+		}
+	}
+	return c
+}
+
+// isSealed reports whether KMS refused because of the data key: it was changed,
+// or encrypted for another label or under another key.
+func isSealed(err error) bool {
+	var (
+		invalid *types.InvalidCiphertextException
+		other   *types.IncorrectKeyException
+	)
+	return errors.As(err, &invalid) || errors.As(err, &other)
+}

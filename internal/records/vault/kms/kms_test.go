@@ -1,0 +1,378 @@
+package kms_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/vaulttest"
+)
+
+func newClient(t *testing.T) *awskms.Client {
+	t.Helper()
+	return awskms.NewFromConfig(emulator.Config(t))
+}
+
+// newKey makes a key, which goes when the test ends.
+func newKey(t *testing.T) (id string) {
+	t.Helper()
+	client := newClient(t)
+	out, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{Description: aws.String(emulator.Name("longshore-test"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := client.ScheduleKeyDeletion(context.Background(), &awskms.ScheduleKeyDeletionInput{
+			KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7),
+		})
+		if err != nil {
+			t.Errorf("removing key: %v", err)
+		}
+	})
+	return *out.KeyMetadata.Arn
+}
+
+func TestVault(t *testing.T) {
+	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
+		key := newKey(t)
+		return kms.New(newClient(t), key), kms.New(newClient(t), key), kms.New(newClient(t), newKey(t))
+	})
+}
+
+// oneRequest has all that a vault does be of one request.
+type oneRequest struct {
+	vault.Vault
+	ctx context.Context
+}
+
+func together(t *testing.T, v vault.Vault) vault.Vault {
+	return oneRequest{v, kms.Together(t.Context())}
+}
+
+func (r oneRequest) Seal(_ context.Context, at vault.Label, plain []byte) ([]byte, error) {
+	return r.Vault.Seal(r.ctx, at, plain)
+}
+
+func (r oneRequest) Open(_ context.Context, at vault.Label, sealed []byte) ([]byte, error) {
+	return r.Vault.Open(r.ctx, at, sealed)
+}
+
+// Values of one data key are as far apart as those of two.
+func TestVaultOfOneRequest(t *testing.T) {
+	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
+		key := newKey(t)
+		return together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), newKey(t)))
+	})
+}
+
+// counting is a client that tells what it was called with.
+type counting struct {
+	*awskms.Client
+	generated []*awskms.GenerateDataKeyInput
+	decrypted []*awskms.DecryptInput
+}
+
+func (c *counting) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataKeyInput,
+	opts ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+	c.generated = append(c.generated, in)
+	return c.Client.GenerateDataKey(ctx, in, opts...)
+}
+
+func (c *counting) Decrypt(ctx context.Context, in *awskms.DecryptInput, opts ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	c.decrypted = append(c.decrypted, in)
+	return c.Client.Decrypt(ctx, in, opts...)
+}
+
+var label = vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
+
+// By itself, each value costs one call to seal and one to open, for its record; what
+// is secret goes into none of them.
+func TestCalls(t *testing.T) {
+	client, key := &counting{Client: newClient(t)}, newKey(t)
+	v := kms.New(client, key)
+	ofInstance := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i"}, Member: vault.Parameters}
+	var contexts []map[string]string
+	for _, at := range []vault.Label{label, ofInstance} {
+		sealed, err := v.Seal(t.Context(), at, []byte("canary"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Open(t.Context(), at, sealed); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(sealed, []byte{3}) {
+			t.Errorf("sealed in format %d, want 3", sealed[0])
+		}
+	}
+	if _, err := v.Seal(t.Context(), label, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Open(t.Context(), label, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(client.generated) != 2 || len(client.decrypted) != 2 {
+		t.Fatalf("%d data keys generated and %d decrypted, want 2 and 2", len(client.generated), len(client.decrypted))
+	}
+	for n := range client.generated {
+		g, d := client.generated[n], client.decrypted[n]
+		if *g.KeyId != key || *d.KeyId != key {
+			t.Error("a call is for another key")
+		}
+		if diff := cmp.Diff(g.EncryptionContext, d.EncryptionContext); diff != "" {
+			t.Errorf("sealed for another context than opened:\n%s", diff)
+		}
+		contexts = append(contexts, g.EncryptionContext)
+		for _, in := range []any{g, d} {
+			if body, err := json.Marshal(in); err != nil || strings.Contains(string(body), "canary") {
+				t.Errorf("the secret was sent: %v", err)
+			}
+		}
+	}
+	want := []map[string]string{
+		{"platform": "p", "instance": "i", "binding": "b", "member": "every"},
+		{"platform": "p", "instance": "i", "member": "every"},
+	}
+	if d := cmp.Diff(want, contexts); d != "" {
+		t.Errorf("contexts: -want +got:\n%s", d)
+	}
+}
+
+// stub answers with errors that the emulator does not make.
+type stub struct {
+	kms.API
+	err error
+}
+
+func (s stub) GenerateDataKey(context.Context, *awskms.GenerateDataKeyInput,
+	...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+	return nil, s.err
+}
+
+func (s stub) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	return nil, s.err
+}
+
+// Only what is known never to open is called sealed: who takes a key that is
+// out of reach for a value that was changed gives it up for lost.
+func TestErrors(t *testing.T) {
+	sealed, err := kms.New(newClient(t), newKey(t)).Seal(t.Context(), label, []byte("canary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		reason string
+		err    error
+		sealed bool
+	}{
+		"Changed":     {"the data key was changed, or is another label's", &types.InvalidCiphertextException{}, true},
+		"OtherKey":    {"the data key is another key's", &types.IncorrectKeyException{}, true},
+		"Disabled":    {"the key may be enabled again", &types.DisabledException{}, false},
+		"Deleting":    {"its deletion may be cancelled", &types.KMSInvalidStateException{}, false},
+		"Unavailable": {"it passes", &types.KeyUnavailableException{}, false},
+		"Gone":        {"a wrong setting looks the same", &types.NotFoundException{}, false},
+		"Internal":    {"it passes", &types.KMSInternalException{}, false},
+		"Network":     {"it passes", errors.New("connection reset"), false},
+		"Over":        {"the time was up", context.DeadlineExceeded, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			v := kms.New(stub{err: test.err}, "key")
+			_, err := v.Open(t.Context(), label, sealed)
+			if errors.Is(err, vault.ErrSealed) != test.sealed || !test.sealed && !errors.Is(err, test.err) {
+				t.Errorf("%s: got error %v", test.reason, err)
+			}
+			if sealed, err := v.Seal(t.Context(), label, []byte("canary")); !errors.Is(err, test.err) || sealed != nil {
+				t.Errorf("sealing: got %d bytes and error %v", len(sealed), err)
+			}
+		})
+	}
+}
+
+// A key that is disabled is out of reach and no more than that.
+func TestDisabledKey(t *testing.T) {
+	client, key := newClient(t), newKey(t)
+	v := kms.New(client, key)
+	sealed, err := v.Seal(t.Context(), label, []byte("canary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Open(t.Context(), label, sealed); err == nil || errors.Is(err, vault.ErrSealed) {
+		t.Errorf("with a disabled key: got error %v", err)
+	}
+	if _, err := client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key}); err != nil {
+		t.Fatal(err)
+	}
+	if opened, err := v.Open(t.Context(), label, sealed); err != nil || string(opened) != "canary" {
+		t.Errorf("with the key enabled again: got error %v", err)
+	}
+}
+
+// What another vault has sealed is not sent to KMS.
+func TestOtherForms(t *testing.T) {
+	local, err := vault.NewLocal(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := local.Seal(t.Context(), label, bytes.Repeat([]byte("canary"), 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := kms.New(stub{err: errors.New("it was called")}, "key")
+	for name, other := range map[string][]byte{
+		"Local": sealed, "Short": {2}, "NoKey": append([]byte{2, 0, 0}, make([]byte, 100)...),
+		"CutKey": append([]byte{2, 0, 90}, make([]byte, 100)...), "HugeKey": append([]byte{2, 255, 255}, make([]byte, 70_000)...),
+	} {
+		if _, err := v.Open(t.Context(), label, other); !errors.Is(err, vault.ErrSealed) {
+			t.Errorf("%s: got error %v, want %v", name, err, vault.ErrSealed)
+		}
+	}
+}
+
+// asked keeps the names of what was sealed, and seals nothing.
+type asked struct{ names []string }
+
+func (a *asked) GenerateDataKey(_ context.Context, in *awskms.GenerateDataKeyInput,
+	_ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+	a.names = slices.Sorted(maps.Keys(in.EncryptionContext))
+	return nil, errors.New("refused")
+}
+
+func (a *asked) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	return nil, errors.New("refused")
+}
+
+// The use of the key is granted for these names: a label that had another one
+// could not be sealed.
+func TestEveryNameIsGranted(t *testing.T) {
+	client := &asked{}
+	whole := vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, Member: vault.Grant}
+	if _, err := kms.New(client, "key").Seal(t.Context(), whole, []byte("x")); err == nil {
+		t.Fatal("it was sealed")
+	}
+	if want := slices.Sorted(slices.Values(kms.ContextKeys)); !slices.Equal(client.names, want) {
+		t.Errorf("a label gives %q, granted are %q", client.names, want)
+	}
+}
+
+// known is a KMS that decrypts to one data key, if it is asked for this member.
+type known struct {
+	kms.API
+	key    []byte
+	member string
+}
+
+func (k known) Decrypt(_ context.Context, in *awskms.DecryptInput, _ ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	if in.EncryptionContext["member"] != k.member {
+		return nil, &types.InvalidCiphertextException{}
+	}
+	return &awskms.DecryptOutput{Plaintext: bytes.Clone(k.key)}, nil
+}
+
+// What was sealed once opens for ever: these were sealed when the forms were made, the
+// first by a data key of its own, the second by its record's.
+func TestTheFormsAreGolden(t *testing.T) {
+	for member, form := range map[string]string{
+		"grant": "02000864617461206b6579a41161689413e3136b0189a2d3d41d40ff65459ce6ad4850d00c08888f34368a76325e",
+		"every": "03000864617461206b6579e575ccb17bbc6730aa735140400f934835c3d556f36c10fae36cf367020b69c00dc728",
+	} {
+		sealed, err := hex.DecodeString(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32), member: member}, "key").Open(t.Context(), label, sealed)
+		if err != nil || string(got) != "a grant" {
+			t.Errorf("%s: got %q and error %v", member, got, err)
+		}
+		// What KMS gives was never a data key of ours.
+		_, err = kms.New(known{key: []byte("short"), member: member}, "key").Open(t.Context(), label, sealed)
+		if !errors.Is(err, vault.ErrSealed) {
+			t.Errorf("%s: a short data key: error %v", member, err)
+		}
+	}
+}
+
+// One request asks KMS once for all that it seals of a record, and once for all that
+// it opens of what was sealed together; the next request asks again.
+func TestTogether(t *testing.T) {
+	client, key := &counting{Client: newClient(t)}, newKey(t)
+	v, stranger := kms.New(client, key), kms.New(newClient(t), newKey(t))
+	members := []vault.Member{vault.Parameters, vault.Context, vault.Identity}
+	at := func(binding string, m vault.Member) vault.Label {
+		return vault.Label{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: binding}, Member: m}
+	}
+	sealed := map[vault.Label][]byte{}
+	calls := func(reason string, generated, decrypted int) {
+		t.Helper()
+		if len(client.generated) != generated || len(client.decrypted) != decrypted {
+			t.Errorf("%s: %d data keys generated and %d decrypted, want %d and %d",
+				reason, len(client.generated), len(client.decrypted), generated, decrypted)
+		}
+		client.generated, client.decrypted = nil, nil
+	}
+	open := func(ctx context.Context, v vault.Vault, at vault.Label, sealed []byte) error {
+		plain, err := v.Open(ctx, at, sealed)
+		if err == nil && string(plain) != "canary" {
+			t.Errorf("%v: opened %q", at, plain)
+		}
+		return err
+	}
+	first := kms.Together(t.Context())
+	for _, binding := range []string{"", "b"} {
+		for _, m := range members {
+			var err error
+			if sealed[at(binding, m)], err = v.Seal(first, at(binding, m), []byte("canary")); err != nil {
+				t.Fatal(err)
+			}
+			if err := open(first, v, at(binding, m), sealed[at(binding, m)]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	calls("sealing three members of two records", 2, 0)
+	second := kms.Together(t.Context())
+	for label, sealed := range sealed {
+		if err := open(second, v, label, sealed); err != nil {
+			t.Error(err)
+		}
+	}
+	calls("opening them", 0, 2)
+	// The key of a record opens no other member of it, and nothing of another record.
+	for label, value := range sealed {
+		for other := range sealed {
+			if err := open(second, v, other, value); other != label && !errors.Is(err, vault.ErrSealed) {
+				t.Errorf("sealed for %v, opened for %v: error %v", label, other, err)
+			}
+		}
+		if err := open(second, stranger, label, value); !errors.Is(err, vault.ErrSealed) {
+			t.Errorf("another vault: error %v", err)
+		}
+	}
+	client.generated, client.decrypted = nil, nil
+	// A key that was read from a record seals nothing.
+	if _, err := v.Seal(second, at("", vault.State), []byte("canary")); err != nil {
+		t.Fatal(err)
+	}
+	calls("sealing after opening", 1, 0)
+	if err := open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]); err != nil {
+		t.Error(err)
+	}
+	calls("the next request", 0, 1)
+}

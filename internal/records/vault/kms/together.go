@@ -1,0 +1,94 @@
+package kms
+
+import (
+	"context"
+	"sync"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// A dataKey seals and opens the members of one record; its head stands before
+// each of them and has the key as KMS encrypted it.
+type dataKey struct {
+	head   []byte
+	cipher vault.Cipher
+}
+
+// atHand are the data keys that one request has asked KMS for. What is opened with
+// is never sealed with: whoever can write a record cannot choose the key of what is
+// sealed next.
+type atHand struct {
+	mu   sync.Mutex
+	seal map[sealingFor]dataKey
+	open map[openingOf]vault.Cipher
+}
+
+// sealingFor and openingOf name a data key: KMS gives it for this record only.
+type (
+	sealingFor struct {
+		vault *Vault
+		of    lifecycle.Key
+	}
+	openingOf struct {
+		sealingFor
+		head string
+	}
+)
+
+type contextKey struct{}
+
+// Together begins a request: what is sealed for a record under its context is
+// sealed by one data key, one call of KMS, and what one data key has sealed takes one
+// call to open. The keys go with the context, so a key of KMS that is disabled stops
+// the next request.
+func Together(ctx context.Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, &atHand{seal: map[sealingFor]dataKey{}, open: map[openingOf]vault.Cipher{}})
+}
+
+// sealing is the data key for a record. Two goroutines may make one each: both are right.
+func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) {
+	hand, name := handOf(ctx), sealingFor{v, of}
+	hand.mu.Lock()
+	key, known := hand.seal[name]
+	hand.mu.Unlock()
+	if known {
+		return key, nil
+	}
+	key, err := v.generated(ctx, of)
+	if err != nil {
+		return dataKey{}, err
+	}
+	hand.mu.Lock()
+	defer hand.mu.Unlock()
+	hand.seal[name], hand.open[openingOf{name, string(key.head)}] = key, key.cipher
+	return key, nil
+}
+
+// opening is the cipher of a data key; decrypt asks KMS for it.
+func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head []byte,
+	decrypt func() (vault.Cipher, error)) (vault.Cipher, error) {
+	hand, name := handOf(ctx), openingOf{sealingFor{v, of}, string(head)}
+	hand.mu.Lock()
+	cipher, known := hand.open[name]
+	hand.mu.Unlock()
+	if known {
+		return cipher, nil
+	}
+	cipher, err := decrypt()
+	if err != nil {
+		return vault.Cipher{}, err
+	}
+	hand.mu.Lock()
+	defer hand.mu.Unlock()
+	hand.open[name] = cipher
+	return cipher, nil
+}
+
+// handOf is what the request has at hand; without one, what is put there is forgotten.
+func handOf(ctx context.Context) *atHand {
+	if hand, ok := ctx.Value(contextKey{}).(*atHand); ok {
+		return hand
+	}
+	return Together(ctx).Value(contextKey{}).(*atHand)
+}

@@ -1,5 +1,0 @@
-// Package rules compares the list of the API's rules with the tests that name them, and
-// writes docs/conformance.md. Update that file after naming a rule in a test:
-//
-//	go test ./internal/rules -update
-package rules

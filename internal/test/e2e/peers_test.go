@@ -1,0 +1,297 @@
+package e2e_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/kit/conformance"
+)
+
+// Other brokers were asked, or read, for what they get wrong. Each of their
+// defects is a row here, with the tests that show our right answer; after a
+// change of the rows, docs/peers.md is written by
+//
+//	go test ./internal/test/e2e -run TestPeersPage -update
+var update = flag.Bool("update", false, "write docs/peers.md")
+
+const peersPage = "../../../docs/peers.md"
+
+// A defect is one row: what another broker gets wrong, and who shows that we
+// do not. At least one of show, kit, cases and tests says so.
+type defect struct {
+	id    string
+	rules string // of the requirement list; empty where it has none
+	wrong string // elsewhere
+	right string // here
+	// show sends the requests to the broker that runs, and checks its answers.
+	show func(r *runOf)
+	// kit are cases of the conformance kit that show it.
+	kit []string
+	// cases are rules by which TestHTTPCases knows cases that show precisely
+	// this.
+	cases []string
+	// tests are functions of other tests: "internal/front/osb TestX", and where a case
+	// of its table is meant, "internal/front/osb TestX/Case".
+	tests []string
+	// never is why it, or a part of it, cannot occur today.
+	never string
+}
+
+// A peer is a broker that was asked, or read, at one version of it.
+type peer struct {
+	title, about string
+	rows         []defect
+}
+
+func peers() []peer {
+	return []peer{
+		{"brokerapi v13", "The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of " +
+			"what it gets wrong, a broker on it gets wrong.", brokerapi()},
+		{"AWS Service Broker", "The archived [AWS Service Broker](https://github.com/awslabs/aws-servicebroker).", awsServiceBroker()},
+		{"Cloud Service Broker",
+			"The [Cloud Service Broker](https://github.com/cloudfoundry/cloud-service-broker), which has OpenTofu make things.",
+			cloudServiceBroker()},
+		{"Read elsewhere", "Read in the code of another broker, not run.", elsewhere()},
+	}
+}
+
+// known are the rows that there must be.
+var known = strings.Fields(`
+	B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B11b B12 B13 B14 B15 B16 B17 B18 B19 B20 B21 B22 B23 B24 B25 B26
+	A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12 A13 A14 A15 A16 A17 A18 A19 A20 A21 A22 A23 A24 A25 A26 A27 A28 A29 A30 A31 A32 A33 A34
+	C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13
+	G1 G2`)
+
+// What others get wrong is right here.
+func TestPeers(t *testing.T) {
+	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
+	catalog := catalogIDs(t, p.url)
+	t.Run("Rows", func(t *testing.T) {
+		for _, of := range peers() {
+			for _, d := range of.rows {
+				if d.show == nil {
+					continue
+				}
+				t.Run(d.id, func(t *testing.T) {
+					t.Parallel()
+					d.show(newRun(t, p.url, catalog))
+					if t.Failed() {
+						t.Logf("%s: elsewhere, %s; here, %s", d.id, d.wrong, d.right)
+					}
+				})
+			}
+		}
+	})
+	if strings.Contains(p.log.String(), "panic") {
+		t.Errorf("the broker panicked:\n%s", p.log)
+	}
+}
+
+// Each row is there once, is complete, and names tests that exist.
+func TestPeersAreAnswered(t *testing.T) {
+	rules := map[string]bool{}
+	for _, c := range httpCases() {
+		rules[c.rule] = true
+	}
+	ofKit := map[string]bool{}
+	for _, c := range conformance.Cases() {
+		ofKit[c.ID] = true
+	}
+	exists := finder(t)
+	var ids []string
+	for _, of := range peers() {
+		for _, d := range of.rows {
+			ids = append(ids, d.id)
+			if d.wrong == "" || d.right == "" || d.show == nil && d.kit == nil && d.cases == nil && d.tests == nil {
+				t.Errorf("%s is not complete", d.id)
+			}
+			for _, id := range d.kit {
+				if !ofKit[id] {
+					t.Errorf("%s: the kit has no case %q", d.id, id)
+				}
+			}
+			for _, rule := range d.cases {
+				if !rules[rule] {
+					t.Errorf("%s: TestHTTPCases has no case %q", d.id, rule)
+				}
+			}
+			for _, name := range d.tests {
+				if !exists(name) {
+					t.Errorf("%s: there is no test %q", d.id, name)
+				}
+			}
+		}
+	}
+	if !slices.Equal(ids, known) {
+		t.Errorf("the rows are\n%v, want each once and in this order:\n%v", ids, known)
+	}
+	for _, name := range []string{"internal/test/e2e TestNothing", "internal/front/osb TestVersionHeader/Nothing",
+		"internal/nowhere TestPeers",
+		"internal/front/osb"} {
+		if exists(name) {
+			t.Errorf("%q was found: the test proves nothing", name)
+		}
+	}
+}
+
+// finder tells which tests there are. A case is one if the test's function, or
+// that of a suite, has its name as a literal.
+func finder(t *testing.T) func(name string) bool {
+	t.Helper()
+	folders := map[string]map[string]*ast.FuncDecl{}
+	read := func(folder string) map[string]*ast.FuncDecl {
+		if f, ok := folders[folder]; ok {
+			return f
+		}
+		found := map[string]*ast.FuncDecl{}
+		folders[folder] = found
+		files, err := filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(folder), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+					found[fn.Name.Name] = fn
+				}
+			}
+		}
+		return found
+	}
+	return func(name string) bool {
+		folder, test, _ := strings.Cut(name, " ")
+		test, of, hasCase := strings.Cut(test, "/")
+		fn := read(folder)[test]
+		if fn == nil || !hasCase {
+			return fn != nil
+		}
+		there := false
+		ast.Inspect(fn, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			there = there || ok && literal.Value == strconv.Quote(of)
+			return !there
+		})
+		return there
+	}
+}
+
+func (d defect) shownBy() string {
+	var by []string
+	if d.show != nil {
+		by = append(by, "internal/test/e2e TestPeers/Rows/"+d.id)
+	}
+	if d.kit != nil {
+		by = append(by, "kit/conformance ("+strings.Join(d.kit, "; ")+")")
+	}
+	if d.cases != nil {
+		by = append(by, "internal/test/e2e TestHTTPCases ("+strings.Join(d.cases, "; ")+")")
+	}
+	return strings.Join(append(by, d.tests...), "; ")
+}
+
+// docs/peers.md is what the rows say.
+func TestPeersPage(t *testing.T) {
+	var page bytes.Buffer
+	page.WriteString(`# What other brokers get wrong
+
+Other brokers were run, or read, against the specification. Each row is a defect that was found in one of them, what this broker
+does in its place, and the test that shows it. Some of them may have been mended since. IDs in brackets name rules of the project's
+requirement list, as in [conformance.md](conformance.md). This page is made by
+` + "`go test ./internal/test/e2e -run TestPeersPage -update`" +
+		`,
+and a test keeps it true.
+`)
+	cell := strings.NewReplacer("|", `\|`, "\n", " ")
+	for _, of := range peers() {
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| row | elsewhere | here | shown by |\n| --- | --- | --- | --- |\n", of.title, of.about)
+		for _, d := range of.rows {
+			right := d.right
+			if d.rules != "" {
+				right += " (" + d.rules + ")"
+			}
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", d.id, cell.Replace(d.wrong), cell.Replace(right), cell.Replace(d.shownBy()))
+		}
+	}
+	page.WriteString("\n## What cannot occur yet\n\nOf these rows, a part or all is about what this broker does not have.\n\n| row | why " +
+		"|\n| --- | --- |\n")
+	for _, of := range peers() {
+		for _, d := range of.rows {
+			if d.never != "" {
+				fmt.Fprintf(&page, "| %s | %s |\n", d.id, cell.Replace(d.never))
+			}
+		}
+	}
+	if *update {
+		if err := os.WriteFile(peersPage, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(peersPage); err != nil || !bytes.Equal(got, page.Bytes()) {
+		t.Errorf("docs/peers.md is not up to date (%v): run go test ./internal/test/e2e -run TestPeersPage -update", err)
+	}
+}
+
+// asks proves each case by itself, and that no refusal tells internals.
+func asks(cases ...httpCase) func(r *runOf) {
+	return func(r *runOf) {
+		for _, c := range cases {
+			one := r.another()
+			if a := one.prove(c); a.status >= 400 {
+				plain(one, a)
+			}
+		}
+	}
+}
+
+// another is a run with other ids at the same broker.
+func (r *runOf) another() *runOf { return newRun(r.T, r.base, r.values) }
+
+// refused is a request whose answer is an error with this code, and nothing
+// beside it.
+func refused(method, path, body string, status int, code string) httpCase {
+	return httpCase{rule: "the refusal", method: method, path: path, body: body, status: status,
+		has: []string{`error="` + code + `"`, "description"}, only: true}
+}
+
+// given is the case in a state.
+func (c httpCase) in(g given) httpCase { c.given = g; return c }
+
+// as is the case with other headers: name, value pairs.
+func (c httpCase) as(headers ...string) httpCase {
+	c.header = map[string]string{}
+	for i := 0; i+1 < len(headers); i += 2 {
+		c.header[headers[i]] = headers[i+1]
+	}
+	return c
+}
+
+// leaves is the case with what is read back afterwards.
+func (c httpCase) leaves(back *then) httpCase { c.then = back; return c }
+
+// internals are words that only programmers write.
+var internals = regexp.MustCompile(`(?i)json:|unmarshal|\bstruct\b|\bgo value\b|panic|goroutine|` +
+	`\.go:|exception|request id|\bnil\b|\bEOF\b|dynamodb|bolt`)
+
+func plain(t testing.TB, a answer) {
+	t.Helper()
+	if found := internals.FindString(a.text("description")); found != "" {
+		t.Errorf("the description tells internals: %q in %q", found, a.text("description"))
+	}
+}
+
+const bindings = "I/service_bindings/B"

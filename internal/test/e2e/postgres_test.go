@@ -1,0 +1,235 @@
+//go:build unix
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+	"github.com/longshore/longshore/internal/test/pgtest"
+)
+
+// The ids of the offering postgres never change once published.
+const (
+	servicePostgres = "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10"
+	planSmall       = "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1"
+)
+
+// An own is a broker with a PostgreSQL of its own, started as `make run` does.
+type own struct {
+	*process
+	data string
+	env  []string
+}
+
+// startOwn starts one. As root, its data lie where another user may be let pass.
+func startOwn(t *testing.T, bin string) *own {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "longshore-e2e-data-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &own{data: filepath.Join(dir, "data"), env: credentials(pgserver.EnvBin + "=" + bin)}
+	t.Cleanup(func() {
+		if pid := o.cluster(t).PID(); pid != 0 {
+			_ = pgserver.Stop(context.Background(), pid, time.Second)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if err := os.Chmod(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	o.again(t)
+	return o
+}
+
+func (o *own) again(t *testing.T) {
+	t.Helper()
+	cmd := command(o.env, "serve", "--listen", "127.0.0.1:0", "--data", o.data, "--postgres", "embedded")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	o.process = startCommand(t, cmd)
+}
+
+// interrupt is Ctrl-C, which reaches the broker and all that belongs to its terminal.
+func (o *own) interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-o.ended
+	if code := o.cmd.ProcessState.ExitCode(); code != 0 || strings.Contains(o.log.String(), "level=ERROR") {
+		t.Errorf("the broker ended with %d:\n%s", code, o.log)
+	}
+	if pid := o.cluster(t).PID(); pid != 0 {
+		t.Errorf("its server runs on, process %d", pid)
+	}
+}
+
+// cluster is the server, as its superuser knows it.
+func (o *own) cluster(t *testing.T) pgserver.Cluster {
+	t.Helper()
+	c, err := pgserver.Attach(context.Background(), pgserver.Options{
+		Dir: filepath.Join(o.data, "postgres"), Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil && c.Data == "" { // the programs may not be found: they are not needed
+		c.Data = filepath.Join(o.data, "postgres", "data")
+	}
+	return c
+}
+
+func (o *own) provision(t *testing.T, id string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, servicePostgres, planSmall)
+	must(t, o.url, "PUT", instancePath(id)+"?accepts_incomplete=true", body, http.StatusCreated, http.StatusAccepted)
+	if state := settled(t, o.url, instancePath(id)); state != "succeeded" {
+		t.Fatalf("the provision has %s:\n%s", state, o.log)
+	}
+}
+
+// bind gives the binding's uri.
+func (o *own) bind(t *testing.T, instance, id string) string {
+	t.Helper()
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, servicePostgres, planSmall)
+	a := must(t, o.url, "PUT", bindingPath(instance, id), body, http.StatusCreated, http.StatusOK)
+	credentials, _ := a.body["credentials"].(map[string]any)
+	uri, _ := credentials["uri"].(string)
+	if uri == "" {
+		t.Fatalf("no uri among the credentials: %s", a.raw)
+	}
+	return uri
+}
+
+func bindingPath(instance, id string) string {
+	return instancePath(instance) + "/service_bindings/" + id
+}
+
+// sql runs a statement over a binding, and gives the text that it answers.
+func sql(t *testing.T, uri, statement string) (answer string, err error) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), uri)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	err = conn.QueryRow(t.Context(), statement).Scan(&answer)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return answer, err
+}
+
+// tellsWhose asks for the owner of what a database's application and its administrator
+// see.
+func (o *own) tellsWhose(t *testing.T, uri, instance, binding string) {
+	t.Helper()
+	seen, err := sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, name := range strings.Fields(seen) {
+		want := [][]string{{"instance", instance}, {"binding", binding}, {"instance", instance}}[n]
+		out, err := command(o.env, "whose", name, "--data", o.data).CombinedOutput()
+		if !regexp.MustCompile(`(?m)^` + want[0] + ` +` + want[1] + `$`).Match(out) {
+			t.Errorf("whose %s? %v\n%s", name, err, out)
+		}
+	}
+}
+
+func (o *own) holds(t *testing.T, uri string) {
+	t.Helper()
+	if got, err := sql(t, uri, "SELECT v FROM kept"); err != nil || got != "kept" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func (o *own) offers(t *testing.T) bool {
+	t.Helper()
+	return strings.Contains(must(t, o.url, "GET", "/v2/catalog", "", http.StatusOK).raw, servicePostgres)
+}
+
+// TestOwnPostgres is the first minutes of a new user, and what may come after.
+func TestOwnPostgres(t *testing.T) {
+	t.Parallel()
+	o := startOwn(t, pgtest.Programs(t, "17"))
+	// What is printed is given to a shell at once, as somebody does who pastes it.
+	_, printed, _ := strings.Cut(o.out.String(), "Try it:")
+	printed, _, _ = strings.Cut(printed, "Stop it")
+	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+" -Atc \"SELECT 'tried'\"")
+	shell.Env = append(os.Environ(), o.env...)
+	if said, err := shell.CombinedOutput(); !o.offers(t) || err != nil || !strings.HasSuffix(string(said), "tried\n") {
+		t.Errorf("how to try a database does not work: %v\n%s\n%s", err, printed, said)
+	}
+	o.provision(t, "first")
+	uri := o.bind(t, "first", "one")
+	if _, err := sql(t, uri, "CREATE TABLE kept AS SELECT 'kept' AS v"); err != nil {
+		t.Fatal(err)
+	}
+	o.holds(t, uri)
+	o.tellsWhose(t, uri, "first", "one")
+	gone := o.bind(t, "first", "two")
+	must(t, o.url, "DELETE", bindingPath("first", "two")+"?service_id="+servicePostgres+"&plan_id="+planSmall, "", http.StatusOK)
+	var refused *pgconn.PgError
+	if _, err := sql(t, gone, "SELECT 'in'"); !errors.As(err, &refused) || refused.Code != "28P01" {
+		t.Errorf("after its unbind: %v", err)
+	}
+
+	o.interrupt(t)
+	if _, err := sql(t, uri, "SELECT 'in'"); err == nil {
+		t.Error("the server has outlived Ctrl-C")
+	}
+	o.again(t)
+	o.holds(t, uri)
+
+	server := o.cluster(t).PID()
+	o.kill()
+	o.holds(t, uri) // it lives on
+	o.again(t)
+	o.holds(t, o.bind(t, "first", "three"))
+	if pid := o.cluster(t).PID(); pid != server {
+		t.Errorf("process %d was not taken over: there is %d", server, pid)
+	}
+	o.interrupt(t)
+
+	// Without PostgreSQL, whoever has instances still sees them, and what is asked of
+	// them waits.
+	o.env = credentials(pgserver.EnvBin + "=" + t.TempDir())
+	o.again(t)
+	if !o.offers(t) || !strings.Contains(o.log.String(), "make postgres") {
+		t.Errorf("it is not offered, or not said why it cannot be had:\n%s", o.log)
+	}
+	path := instancePath("second")
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, servicePostgres, planSmall)
+	must(t, o.url, "PUT", path+"?accepts_incomplete=true", body, http.StatusAccepted)
+	o.interrupt(t)
+	o.env = credentials(pgserver.EnvBin + "=" + pgtest.Programs(t, "17"))
+	o.again(t)
+	if state := settled(t, o.url, path); state != "succeeded" {
+		t.Errorf("what waited has %s", state)
+	}
+	o.interrupt(t)
+}
+
+// TestNoPostgres: what else there is, is offered.
+func TestNoPostgres(t *testing.T) {
+	t.Parallel()
+	o := startOwn(t, t.TempDir())
+	if o.offers(t) || !strings.Contains(o.log.String(), "make postgres") || !strings.Contains(o.out.String(), planAsync) {
+		t.Errorf("it is offered, or not said why it cannot be had:\n%s%s", o.log, o.out)
+	}
+	must(t, o.url, "PUT", instancePath("one"), provisionBody(planSync, `{}`), http.StatusCreated)
+}

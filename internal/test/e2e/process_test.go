@@ -1,0 +1,284 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program, built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "longshore-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(dir, "longshore")
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/longshore")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+const (
+	username = "platform"
+	password = "e2e-password-8d1f"
+)
+
+// The ids of the demo's offerings never change once published.
+const (
+	service     = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
+	planSync    = "d574c774-74a4-427c-9694-41484f478244"
+	planAsync   = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
+	startLimit  = 2 * time.Minute
+	settleLimit = 5 * time.Minute
+)
+
+// output is what a process printed so far.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// A process is one run of `longshore serve`.
+type process struct {
+	cmd      *exec.Cmd
+	url      string
+	out, log *output
+	ended    chan struct{}
+}
+
+// sources lists the folders that the program is built of. The go command keeps
+// a test's result until what the test is made of, or has read, changes: without
+// this, a program that has changed would be passed unseen.
+var sources = sync.OnceValue(func() error {
+	var errs []error
+	for _, folder := range []string{"cmd", "internal", "offerings"} {
+		errs = append(errs, filepath.WalkDir(filepath.Join("..", "..", "..", folder), func(_ string, _ fs.DirEntry, err error) error { return err }))
+	}
+	return errors.Join(errs...)
+})
+
+// command prepares a run of the program with a clean environment.
+func command(env []string, args ...string) *exec.Cmd {
+	if err := sources(); err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
+	return cmd
+}
+
+func credentials(extra ...string) []string {
+	return append([]string{"LONGSHORE_USERNAME=" + username, "LONGSHORE_PASSWORD=" + password}, extra...)
+}
+
+var urlLine = regexp.MustCompile(`URL\s+(http://\S+)`)
+
+// start runs the broker on a free port and waits until it answers.
+func start(t testing.TB, data string, env ...string) *process {
+	t.Helper()
+	return startWith(t, env, "--data", data)
+}
+
+func startWith(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	return startCommand(t, command(env, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func startCommand(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, out: &output{}, log: &output{}, ended: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("starting the broker: %v", err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(p.kill)
+	waitFor(t, startLimit, "the broker to print its URL", func() bool {
+		select {
+		case <-p.ended:
+			t.Fatalf("the broker ended at its start:\n%s%s", p.out, p.log)
+		default:
+		}
+		m := urlLine.FindStringSubmatch(p.out.String())
+		if m == nil {
+			return false
+		}
+		p.url = m[1]
+		return true
+	})
+	return p
+}
+
+// kill ends the process as kill -9 does, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// stop sends a signal and gives the exit status.
+func (p *process) stop(t testing.TB, signal os.Signal) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		t.Fatalf("signalling the broker: %v", err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(settleLimit):
+		t.Fatalf("the broker did not end on %v:\n%s", signal, p.log)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// waitFor polls until the condition holds. Other processes have clocks of
+// their own, so that there is nothing better to wait on.
+func waitFor(t testing.TB, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v for %s", limit, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// An answer is what the broker said.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+	raw    string
+}
+
+func (a answer) text(member string) string {
+	s, _ := a.body[member].(string)
+	return s
+}
+
+var client = &http.Client{
+	Timeout:       2 * time.Minute,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Transport:     &http.Transport{DisableKeepAlives: true}, // the broker is killed under it
+}
+
+// send makes one request with good credentials. An error means that no answer
+// came.
+func send(base, method, path, body string) (answer, error) {
+	request, err := http.NewRequest(method, base+path, strings.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.SetBasicAuth(username, password)
+	request.Header.Set("X-Broker-API-Version", "2.17")
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
+	if json.Unmarshal(raw, &a.body) != nil || a.body == nil {
+		return a, fmt.Errorf("ERR-01: %s %s: %d with a body that is no JSON object: %q", method, path, a.status, raw)
+	}
+	return a, nil
+}
+
+// must sends, and requires one of the statuses.
+func must(t testing.TB, base, method, path, body string, statuses ...int) answer {
+	t.Helper()
+	a, err := send(base, method, path, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	for _, s := range statuses {
+		if a.status == s {
+			return a
+		}
+	}
+	t.Fatalf("%s %s: status %d, want %v: %s", method, path, a.status, statuses, a.raw)
+	return a
+}
+
+func instancePath(id string) string { return "/v2/service_instances/" + id }
+
+func provisionBody(plan, parameters string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":%s}`, service, plan, parameters)
+}
+
+func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
+
+// settled polls until the latest operation has ended, and gives its state;
+// "gone" for 410.
+func settled(t testing.TB, base, path string) string {
+	t.Helper()
+	state := ""
+	waitFor(t, settleLimit, "the last operation of "+path, func() bool {
+		a, err := send(base, "GET", path+"/last_operation", "")
+		if err != nil {
+			return false
+		}
+		state = a.text("state")
+		if a.status == http.StatusGone {
+			state = "gone"
+		}
+		return state != "in progress"
+	})
+	return state
+}
+
+// things are the files of what the demo holds.
+func things(t testing.TB, data string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(data, "demo"))
+	if err != nil {
+		t.Fatalf("listing the demo's things: %v", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+var interrupt, terminate os.Signal = os.Interrupt, syscall.SIGTERM

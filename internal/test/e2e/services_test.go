@@ -1,0 +1,420 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/servicestest"
+	"github.com/longshore/longshore/internal/test/testserver"
+)
+
+// overTLS is the address of a gateway to an AWS, over TLS to policies.
+func overTLS(t *testing.T, to string) string {
+	t.Helper()
+	handler, err := testserver.OverTLS(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := httptest.NewServer(handler)
+	t.Cleanup(gateway.Close)
+	return gateway.URL
+}
+
+// awsRuns are the commands of a broker with AWS services: an account is prepared for
+// its data folder, and then it serves.
+func awsRuns(t *testing.T, endpoint, own string) *process {
+	t.Helper()
+	data := t.TempDir()
+	env := credentials("AWS_ENDPOINT_URL="+endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
+		"AWS_EC2_METADATA_DISABLED=true",
+		"AWS_CONFIG_FILE="+filepath.Join(data, "none"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(data, "none"))
+	flags := []string{"--data", data}
+	if own != "" {
+		flags = append(flags, "--offerings", own)
+	}
+	bootstrap := command(env, append([]string{"aws", "bootstrap", "--emulated"}, flags...)...)
+	if out, err := bootstrap.CombinedOutput(); err != nil {
+		t.Fatalf("preparing the account: %v\n%s", err, out)
+	}
+	return startWith(t, env, append([]string{"--aws"}, flags...)...)
+}
+
+// A rented is an instance of a service, of the tests of one broker.
+type rented struct {
+	p             *process
+	t             *testing.T
+	service, plan string
+	path          string
+}
+
+// order begins to make one.
+func order(t *testing.T, p *process, offering, plan, id, more string) rented {
+	t.Helper()
+	r := rented{p: p, t: t, path: instancePath(id)}
+	r.service, r.plan = r.idsOf(offering, plan)
+	r.begins("PUT", r.path, `,"organization_guid":"o","space_guid":"s"`+more)
+	return r
+}
+
+// idsOf are those of an offering and a plan, by their names.
+func (r rented) idsOf(offering, plan string) (service, id string) {
+	r.t.Helper()
+	services, _ := must(r.t, r.p.url, "GET", "/v2/catalog", "", 200).body["services"].([]any)
+	for _, s := range services {
+		s, _ := s.(map[string]any)
+		plans, _ := s["plans"].([]any)
+		for _, one := range plans {
+			if one, _ := one.(map[string]any); s["name"] == offering && one["name"] == plan {
+				return fmt.Sprint(s["id"]), fmt.Sprint(one["id"])
+			}
+		}
+	}
+	r.t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, r.p.log)
+	return "", ""
+}
+
+// do makes a request, whose operation succeeds.
+func (r rented) do(method, path, more string) {
+	r.t.Helper()
+	r.begins(method, path, more)
+	r.succeeds(path)
+}
+
+// begins makes a request, whose operation goes on.
+func (r rented) begins(method, path, more string) {
+	r.t.Helper()
+	query := "?accepts_incomplete=true"
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, r.service, r.plan, more)
+	if method == "DELETE" {
+		query, body = query+"&service_id="+r.service+"&plan_id="+r.plan, ""
+	}
+	must(r.t, r.p.url, method, path+query, body, 200, 201, 202)
+}
+
+// ends waits for the end of an operation.
+func (r rented) ends(path string) answer {
+	r.t.Helper()
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) { // forty ask at once
+		last, err := send(r.p.url, "GET", path+"/last_operation", "")
+		switch state := last.text("state"); {
+		case err != nil, time.Since(begun) > time.Minute:
+			r.t.Fatalf("what goes on at %s has no end: %v %s\n%s", path, err, last.raw, r.p.log)
+		case state != "in progress":
+			return last
+		}
+	}
+}
+
+func (r rented) succeeds(path string) {
+	r.t.Helper()
+	if last := r.ends(path); last.text("state") == "failed" {
+		r.t.Fatalf("what was asked of %s has not succeeded: %s\n%s", path, last.raw, r.p.log)
+	}
+}
+
+// bindAll gives the credentials of a binding of each instance, which are made at once.
+func bindAll(all ...rented) (credentials []map[string]string) {
+	for _, r := range all {
+		r.t.Helper()
+		r.succeeds(r.path)
+		r.begins("PUT", r.binding(), "")
+	}
+	for _, r := range all {
+		r.succeeds(r.binding())
+		got, _ := must(r.t, r.p.url, "GET", r.binding(), "", 200).body["credentials"].(map[string]any)
+		out := make(map[string]string, len(got))
+		for name, value := range got {
+			out[name] = fmt.Sprint(value)
+		}
+		credentials = append(credentials, out)
+	}
+	return credentials
+}
+
+func (r rented) binding() string { return r.path + "/service_bindings/b-" + path.Base(r.path) }
+func (r rented) unbind()         { r.t.Helper(); r.do("DELETE", r.binding(), "") }
+
+// deprovisioned deletes instances at once.
+func deprovisioned(all ...rented) {
+	for _, r := range all {
+		r.t.Helper()
+		r.begins("DELETE", r.path, "")
+	}
+	for _, r := range all {
+		r.succeeds(r.path)
+	}
+}
+
+// comesToBeRefused waits until a use is refused for want of rights; AWS needs seconds.
+func comesToBeRefused(t *testing.T, what string, use func() error) {
+	t.Helper()
+	var err error
+	waitFor(t, 10*time.Second, what+" to be refused", func() bool {
+		err = use()
+		return servicestest.Refused(err)
+	})
+}
+
+// Each plan of the eight services, of the one of an operator's own that
+// docs/cloudformation.md explains, and of the one that the program writes, on an AWS that does what policies say, by one broker
+// at once: what is handed out opens its own and nothing else, opens nothing after the
+// unbind, and nothing is left but what a plan retains.
+func TestServices(t *testing.T) {
+	direct := emulator.Enforcing(t)
+	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint), kept: &sync.Map{}}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../../docs/examples")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering, dir).CombinedOutput(); err != nil {
+		t.Fatalf("writing an offering: %v\n%s", err, out)
+	}
+	p := awsRuns(t, a.endpoint, dir)
+	before := a.lists(t)
+	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
+	for _, s := range append(servicestest.Services(), servicestest.Own(), servicestest.Written()) {
+		for _, plan := range s.Plans {
+			all.Go(func() {
+				t.Run(s.Offering+" "+plan.Name, func(t *testing.T) { life{t, p, a, s, plan}.lives() })
+			})
+		}
+		if s.Moves {
+			all.Go(func() {
+				t.Run(s.Offering+" moves", func(t *testing.T) { life{t, p, a, s, s.Plans[0]}.moves(s.Plans[1]) })
+			})
+		}
+	}
+	all.Wait()
+	if diff := cmp.Diff(before, a.lists(t)); diff != "" {
+		t.Errorf("the account was -before, and is +now:\n%s", diff)
+	}
+}
+
+// An account is where services are made.
+type account struct {
+	direct   aws.Config // as somebody who may do all, without TLS
+	endpoint string     // over TLS
+	kept     *sync.Map  // credentials of what stays
+}
+
+// lists names what there is, except for what stays.
+func (a account) lists(t *testing.T) []string {
+	t.Helper()
+	all, err := servicestest.Listing(t.Context(), a.direct, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(line string) (stayed bool) {
+		kind, name, _ := strings.Cut(line, " ")
+		a.kept.Range(func(of, _ any) bool {
+			stayed = stayed || slices.Contains([]string{"bucket", "table", "secret"}, kind) && strings.Contains(of.(string), name)
+			return !stayed
+		})
+		return stayed
+	})
+}
+
+// root is the config of somebody who may do all, over TLS.
+func (a account) root() aws.Config {
+	return servicestest.Config(a.endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"})
+}
+
+// A life is that of two instances of a plan.
+type life struct {
+	*testing.T
+	broker  *process
+	account account
+	service servicestest.Service
+	plan    servicestest.Plan
+}
+
+// lives orders one instance without parameters, which is updated, and another with all
+// that there are.
+func (l life) lives() {
+	l.Helper()
+	t, id := l.T, l.service.Offering+"-"+l.plan.Name
+	mine := order(t, l.broker, l.service.Offering, l.plan.Name, id+"-1", "")
+	other := order(t, l.broker, l.service.Offering, l.plan.Name, id+"-2", `,"parameters":`+l.plan.Given)
+	both := bindAll(mine, other)
+	got, others := both[0], both[1]
+	if err := l.service.Complete(l.plan, got); err != nil {
+		t.Error(err)
+	}
+	l.has(others, l.plan.Given, l.plan.Unseen)
+	l.hasNot(got, l.plan.Changed)
+	mine.do("PATCH", mine.path, `,"parameters":`+l.plan.Changed)
+	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged))
+	for _, with := range both {
+		if err := l.use(l.account.endpoint, with); err != nil {
+			t.Fatalf("the credentials are of no use: %v", err)
+		}
+	}
+	l.isRefused(got, others)
+	open := servicestest.Config(l.account.endpoint, got)
+	if err := l.plan.Use(t.Context(), open, got); err != nil {
+		t.Errorf("before the unbind: %v", err)
+	}
+	mine.unbind()
+	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })
+	comesToBeRefused(t, "a session that goes on", func() error { return l.plan.Use(t.Context(), open, got) })
+	if err := l.use(l.account.endpoint, others); err != nil {
+		t.Errorf("the other's key after the unbind: %v", err)
+	}
+	l.ends(mine, other, got, others)
+	for _, with := range both {
+		if secret := with["secret_access_key"]; secret != "" && strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
+			t.Error("the broker tells a key")
+		}
+	}
+}
+
+func (l life) use(at string, with map[string]string) error {
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	defer cancel()
+	return l.plan.Use(ctx, servicestest.Config(at, with), with)
+}
+
+// sees compares what an account shows of an instance to its parameters, and names
+// those that are so.
+func (l life) sees(got map[string]string, parameters string) (so map[string]bool, seen map[string]any) {
+	l.Helper()
+	var want map[string]any
+	if err := json.Unmarshal([]byte(parameters), &want); err != nil {
+		l.Fatal(err)
+	}
+	seen, err := l.service.See(l.Context(), l.account.root(), got)
+	if err != nil {
+		l.Fatal(err)
+	}
+	so = map[string]bool{}
+	for name, value := range want {
+		so[name] = fmt.Sprint(seen[name]) == fmt.Sprint(value)
+	}
+	return so, seen
+}
+
+// has holds an instance to parameters, except for those that the emulator does not show.
+func (l life) has(got map[string]string, parameters string, unseen []string) {
+	l.Helper()
+	so, seen := l.sees(got, parameters)
+	for name, is := range so {
+		if is == slices.Contains(unseen, name) {
+			l.Errorf("%s of %s: the account has %v, and the emulator is said not to show %v", name, parameters, seen[name], unseen)
+		}
+	}
+}
+
+// hasNot makes sure that an update to some parameters can be seen.
+func (l life) hasNot(got map[string]string, parameters string) {
+	l.Helper()
+	so, _ := l.sees(got, parameters)
+	for name, is := range so {
+		if is {
+			l.Errorf("%s is that of %s before the update", name, parameters)
+		}
+	}
+}
+
+// isRefused has one binding try what it may not do.
+func (l life) isRefused(got, others map[string]string) {
+	l.Helper()
+	refused := func(what string, err error) {
+		l.Helper()
+		if !servicestest.Refused(err) {
+			l.Errorf("%s: want refused, got %v", what, err)
+		}
+	}
+	refused("a key on the other's resource", l.use(l.account.endpoint, l.plan.With(others, got)))
+	if l.service.OnlyTLS {
+		refused("a call without TLS", l.use(*l.account.direct.BaseEndpoint, got))
+	}
+	if l.plan.Forbidden != nil {
+		refused(l.plan.Forbids, l.plan.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got))
+	}
+	if l.plan.Role {
+		stranger := servicestest.Config(l.account.endpoint, map[string]string{
+			"region": "us-east-1", "access_key_id": "444455556666", "secret_access_key": "444455556666"})
+		refused("an account that the plan does not name", l.plan.Use(l.Context(), servicestest.Assumed(stranger, got), got))
+		for _, id := range []string{"", others["external_id"]} {
+			without := maps.Clone(got)
+			without["external_id"] = id
+			refused("a role without its external id", l.use(l.account.endpoint, without))
+		}
+	}
+}
+
+// moves has an instance that is bound get another plan, by which the binding may do what
+// that plan's may, and the instance ends as that plan has it.
+func (l life) moves(to servicestest.Plan) {
+	l.Helper()
+	r := order(l.T, l.broker, l.service.Offering, l.plan.Name, l.service.Offering+"-moves", "")
+	got := bindAll(r)[0]
+	_, r.plan = r.idsOf(l.service.Offering, to.Name)
+	r.do("PATCH", r.path, "")
+	l.plan = to
+	if err := l.use(l.account.endpoint, got); err != nil {
+		l.Errorf("the credentials are of no use after the move: %v", err)
+	}
+	if to.Forbidden != nil {
+		if err := to.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got); !servicestest.Refused(err) {
+			l.Errorf("%s after the move: want refused, got %v", to.Forbids, err)
+		}
+	}
+	r.unbind()
+	deprovisioned(r)
+	l.stays(got)
+}
+
+// ends deletes both instances, of which one is bound, as the plan has it.
+func (l life) ends(mine, other rented, got, others map[string]string) {
+	l.Helper()
+	if l.plan.OnDelete == plan.Refuse {
+		remove, err := servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others)
+		if err != nil {
+			l.Fatal(err)
+		}
+		other.unbind()
+		other.begins("DELETE", other.path, "")
+		if last := other.ends(other.path); last.text("state") != "failed" {
+			l.Fatalf("what holds something is deleted: %s", last.raw)
+		}
+		if err := remove(l.account.root()); err != nil { // nothing can be bound by now
+			l.Fatal(err)
+		}
+	} else {
+		other.unbind()
+	}
+	deprovisioned(mine, other)
+	l.stays(got)
+	l.stays(others)
+}
+
+// stays notes what a plan retains, which is as it was.
+func (l life) stays(got map[string]string) {
+	l.Helper()
+	if l.plan.OnDelete != plan.Retain {
+		return
+	}
+	if err := l.plan.Use(l.Context(), l.account.root(), got); err != nil {
+		l.Errorf("what was to stay is of no use: %v", err)
+	}
+	for _, name := range l.service.Credentials {
+		l.account.kept.Store(got[name], true)
+	}
+}

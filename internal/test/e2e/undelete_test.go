@@ -1,0 +1,121 @@
+package e2e_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/test/mariadbtest"
+	"github.com/longshore/longshore/internal/test/valkeytest"
+)
+
+// handle is what an operator hands on for what is to be had back.
+var handle = regexp.MustCompile(`[\w-]+@[\w-]+`)
+
+// keeping writes the shipped offering of a provider as an operator's own, whose plan retains
+// what is deleted.
+func keeping(t *testing.T, dir, name string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../offerings", name, "offering.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := regexp.MustCompile(`(?m)^(id: |- id: )[0-9a-f]{4}`)
+	changed := ids.ReplaceAllString(strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop", "retain_days: 7").
+		Replace(string(text)), "${1}0e2e")
+	if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name, "offering.yaml"), []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was deleted is had back by whoever orders with what the operator gives, in the
+// same space, and by nobody else; on a real MariaDB and a real Valkey.
+func TestUndelete(t *testing.T) {
+	database, keys := mariadbtest.Start(t).Access(t), valkeytest.Start(t, "e2e").Access()
+	dir, data := t.TempDir(), t.TempDir()
+	keeping(t, dir, "mariadb")
+	keeping(t, dir, "valkey")
+	env := credentials(
+		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s:%s@%s/%s", database.User, database.Password, database.Address(), database.Database),
+		fmt.Sprintf("LONGSHORE_VALKEY_URL=redis://%s:%s@%s", keys.User, keys.Password, keys.Address()))
+	p := startWith(t, env, "--data", data, "--offerings", dir)
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := command(env, append(args, "--data", data, "--offerings", dir)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	// whose asks for the owner of what an application sees of a server.
+	whose := func(name string, credentials map[string]string, want string) {
+		t.Helper()
+		for _, seen := range []string{credentials["username"], cmp.Or(credentials["prefix"], credentials["database"])} {
+			if said := run("whose", seen); !regexp.MustCompile(`(?m)^instance +` + want + `$`).MatchString(said) {
+				t.Errorf("%s: whose %s? It is said:\n%s", name, seen, said)
+			}
+			if name == "valkey" && strings.HasPrefix(want, "new-") {
+				break // its prefix is that of its former life, and the server has no label on prefixes
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		plan      string
+		write     func(credentials map[string]string)
+		readsBack func(credentials map[string]string) error
+	}{
+		"mariadb": {"small", func(c map[string]string) {
+			db := databaseOf(t, c["uri"])
+			for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t"} {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+		}, func(c map[string]string) error {
+			return databaseOf(t, c["uri"]).QueryRowContext(t.Context(), "SELECT a FROM v WHERE a = 7").Scan(new(int))
+		}},
+		"valkey": {"shared", func(c map[string]string) {
+			app := keysOf(t, c["uri"])
+			if err := app.Do(t.Context(), app.B().Set().Key(c["prefix"]+"k").Value("v").Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+		}, func(c map[string]string) error {
+			app := keysOf(t, c["uri"])
+			return app.Do(t.Context(), app.B().Get().Key(c["prefix"]+"k").Build()).Error()
+		}},
+	} {
+		old := order(t, p, "kept-"+name, c.plan, "old-"+name, "")
+		first := bindAll(old)[0]
+		c.write(first)
+		whose(name, first, "old-"+name)
+		old.unbind()
+		deprovisioned(old)
+		if said := run("retained"); !strings.Contains(said, "old-"+name) {
+			t.Fatalf("%s: it is not listed:\n%s", name, said)
+		}
+		given := handle.FindString(run("undelete", "old-"+name))
+		from := fmt.Sprintf(`,"organization_guid":"o","space_guid":"s","parameters":{"restore_from":%q}`, given)
+		elsewhere := strings.Replace(from, `"s"`, `"another"`, 1)
+		body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, old.service, old.plan, elsewhere)
+		if a, err := send(p.url, "PUT", instancePath("thief-"+name)+"?accepts_incomplete=true", body); err != nil || a.status != 400 {
+			t.Errorf("%s: from another space: %v %s", name, err, a.raw)
+		}
+		back := old
+		back.path = instancePath("new-" + name)
+		back.begins("PUT", back.path, from)
+		second := bindAll(back)[0]
+		whose(name, second, "new-"+name)
+		if err := c.readsBack(second); err != nil {
+			t.Errorf("%s: had back, it lacks what was in it: %v", name, err)
+		}
+		back.unbind()
+		deprovisioned(back)
+	}
+}

@@ -1,0 +1,205 @@
+package fuzz_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/front/osb"
+)
+
+// A seed is what the fuzzer begins with and changes: of the state-th instance
+// of the snapshot, or of another id if there is one; the rest as it is sent. In
+// the query, TOKEN stands for the token of the instance's last operation.
+type seed struct {
+	state                            uint8
+	id, version, query, who, whoAsks string
+	body                             string
+}
+
+// A target is a handler: how its path is made of the instance's segment.
+type target struct {
+	method string
+	path   func(instance string) string
+	// queries and bodies are sent to instances in every state.
+	queries, bodies []string
+}
+
+const (
+	later    = "accepts_incomplete=true"
+	identity = "cloudfoundry eyJ1c2VyX2lkIjoiNjgzZWE3NDgtMzA5Mi00ZmY0LWI2NTYtMzljYWNjNGQ1MzYwIn0="
+)
+
+func ofInstance(suffix string) func(string) string {
+	return func(instance string) string { return instancePath + instance + suffix }
+}
+
+// ofBinding is the path of the instance's binding, as prefix and suffix make it.
+func ofBinding(prefix, suffix string) func(string) string {
+	return func(instance string) string {
+		return instancePath + instance + bindingPath + prefix + instance + suffix
+	}
+}
+
+// run fuzzes a target.
+func (g target) run(f *testing.F) {
+	if len(g.bodies) == 0 {
+		g.bodies = []string{""}
+	}
+	for state := range states {
+		for _, query := range g.queries {
+			for _, body := range g.bodies {
+				f.Add(uint8(state), "", "2.17", query, identity, "request-1", body)
+			}
+		}
+	}
+	f.Add(uint8(0), "a%2Fb", "2.9", later, "cloudfoundry !", "request\t1", g.bodies[0])
+	f.Add(uint8(0), "%ff", "", "service_id=%zz&plan_id", "", "", "{")
+	f.Fuzz(func(t *testing.T, state uint8, id, version, query, who, whoAsks, body string) {
+		g.check(t, seed{state, id, version, query, who, whoAsks, body})
+	})
+}
+
+func (g target) check(t *testing.T, d seed) {
+	s := copied()
+	name := states[int(d.state)%len(states)]
+	segment := name
+	if d.id != "" {
+		segment = d.id
+	}
+	q := request{user: "root", method: g.method, body: d.body, header: map[string]string{
+		"X-Broker-API-Version": d.version, "X-Broker-API-Originating-Identity": d.who, "X-Broker-API-Request-Identity": d.whoAsks,
+	}}
+	path := strings.ReplaceAll(g.path(segment), "TOKEN", used().tokens[name])
+	if query := strings.ReplaceAll(d.query, "TOKEN", used().tokens[name]); query != "" {
+		path += "?" + query
+	}
+	// In its state, and again when that has changed; by one platform, and by
+	// another, which sees none of it.
+	for _, q.user = range []string{"root", "root", "eu"} {
+		q.target = path
+		if q.user == "eu" {
+			q.target = "/cf-eu" + path
+		}
+		w, err := s.send(q)
+		if err != nil {
+			return
+		}
+		d.answered(t, q, w)
+	}
+	s.rest(t)
+	s.owned(t)
+}
+
+// answered requires what every answer has.
+func (d seed) answered(t *testing.T, q request, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code < 200 || w.Code >= 500 && !d.asksForTrouble() {
+		t.Errorf("%s %s with %q: status %d: %s", q.method, q.target, q.body, w.Code, w.Body)
+	}
+	if w.Code != http.StatusNotModified {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(w.Body.Bytes(), &object); err != nil || object == nil {
+			t.Errorf("%s %s: status %d with a body that is no object: %q", q.method, q.target, w.Code, w.Body)
+		}
+		if w.Code >= 400 && object["description"] == nil && w.Code != http.StatusGone {
+			t.Errorf("%s %s: status %d does not say why: %s", q.method, q.target, w.Code, w.Body)
+		}
+	}
+	if got, want := w.Header().Get("X-Broker-API-Request-Identity"),
+		osb.RequestIdentity(http.Header{"X-Broker-Api-Request-Identity": {d.whoAsks}}); got != want {
+		t.Errorf("%s %s: request identity %q, want %q", q.method, q.target, got, want)
+	}
+	if location := w.Header().Get("Location"); w.Code == http.StatusAccepted && !strings.Contains(location, "/operations/") {
+		t.Errorf("%s %s: accepted, with Location %q", q.method, q.target, location)
+	}
+}
+
+// asksForTrouble reports whether a request may have asked the demo to fail, or
+// to take longer than a request waits: only then is a 500 right.
+func (d seed) asksForTrouble() bool {
+	for _, sign := range []string{"fail", "delay", `\u`, planID("fail"), planID("update-fail")} {
+		if strings.Contains(strings.ToLower(d.body), sign) {
+			return true
+		}
+	}
+	return false
+}
+
+func FuzzCatalog(f *testing.F) {
+	target{method: "GET", path: func(string) string { return "/v2/catalog" }, queries: []string{"", "x=%zz"}}.run(f)
+}
+
+func FuzzProvision(f *testing.F) {
+	target{method: "PUT", path: ofInstance(""), queries: []string{"", later}, bodies: []string{
+		provisioning("async"), provisioning("sync"), provisioning("schema"),
+		strings.TrimSuffix(provisioning("maintenance"),
+			"}") + `,"maintenance_info":{"version":"2.0.0"},"context":{"platform":"cloudfoundry","organization_guid":"o"}}`,
+	}}.run(f)
+}
+
+func FuzzUpdate(f *testing.F) {
+	update := func(rest string) string { return `{"service_id":"` + serviceID + `",` + rest + `}` }
+	target{method: "PATCH", path: ofInstance(""), queries: []string{"", later}, bodies: []string{
+		update(`"parameters":{"a":3}`), update(`"plan_id":"` + planID("sync") + `","previous_values":{"plan_id":"x"}`),
+		update(`"maintenance_info":{"version":"2.0.0"}`), update(`"context":{"platform":"kubernetes","namespace":"n"}`),
+	}}.run(f)
+}
+
+func FuzzDeprovision(f *testing.F) {
+	target{method: "DELETE", path: ofInstance(""),
+		queries: []string{idsOf("async"), later + "&" + idsOf("async"), later + "&" + idsOf("sync"), later}}.run(f)
+}
+
+func FuzzGetInstance(f *testing.F) {
+	target{method: "GET", path: ofInstance(""), queries: []string{"", idsOf("async")}}.run(f)
+}
+
+func FuzzLastOperation(f *testing.F) {
+	target{method: "GET", path: ofInstance("/last_operation"),
+		queries: []string{"", "operation=TOKEN", idsOf("async") + "&operation=TOKEN", "operation=x.y"}}.run(f)
+}
+
+func FuzzBind(f *testing.F) {
+	target{method: "PUT", path: ofBinding("b-", ""), queries: []string{"", later}, bodies: []string{
+		binding("async"), binding("sync"), binding("async-bind"), `{"predecessor_binding_id":"b-rotatable"}`,
+	}}.run(f)
+}
+
+func FuzzRotate(f *testing.F) {
+	target{method: "PUT", path: ofBinding("n-", ""), queries: []string{"", later}, bodies: []string{
+		`{"predecessor_binding_id":"b-rotatable"}`, `{"predecessor_binding_id":"n-rotatable"}`, binding("rotatable"),
+	}}.run(f)
+}
+
+func FuzzUnbind(f *testing.F) {
+	target{method: "DELETE", path: ofBinding("b-", ""),
+		queries: []string{idsOf("async"), later + "&" + idsOf("async-bind"), later + "&" + idsOf("rotatable")}}.run(f)
+}
+
+func FuzzGetBinding(f *testing.F) {
+	target{method: "GET", path: ofBinding("b-", ""), queries: []string{"", idsOf("async")}}.run(f)
+}
+
+func FuzzBindingLastOperation(f *testing.F) {
+	target{method: "GET", path: ofBinding("b-", "/last_operation"), queries: []string{"", "operation=TOKEN"}}.run(f)
+}
+
+// ofOperation is the path of an instance's last operation, or of a made-up one.
+func ofOperation(segment string) string {
+	if slices.Contains(states, segment) {
+		segment = "TOKEN"
+	}
+	return "/operations/" + segment
+}
+
+func FuzzOperation(f *testing.F) {
+	target{method: "GET", path: ofOperation, queries: []string{""}}.run(f)
+}
+
+func FuzzCancel(f *testing.F) {
+	target{method: "DELETE", path: ofOperation, queries: []string{"", later}}.run(f)
+}

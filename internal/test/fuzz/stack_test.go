@@ -1,0 +1,240 @@
+package fuzz_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+const synchronousWait = 15 * time.Second
+
+// A stack is the whole broker. It drives operations when it is told to.
+type stack struct {
+	clock   time.Time
+	serial  int
+	records *memory.Store
+	things  *demotest.Memory
+	started []workflow.Ref
+
+	handler http.Handler
+	worker  *worker.Worker
+	reaper  *reaper.Reaper
+	ledger  *ledger.Ledger
+	demo    *demo.Provider
+}
+
+// The platforms, by their user names: one at the root, one behind a prefix.
+var users = testkit.Platforms{"root": {ID: "p-root"}, "eu": {ID: "p-eu", Path: "/cf-eu", Offerings: []string{"demo"}}}
+
+// build wires what a stack is made of over its records and things.
+func (s *stack) build() *stack {
+	now := func() time.Time { return s.clock }
+	s.demo = demo.New(s.things, demo.Options{Delay: 3 * time.Second, Now: now})
+	kit := testkit.New(testkit.Options{
+		Store: s.records, Engine: s, Now: now, SynchronousWait: synchronousWait,
+		NewID: func() string {
+			s.serial++
+			return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
+		},
+		Providers: map[string]provider.Provider{"demo": s.demo},
+	})
+	s.ledger, s.worker, s.reaper = kit.Ledger(), kit.Worker(), kit.Reaper()
+	s.handler = kit.Handler(kit.Broker(), users)
+	return s
+}
+
+// Start remembers what is to be driven.
+func (s *stack) Start(_ context.Context, ref workflow.Ref) error {
+	s.started = append(s.started, ref)
+	return nil
+}
+
+// Finish drives for as long as a request waits; the rest is driven later.
+func (s *stack) Finish(ctx context.Context, ref workflow.Ref) error {
+	end := s.clock.Add(synchronousWait)
+	for s.clock.Before(end) {
+		outcome, err := s.worker.Step(ctx, ref)
+		if err != nil || outcome.Settled {
+			return err
+		}
+		s.clock = s.clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	return s.Start(ctx, ref)
+}
+
+// rest drives all that was started, and all that the reaper finds, to its end.
+func (s *stack) rest(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	for range 50 {
+		refs := s.started
+		s.started = nil
+		for _, ref := range refs {
+			if err := s.Finish(ctx, ref); err != nil {
+				t.Fatalf("step of %s: %v", ref.Name(), err)
+			}
+		}
+		s.clock = s.clock.Add(time.Hour)
+		report, err := s.reaper.Sweep(ctx)
+		if err != nil {
+			t.Fatalf("sweep: %v", err)
+		}
+		if report.Empty() && len(s.started) == 0 {
+			return
+		}
+	}
+	t.Fatal("the broker never comes to rest")
+}
+
+// owned requires that a record knows of everything that exists.
+func (s *stack) owned(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	for h, err := range pages.All(ctx, s.demo.List) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
+		r, err := s.ledger.Record(ctx, key, s.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Exists() {
+			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, r.State)
+		}
+	}
+}
+
+// A request is one, as a platform might send it.
+type request struct {
+	user, method, target string
+	header               map[string]string
+	body                 string
+}
+
+func (s *stack) send(q request) (*httptest.ResponseRecorder, error) {
+	r, err := http.NewRequest(q.method, "http://broker"+q.target, strings.NewReader(q.body))
+	if err != nil {
+		return nil, err // no client can send it
+	}
+	r.SetBasicAuth(q.user, testkit.Password)
+	for name, value := range q.header {
+		r.Header.Set(name, value)
+	}
+	s.clock = s.clock.Add(time.Millisecond)
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w, nil
+}
+
+// states are instances of the snapshot, each named by the state that it is in.
+// "binding" is of a plan that binds asynchronously, and its binding still runs.
+var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync", "rotatable", "maintained",
+	"binding"}
+
+// A snapshot is a broker in use, made once and copied for each request.
+type snapshot struct {
+	*stack
+	tokens map[string]string // of the operation that each instance was last asked for
+}
+
+var used = sync.OnceValue(func() snapshot {
+	s := snapshot{
+		(&stack{clock: testkit.Epoch, records: memory.New(), things: demotest.NewMemory()}).build(),
+		map[string]string{},
+	}
+	do := func(id, method, target, body string) {
+		w, err := s.send(request{user: "root", method: method, target: target, body: body,
+			header: map[string]string{"X-Broker-API-Version": "2.17"}})
+		if err != nil || w.Code >= 300 {
+			panic(fmt.Sprintf("%s %s: %d %s %v", method, target, w.Code, w.Body, err))
+		}
+		var answer struct{ Operation string }
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			panic(err)
+		}
+		if answer.Operation != "" {
+			s.tokens[id] = answer.Operation
+		}
+	}
+	rest := func() {
+		refs := s.started
+		s.started = nil
+		for _, ref := range refs {
+			if err := s.Finish(context.Background(), ref); err != nil {
+				panic(err)
+			}
+		}
+	}
+	const later = "?accepts_incomplete=true"
+	provision := func(id, plan string) { do(id, "PUT", instancePath+id+later, provisioning(plan)) }
+	remove := func(id, plan string) { do(id, "DELETE", instancePath+id+later+"&"+idsOf(plan), "") }
+	bind := func(id, plan string) { do(id, "PUT", instancePath+id+bindingPath+"b-"+id+later, binding(plan)) }
+
+	for _, id := range []string{"ready", "updating", "deleting", "deleted"} {
+		provision(id, "async")
+	}
+	provision("sync", "sync")
+	provision("rotatable", "rotatable")
+	provision("maintained", "maintenance")
+	provision("failed", "fail")
+	provision("binding", "async-bind")
+	rest()
+	bind("ready", "async")
+	bind("sync", "sync")
+	bind("rotatable", "rotatable")
+	remove("deleted", "async")
+	rest()
+	bind("binding", "async-bind")
+	do("updating", "PATCH", instancePath+"updating"+later, `{"service_id":"`+serviceID+`","parameters":{"a":2}}`)
+	remove("deleting", "async")
+	provision("creating", "async")
+	return s
+})
+
+// copied is a broker in the state of the snapshot.
+func copied() *stack {
+	from := used()
+	s := &stack{clock: from.clock, serial: from.serial, records: from.records.Clone(), things: from.things.Clone()}
+	s.started = append(s.started, from.started...)
+	return s.build()
+}
+
+const (
+	instancePath = "/v2/service_instances/"
+	bindingPath  = "/service_bindings/"
+	serviceID    = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
+)
+
+func planID(name string) string {
+	_, id := testkit.PlanIDs(name)
+	return id
+}
+
+func idsOf(plan string) string { return "service_id=" + serviceID + "&plan_id=" + planID(plan) }
+
+func provisioning(plan string) string {
+	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) + `","organization_guid":"o","space_guid":"s","parameters":{"a":1}}`
+}
+
+func binding(plan string) string {
+	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) + `","bind_resource":{"app_guid":"a"},"parameters":{"a":1}}`
+}

@@ -1,0 +1,53 @@
+package cloudtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/test/providertest"
+)
+
+// Factory makes harnesses over a fake cloud with two accounts, for the reference
+// provider or a mutant of it.
+func Factory(mutant string) providertest.Factory {
+	return func(*testing.T) *providertest.Harness {
+		clock := providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+		cloud := NewCloud(clock.Now)
+		open := func(broker string) *Provider {
+			p := New(cloud, broker)
+			p.Mutant = mutant
+			return p
+		}
+		p := open("broker-1")
+		return &providertest.Harness{
+			Provider: p, Inventory: p, Broker: "broker-1", Clock: clock,
+			Target: provider.Target{Name: "east"},
+			Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
+				p := open("broker-1")
+				p.Endpoints = map[string]string{"east": "west"}
+				return p, p
+			},
+			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
+			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
+			Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+			Plant:      func(_ testing.TB, at, owner provider.Tags) { cloud.Plant("east", p.Name(at), owner) },
+			Look:       func(_ testing.TB, at provider.Tags) string { return cloud.Look(p.Name(at)) },
+			Secrets:    func(_ testing.TB, at provider.Tags) int { return cloud.Secrets(p.Name(at)) },
+			Opens: func(_ testing.TB, g *provider.Grant) bool {
+				name, _ := g.Credentials["username"].(string)
+				key, _ := g.Credentials["key"].(string)
+				secret, _ := g.Credentials["password"].(string)
+				return cloud.Opens(name, key, secret)
+			},
+			Falter: p.Calls.Arm,
+			Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
+				p := open(broker)
+				return p, p
+			},
+			PageSize: PageSize,
+		}
+	}
+}

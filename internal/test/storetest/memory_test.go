@@ -1,0 +1,353 @@
+package storetest_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// memory is a store for proving the suite: right by itself, wrong in one way
+// when a mutant is named, and awkward in every way that the contract allows
+// when it lags.
+type memory struct {
+	*shelf
+	mutant string
+	// lags makes it as awkward as a store may be: the index of what is due
+	// is in shards, shows commits only bit by bit, and has empty pages.
+	lags bool
+}
+
+// shelf is what survives reopening.
+type shelf struct {
+	mu      sync.Mutex
+	records map[store.Key]store.Record
+	index   map[store.Key]store.Record // what Due sees
+	highest map[store.Key]int64
+}
+
+func newMemory(mutant string, lags bool) *memory {
+	return &memory{
+		shelf: &shelf{
+			records: map[store.Key]store.Record{}, index: map[store.Key]store.Record{}, highest: map[store.Key]int64{},
+		},
+		mutant: mutant, lags: lags,
+	}
+}
+
+// reopened is the same records under another store.
+func (m *memory) reopened() *memory {
+	if m.mutant == "ForgetsWhenReopened" {
+		return newMemory(m.mutant, m.lags)
+	}
+	return &memory{shelf: m.shelf, mutant: m.mutant, lags: m.lags}
+}
+
+// settle lets the index catch up, by some records at a time.
+func (m *memory) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	const atOnce = 40
+	n := 0
+	for k, r := range m.records {
+		if old, ok := m.index[k]; n < atOnce && (!ok || old.Version != r.Version) {
+			m.index[k] = r
+			n++
+		}
+	}
+	for k := range m.index {
+		if _, ok := m.records[k]; n < atOnce && !ok {
+			delete(m.index, k)
+			n++
+		}
+	}
+}
+
+func (m *memory) is(mutant string) bool { return m.mutant == mutant }
+
+func (m *memory) done(ctx context.Context) error {
+	if m.is("IgnoresContext") {
+		return nil
+	}
+	return ctx.Err()
+}
+
+func (m *memory) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	if err := m.done(ctx); err != nil {
+		return store.Record{}, err
+	}
+	if !validKey(key) {
+		return store.Record{}, store.ErrInvalid
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.records[key]
+	if !ok {
+		return store.Record{}, store.ErrNotFound
+	}
+	return m.out(r), nil
+}
+
+// out is a record as it is handed out.
+func (m *memory) out(r store.Record) store.Record {
+	if !m.is("HandsOutItsBody") {
+		r.Body = slices.Clone(r.Body)
+	}
+	return r
+}
+
+func (m *memory) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	if err := m.done(ctx); err != nil {
+		return store.Page{}, err
+	}
+	if !validKey(store.Key{Partition: partition, Sort: "any" + after}) || after != "" && !strings.HasPrefix(after, prefix) || limit < 0 {
+		return store.Page{}, store.ErrInvalid
+	}
+	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
+		after = ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var entries []entry
+	for k, r := range m.records {
+		if (k.Partition == partition || m.is("ListsOtherPartitions") && strings.HasPrefix(k.Partition, partition)) &&
+			(strings.HasPrefix(k.Sort, prefix) || m.is("IgnoresPrefix")) {
+			entries = append(entries, entry{place: k.Sort, record: r})
+		}
+	}
+	order := cmp.Compare[string]
+	if m.is("SortsWithoutCase") {
+		order = func(a, b string) int {
+			return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
+		}
+	}
+	return m.page(entries, after, limit, order), nil
+}
+
+func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	if err := m.done(ctx); err != nil {
+		return store.Page{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	index := m.records
+	if m.lags {
+		index = m.index
+	}
+	var entries []entry
+	for k, r := range index {
+		shard := 0
+		if m.lags {
+			shard = (len(k.Sort) + int(k.Sort[len(k.Sort)-1])) % 4
+		}
+		switch {
+		case r.Due.IsZero() && !m.is("ListsZeroDue"), r.Due.After(before):
+			continue
+		case (m.lags || m.is("LeavesOutWhatExpires")) && !r.Expires.IsZero() && !r.Due.Before(r.Expires):
+			continue
+		case m.is("TakesEpochForZero") && r.Due.Unix() == 0:
+			continue
+		case m.is("DueOnlyBefore") && r.Due.Equal(before):
+			continue
+		}
+		place := fmt.Sprintf("%d %020d %s %s", shard, r.Due.UnixMilli(), k.Partition, k.Sort)
+		if m.is("DuePlaceIsTheTime") {
+			place = fmt.Sprintf("%020d", r.Due.UnixMilli())
+		}
+		entries = append(entries, entry{place: place, record: r})
+	}
+	if m.is("ListsStaleDue") {
+		for k, r := range m.index {
+			if now, ok := m.records[k]; !ok || !now.Due.Equal(r.Due) {
+				entries = append(entries, entry{place: "stale " + k.Sort, record: r})
+			}
+		}
+	}
+	return m.opaque(entries, cursor)
+}
+
+func (m *memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	if err := m.done(ctx); err != nil {
+		return store.Page{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var entries []entry
+	for k, r := range m.records {
+		if m.is("ScansOnePartition") && len(entries) > 0 && entries[0].record.Partition != k.Partition {
+			continue
+		}
+		entries = append(entries, entry{place: fmt.Sprintf("%q %q", k.Partition, k.Sort), record: r})
+	}
+	return m.opaque(entries, cursor)
+}
+
+type entry struct {
+	place  string
+	record store.Record
+}
+
+// opaque is page with a cursor that shows no place.
+func (m *memory) opaque(entries []entry, cursor string) (store.Page, error) {
+	after, err := base64.StdEncoding.Strict().DecodeString(cursor)
+	if err != nil {
+		return store.Page{}, store.ErrInvalid
+	}
+	page := m.page(entries, string(after), 0, cmp.Compare[string])
+	page.Next = base64.StdEncoding.EncodeToString([]byte(page.Next))
+	return page, nil
+}
+
+// page is the part of the entries that follows on the place.
+func (m *memory) page(entries []entry, after string, limit int, order func(a, b string) int) (page store.Page) {
+	slices.SortFunc(entries, func(a, b entry) int { return order(a.place, b.place) })
+	size, gap := 30, 0
+	if m.lags {
+		size = 3
+	}
+	if m.is("SkipsAtPageEnd") {
+		gap = 1
+	}
+	if limit > 0 && !m.is("IgnoresLimit") {
+		size = min(size, limit)
+	}
+	for i, e := range entries {
+		if after != "" && order(e.place, after) <= 0 {
+			continue
+		}
+		if len(page.Records) == size {
+			page.Next = entries[min(i-1+gap, len(entries)-1)].place
+			return page
+		}
+		page.Records = append(page.Records, m.out(e.record))
+	}
+	if m.lags && len(page.Records) > 0 {
+		// An empty page ends the listing.
+		page.Next = entries[len(entries)-1].place
+	}
+	return page
+}
+
+func (m *memory) Commit(ctx context.Context, changes ...store.Change) error {
+	if err := m.done(ctx); err != nil {
+		return err
+	}
+	if !m.valid(changes) {
+		return store.ErrInvalid
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, c := range changes {
+		switch {
+		case m.is("IgnoresChecks") && c.Action == store.ActionCheck:
+		case m.is("IgnoresVersions"):
+		case m.is("OnlyChecksExistence") && (c.Record.Version == 0) == (m.records[c.Record.Key].Version == 0):
+		case m.records[c.Record.Key].Version != c.Record.Version:
+			if m.is("AppliesHalf") {
+				m.apply(changes[:i])
+			}
+			return store.ErrConflict
+		}
+	}
+	if m.is("ChecksTooEarly") {
+		m.mu.Unlock()
+		for range 1000 { // others check, too, before this one applies
+			runtime.Gosched()
+		}
+		m.mu.Lock()
+	}
+	m.apply(changes)
+	return nil
+}
+
+func (m *memory) apply(changes []store.Change) {
+	for _, c := range changes {
+		r := c.Record
+		switch c.Action {
+		case store.ActionCheck:
+			continue
+		case store.ActionDelete:
+			if !m.lags && !m.is("ListsStaleDue") {
+				delete(m.index, r.Key)
+			}
+			delete(m.records, r.Key)
+			continue
+		}
+		r.Version = m.records[r.Key].Version + 1
+		if m.is("VersionsNeverRestart") {
+			r.Version = m.highest[r.Key] + 1
+		}
+		m.highest[r.Key] = r.Version
+		if !m.is("KeepsTheCallersBody") {
+			r.Body = slices.Clone(r.Body)
+		}
+		switch m.mutant {
+		case "ForgetsSchema":
+			r.Schema = 0
+		case "KeepsOldWriter":
+			if old, ok := m.records[r.Key]; ok {
+				r.Writer = old.Writer
+			}
+		}
+		switch {
+		case m.is("RoundsTimes"):
+			r.Due, r.Expires = cut(r.Due.Add(time.Millisecond/2), time.Millisecond), cut(r.Expires.Add(time.Second/2), time.Second)
+		case !m.is("KeepsZones"):
+			r.Due, r.Expires = cut(r.Due, time.Millisecond), cut(r.Expires, time.Second)
+		}
+		if _, ok := m.index[r.Key]; m.is("ListsStaleDue") && !ok {
+			m.index[r.Key] = r
+		}
+		m.records[r.Key] = r
+	}
+}
+
+func cut(t time.Time, precision time.Duration) time.Time { return t.UTC().Truncate(precision) }
+
+func (m *memory) valid(changes []store.Change) bool {
+	most, largest := store.MaxChanges, store.MaxBody
+	switch m.mutant {
+	case "TakesTooMuch":
+		largest++
+	case "TakesTooLittle":
+		largest--
+	case "TakesTooMany":
+		most++
+	}
+	seen := map[store.Key]bool{}
+	for _, c := range changes {
+		r := c.Record
+		if seen[r.Key] && !m.is("TakesTwice") || !validKey(r.Key) || c.Action < 0 || c.Action > store.ActionDelete {
+			return false
+		}
+		seen[r.Key] = true
+		if c.Action == store.ActionPut && (len(r.Body) > largest || !validText(r.Writer)) {
+			return false
+		}
+	}
+	return len(changes) > 0 && len(changes) <= most
+}
+
+func validKey(k store.Key) bool {
+	return k.Partition != "" && k.Sort != "" && len(k.Partition) <= 2048 && len(k.Sort) <= 1024 && validText(k.Partition, k.Sort)
+}
+
+func validText(texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(s string) bool { return !utf8.ValidString(s) })
+}
+
+// dump is everything that is stored.
+func (m *memory) dump() map[store.Key]store.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.records)
+}

@@ -1,0 +1,197 @@
+package testkit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+)
+
+// A cloud is what several brokers make things in, and the time in it.
+type cloud struct {
+	*testing.T
+	things *demotest.Memory
+	clock  time.Time
+}
+
+// A party is a whole broker in the cloud, that does everything at once.
+type party struct {
+	*cloud
+	kit    *testkit.Kit
+	whose  ledger.Identity
+	reaper *reaper.Reaper
+}
+
+// shelf lets a reaper see what an inventory lists.
+type shelf struct{ provider.Inventory }
+
+func (s shelf) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+	page, next, err := s.Inventory.List(ctx, cursor)
+	for _, h := range page {
+		things = append(things, reaper.Thing{
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
+}
+
+// joins is a broker over an empty store. Its inventory lists everyone's things if
+// it is careless.
+func (c *cloud) joins(identity string, careless bool) *party {
+	c.Helper()
+	p := &party{cloud: c, whose: ledger.Identity{Deployment: "embedded", Broker: identity}}
+	listed := identity
+	if careless {
+		listed = ""
+	}
+	made := demo.New(c.things, demo.Options{Broker: listed, Now: c.now})
+	p.kit = testkit.New(testkit.Options{
+		Store: memory.New(), Now: c.now, Identity: identity, Engine: p, Providers: map[string]provider.Provider{"demo": made},
+	})
+	o := p.kit.ReaperOptions()
+	o.Inventory = &reaper.InventoryOptions{
+		Records: p.kit.Ledger(), Listers: map[string]reaper.Lister{"demo": shelf{made}}, Whose: p.whose, Every: time.Hour,
+	}
+	p.reaper = reaper.New(o)
+	return p
+}
+
+func (c *cloud) now() time.Time { return c.clock }
+
+func (p *party) Start(ctx context.Context, ref workflow.Ref) error { return p.Finish(ctx, ref) }
+
+func (p *party) Finish(ctx context.Context, ref workflow.Ref) error {
+	w := p.kit.Worker()
+	for range 100 {
+		outcome, err := w.Step(ctx, ref)
+		if err != nil || outcome.Settled {
+			return err
+		}
+		p.clock = p.clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	return errors.New("it never ends")
+}
+
+func (p *party) caller() broker.Caller {
+	p.clock = p.clock.Add(time.Second)
+	return broker.Caller{Platform: "default", Received: p.clock}
+}
+
+// makes provisions the instance i and binds b to it.
+func (p *party) makes() {
+	p.Helper()
+	service, plan := testkit.PlanIDs("sync")
+	_, made := p.kit.Broker().Provision(p.Context(), broker.ProvisionRequest{
+		Caller: p.caller(), InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+	})
+	_, bound := p.kit.Broker().Bind(p.Context(), broker.BindRequest{
+		Caller: p.caller(), InstanceID: "i", BindingID: "b", ServiceID: service, PlanID: plan, AppGUID: "app",
+	})
+	if err := errors.Join(made, bound); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// exists tells of the things of each broker, and which of them are out of use.
+func (c *cloud) exists() map[string][]string {
+	c.Helper()
+	things, next, err := c.things.List(c.Context(), "")
+	if err != nil || next != "" {
+		c.Fatal(next, err)
+	}
+	out := map[string][]string{}
+	for _, t := range things {
+		name := t.Tags.Platform + "/" + t.Tags.Instance + "/" + t.Tags.Binding
+		if t.Quarantined {
+			name += " out of use"
+		}
+		out[t.Tags.Broker] = append(out[t.Tags.Broker], name)
+		slices.Sort(out[t.Tags.Broker])
+	}
+	return out
+}
+
+// pass has the reapers of all sweep each hour for so long.
+func (c *cloud) pass(d time.Duration, all ...*party) {
+	c.Helper()
+	for ; d > 0; d -= time.Hour {
+		c.clock = c.clock.Add(time.Hour)
+		for _, p := range all {
+			if _, err := p.reaper.Sweep(c.Context()); err != nil {
+				c.Fatal(err)
+			}
+		}
+	}
+}
+
+var (
+	inUse    = []string{"default/i/", "default/i/b"}
+	outOfUse = []string{"default/i/ out of use", "default/i/b out of use"}
+)
+
+// Two brokers in one cloud, with the same platform and the same ids: neither lists,
+// quarantines, deletes or rebuilds what is the other's, whatever becomes of it.
+func TestTwoBrokersInOneCloud(t *testing.T) {
+	for name, careless := range map[string]bool{"": false, "CarelessInventory": true} {
+		t.Run(name, func(t *testing.T) {
+			c := &cloud{T: t, things: demotest.NewMemory(), clock: testkit.Epoch}
+			a, b := c.joins("broker-a", careless), c.joins("broker-b", careless)
+			a.pass(time.Hour, a, b) // each table says whose it is
+			a.makes()
+			b.makes()
+			want := func(what string, ofA, ofB []string) {
+				t.Helper()
+				exists := map[string][]string{"broker-a": ofA, "broker-b": ofB}
+				if ofA == nil {
+					delete(exists, "broker-a")
+				}
+				if d := cmp.Diff(exists, c.exists()); d != "" {
+					t.Errorf("%s (-want +got):\n%s", what, d)
+				}
+			}
+			want("each has made its own", inUse, inUse)
+			c.pass(20*24*time.Hour, a, b)
+			want("nobody has touched anything", inUse, inUse)
+
+			// A loses its records, and its reaper is told that the table is right.
+			lost := c.joins("broker-a", careless)
+			if err := reaper.Resume(t.Context(), lost.kit.Ledger(), lost.whose, c.clock); err != nil {
+				t.Fatal(err)
+			}
+			c.pass(3*time.Hour, lost, b)
+			want("what A does not know is out of use", outOfUse, inUse)
+
+			found, err := lost.kit.Console(lost.whose).Rebuild(t.Context())
+			if err != nil || len(found.Instances) != 1 || len(found.Bindings) != 1 {
+				t.Fatalf("%+v %v", found, err)
+			}
+			c.pass(time.Hour, lost, b)
+			want("A knows its own again", inUse, inUse)
+
+			service, plan := testkit.PlanIDs("sync")
+			if _, err := lost.kit.Broker().Deprovision(t.Context(), broker.DeleteRequest{
+				Caller: lost.caller(), InstanceID: "i", ServiceID: service, PlanID: plan,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			want("A has deleted its own", nil, inUse)
+			c.pass(20*24*time.Hour, lost, b)
+			want("and B has what it had", nil, inUse)
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package inprocess_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/workflowtest"
+	"github.com/longshore/longshore/internal/work/inprocess"
+)
+
+func TestEngine(t *testing.T) {
+	workflowtest.Run(t, func(t *testing.T, step workflow.Step, wait func(time.Duration)) workflow.Engine {
+		e := inprocess.New(step, inprocess.Options{Sleep: func(ctx context.Context, d time.Duration) error {
+			wait(d)
+			return ctx.Err()
+		}})
+		t.Cleanup(e.Close)
+		return e
+	})
+}
+
+func ref(id string) workflow.Ref {
+	return workflow.Ref{Token: lifecycle.Token{Operation: strings.Repeat(id, lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}
+}
+
+// Close ends the pause of every execution, waits for steps that are being
+// made, and refuses whatever comes later.
+func TestClose(t *testing.T) {
+	inStep, leave := make(chan struct{}), make(chan struct{})
+	var steps atomic.Int32
+	e := inprocess.New(func(ctx context.Context, _ workflow.Ref) (workflow.Outcome, error) {
+		steps.Add(1)
+		close(inStep)
+		<-ctx.Done()
+		<-leave
+		return workflow.Outcome{Wait: time.Hour}, nil
+	}, inprocess.Options{})
+	if err := e.Resume([]workflow.Ref{ref("A")}); err != nil {
+		t.Fatal(err)
+	}
+	<-inStep
+	closed := make(chan struct{})
+	go func() {
+		e.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		t.Error("Close did not wait for the step")
+	default:
+	}
+	close(leave)
+	<-closed // the hour's pause was given up
+	if steps.Load() != 1 {
+		t.Errorf("%d steps", steps.Load())
+	}
+	if err := e.Start(context.Background(), ref("B")); !errors.Is(err, inprocess.ErrClosed) {
+		t.Errorf("started after the end: %v", err)
+	}
+	if err := e.Finish(context.Background(), ref("B")); !errors.Is(err, inprocess.ErrClosed) {
+		t.Errorf("finished after the end: %v", err)
+	}
+	if err := e.Resume([]workflow.Ref{ref("B")}); !errors.Is(err, inprocess.ErrClosed) {
+		t.Errorf("resumed after the end: %v", err)
+	}
+}
+
+// The pause between steps is a real one unless it is replaced.
+func TestPausesAreReal(t *testing.T) {
+	began := time.Now()
+	var steps atomic.Int32
+	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) {
+		return workflow.Outcome{Wait: 20 * time.Millisecond, Settled: steps.Add(1) == 2}, nil
+	}, inprocess.Options{})
+	defer e.Close()
+	if err := e.Finish(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 20*time.Millisecond {
+		t.Errorf("two steps came within %v", took)
+	}
+}
+
+// A panic's value may hold a secret.
+func TestAPanicsValueIsNotLogged(t *testing.T) {
+	var log bytes.Buffer
+	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) { panic("canary-52aa") },
+		inprocess.Options{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err := e.Start(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Finish(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	if strings.Contains(log.String(), "canary-52aa") || !strings.Contains(log.String(), "engine_test.go") {
+		t.Errorf("log: %s", log.String())
+	}
+}

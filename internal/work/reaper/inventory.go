@@ -1,0 +1,495 @@
+package reaper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// A Thing is something that exists in the cloud, with what its tags say.
+type Thing struct {
+	Name string
+	// Broker is the identity of the broker that made it; empty on what was made
+	// before brokers had one.
+	Broker      string
+	Key         lifecycle.Key
+	Incarnation string
+	// Target is where it was made.
+	Target lifecycle.Target
+	// State is what its deletion needs beside the ids; nil for nothing.
+	State   []byte
+	Created time.Time
+	// RetainedUntil is set on what is retained of a deleted instance; PlanID is the plan
+	// that it had.
+	RetainedUntil time.Time
+	PlanID        string
+}
+
+// odd reports whether this broker cannot have made the thing: it lacks its tags, or no
+// record could hold what they say.
+func (t Thing) odd() bool {
+	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation}
+	return t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
+		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
+}
+
+// A Lister lists everything that a provider holds, page by page, and changes nothing.
+// The cursor is empty for the first page, and next is empty at the end. What cannot be
+// reached is an error, which may come beside a page and a next one.
+type Lister interface {
+	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
+}
+
+// InventoryRecords is what an inventory needs of the ledger, which documents it.
+type InventoryRecords interface {
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Identity(ctx context.Context) (ledger.Identity, error)
+	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
+	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
+}
+
+// InventoryOptions say how what exists is compared with what is recorded.
+type InventoryOptions struct {
+	Records InventoryRecords
+	// Listers are keyed by the name of the provider.
+	Listers map[string]Lister // by the providers' names
+	// Targets give the names of the targets that a provider's lister covers by today's
+	// settings; a provider that makes everything in one place has none.
+	Targets map[string]func(ctx context.Context) ([]string, error)
+	// Whose is the deployment and the broker that the table must belong to.
+	Whose ledger.Identity
+	// Every is the time between two passes.
+	Every time.Duration
+	// DryRun makes it only report what it would do about orphans.
+	DryRun bool
+}
+
+// An orphan is dealt with only if it was seen twice without an owner, is not young, and
+// is one of few: a reaper that finds many things without an owner is more likely wrong
+// than right.
+const (
+	youngFor = time.Hour
+	apart    = 10 * time.Minute
+	// At most maxADay orphans a day are deleted or put out of use, or one in a hundred of
+	// what exists if that is less, but never fewer than minADay.
+	maxADay, minADay = 20, 3
+	// tardy is how late an inventory may be. After that the table counts as unattended
+	// since the last one.
+	tardy = 30 * time.Minute
+	// aPage is the time that a page of things may take; with less time left, none is
+	// begun.
+	aPage = 10 * time.Second
+	// maxState is the largest size of a state with its format, in bytes.
+	maxState = limits.State + binary.MaxVarintLen64
+	// listed is how many names a report holds.
+	listed = 100
+	// planAgain is how often a process makes sure that an inventory is planned.
+	planAgain = time.Hour
+)
+
+// plan makes sure that an inventory is due some time. In a new or emptied table, none
+// is.
+func (r *Reaper) plan(ctx context.Context, now time.Time) error {
+	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
+		return nil
+	}
+	planned, err := r.Inventory.Records.Inventory(ctx)
+	if err == nil && planned.Version == 0 {
+		err = r.Records.Commit(ctx, ledger.PutInventory(ledger.Inventory{Due: now}))
+	}
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return fmt.Errorf("planning an inventory: %w", err)
+	}
+	r.asked = now
+	return nil
+}
+
+// A part is what one run does of a pass.
+type part struct {
+	*Reaper
+	*InventoryOptions
+	state  ledger.Inventory
+	report *Report
+	known  bool // whose table this is
+	faults []error
+}
+
+// takeInventory goes on with the pass, or begins one, for as long as there is time. It
+// saves what it did before it returns; a part that dies is repeated from where the last
+// one ended.
+func (r *Reaper) takeInventory(ctx context.Context, at ledger.Inventory, report *Report) error {
+	err := r.goOn(ctx, at, report)
+	if errors.Is(err, ledger.ErrConflict) {
+		report.Lost++ // a platform, or another run, was faster: next time
+		return nil
+	}
+	return err
+}
+
+func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) error {
+	p := &part{Reaper: r, InventoryOptions: r.Inventory, state: at, report: report}
+	if p.state.Halt != nil {
+		report.Halted = true
+		return nil
+	}
+	now := r.Now()
+	p.missed(now)
+	if p.state.Pass == nil {
+		p.state.Pass = &ledger.Pass{Report: ledger.Report{Started: now, Counted: &ledger.Counted{DryRun: p.DryRun}}}
+	}
+	if now.Sub(p.state.Since) >= 24*time.Hour {
+		p.state.Since, p.state.Orphans = now, 0
+	}
+	identity, err := p.InventoryOptions.Records.Identity(ctx)
+	if err != nil {
+		return fmt.Errorf("reading whose table this is: %w", err)
+	}
+	p.known = identity.Version > 0
+	switch {
+	case !p.known:
+	case identity.Deployment != p.Whose.Deployment:
+		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Whose.Deployment))
+	case identity.Broker == "": // a table of a program that knew of none
+		if err := p.identify(ctx, identity); err != nil {
+			return err
+		}
+	case identity.Broker != p.Whose.Broker:
+		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity "+
+			"that the table has",
+			identity.Broker, p.Whose.Broker))
+	}
+	names := slices.Sorted(maps.Keys(p.Listers))
+	for _, name := range names {
+		if name < p.state.Pass.Provider {
+			continue
+		}
+		if name > p.state.Pass.Provider {
+			p.state.Pass.Provider, p.state.Pass.Cursor = name, ""
+		}
+		whole, err := p.provider(ctx, name)
+		if err != nil || p.state.Halt != nil {
+			return errors.Join(append(p.faults, err)...)
+		}
+		if !whole {
+			p.state.Due = r.Now() // go on in the next run
+			return errors.Join(append(p.faults, p.save(ctx))...)
+		}
+	}
+	if err := p.targets(ctx); err != nil {
+		return errors.Join(append(p.faults, err)...)
+	}
+	err = p.finish(ctx)
+	return errors.Join(append(p.faults, err)...)
+}
+
+// missed notes that no inventory was taken for a while. Either nothing swept, or the
+// table was restored to an earlier time and what was made since has lost its record.
+func (p *part) missed(now time.Time) {
+	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
+		return
+	}
+	from := p.state.Due.Add(-p.Every)
+	if p.state.Unseen != nil && p.state.Unseen.From.Before(from) {
+		from = p.state.Unseen.From
+	}
+	p.state.Unseen = &ledger.Span{From: from, To: now}
+}
+
+// provider looks at what a provider holds, and reports whether it came to the end. What
+// cannot be listed makes the pass incomplete; the rest is looked at.
+func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
+	for p.timeLeft(ctx) {
+		cursor := p.state.Pass.Cursor
+		page, next, unreached := p.Listers[name].List(ctx, cursor)
+		if unreached != nil {
+			p.unreached(name, unreached)
+		}
+		for _, t := range page {
+			if err := p.thing(ctx, name, t); err != nil || p.state.Halt != nil {
+				return false, err
+			}
+		}
+		if next == "" || unreached != nil && next == cursor {
+			return true, nil
+		}
+		p.state.Pass.Cursor = next
+	}
+	return false, nil
+}
+
+// unreached notes what could not be listed.
+func (p *part) unreached(name string, why error) {
+	p.report.Unreached = true
+	counted := p.state.Pass.Report.Counted
+	said := limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description)
+	if slices.Contains(counted.Unreached, said) { // a target on several pages
+		return
+	}
+	counted.Unreached = some(counted.Unreached, said)
+	p.faults = append(p.faults, fmt.Errorf("listing what provider %q holds: %w", name, why))
+}
+
+func (p *part) timeLeft(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || deadline.Sub(p.Now()) > aPage)
+}
+
+// thing decides what to do about one thing.
+func (p *part) thing(ctx context.Context, provider string, t Thing) error {
+	if t.Broker != "" && t.Broker != p.Whose.Broker {
+		return nil // another broker's: its records are elsewhere
+	}
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	counted.Things++
+	if t.odd() {
+		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
+		return nil
+	}
+	c, err := p.Reaper.Records.Record(ctx, t.Key, now)
+	if err != nil {
+		return err
+	}
+	if c.Owns(t.Incarnation) {
+		counted.Owned++
+		return nil
+	}
+	kept, err := p.InventoryOptions.Records.Retained(ctx, t.Key.InstanceKey(), t.Incarnation)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading whether %q is retained: %w", t.Name, err)
+	case kept.Version > 0 && kept.Name == t.Name:
+		counted.Retained++
+		return nil
+	case c.State == lifecycle.Ready && t.RetainedUntil.IsZero() || kept.Version > 0:
+		// It is of another incarnation, or its server was restored to before its deletion.
+		counted.Odd = some(counted.Odd, t.Name)
+		return nil
+	case now.Sub(t.Created) < youngFor:
+		counted.Young++
+		return nil
+	}
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, State: t.State,
+		Created: t.Created}
+	if !t.RetainedUntil.IsZero() {
+		return p.unrecorded(ctx, orphan, t)
+	}
+	return p.orphan(ctx, orphan, c, t.Name)
+}
+
+// orphan decides about a thing that no record knows of. If a tombstone explains it, it
+// is deleted. Otherwise its record was most likely lost, and it is put out of use until
+// somebody misses it.
+func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, name string) error {
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
+	if err != nil {
+		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
+	}
+	explained := c.Explains(orphan)
+	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
+		if q.Phase == lifecycle.Released {
+			counted.Released++
+		} else {
+			counted.InQuarantine++
+		}
+		return nil
+	}
+	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading when %q was seen first: %w", name, err)
+	case seen.First.IsZero():
+		seen.First = now
+		counted.Sighted++
+		return p.Reaper.Records.Commit(ctx, ledger.PutSighting(seen))
+	case now.Sub(seen.First) < apart || !p.known:
+		counted.Sighted++
+		return nil
+	case p.DryRun && explained:
+		counted.Deleted = some(counted.Deleted, name)
+		return nil
+	case p.DryRun:
+		counted.Quarantined = some(counted.Quarantined, name)
+		return nil
+	case p.state.Unseen.Holds(orphan.Created):
+		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it "+
+			"was at an earlier time",
+			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
+	case p.state.Orphans >= aDay(p.state.Things):
+		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
+	case explained:
+		return p.remove(ctx, orphan, c, q, seen)
+	default:
+		return p.enclose(ctx, orphan, c, q, seen)
+	}
+}
+
+// aDay is how many orphans may be dealt with in a day, if that many things exist.
+func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
+
+// some adds a name to a list of bounded length.
+func some(names []string, name string) []string {
+	if len(names) >= listed {
+		return names
+	}
+	return append(names, name)
+}
+
+// remove gives the orphan a record whose operation deletes it. The count of the day is
+// in the same commit, so that no run exceeds it.
+func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine,
+	seen ledger.Sighting) error {
+	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
+	if err != nil {
+		return err
+	}
+	p.state.Orphans++
+	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.DeleteQuarantine(q),
+		ledger.PutInventory(p.state))
+	if err != nil {
+		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
+	}
+	p.state.Version++
+	p.report.Orphans++
+	p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", seen.Name, "provider", orphan.Provider)
+	return p.drive(ctx, c)
+}
+
+// enclose puts the orphan into quarantine; was is the quarantine of an earlier thing of
+// its name, which it replaces.
+func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine,
+	seen ledger.Sighting) error {
+	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
+	q.Version = was.Version
+	p.state.Orphans++
+	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutQuarantine(q), ledger.Check(c), ledger.DeleteSighting(seen),
+		ledger.PutInventory(p.state)); err != nil {
+		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
+	}
+	p.state.Version++
+	p.report.Quarantined++
+	p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
+		"thing", seen.Name, "provider", orphan.Provider, "deleted_from", q.Ends)
+	return p.driveQuarantine(ctx, q)
+}
+
+// save records how far the pass has come.
+func (p *part) save(ctx context.Context) error {
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state)); err != nil {
+		return fmt.Errorf("keeping how far the inventory is: %w", err)
+	}
+	return nil
+}
+
+// halt ends the pass, and has orphans left alone until an operator resumes the reaper.
+func (p *part) halt(ctx context.Context, reason string) error {
+	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
+	p.state.Pass.Report.Counted.Halted = reason
+	p.report.Halted = true
+	p.Log.Error("the reaper leaves orphans alone until it is told to resume", "reason", reason)
+	return p.end(ctx)
+}
+
+// finish ends a whole pass.
+func (p *part) finish(ctx context.Context) error {
+	counted := p.state.Pass.Report.Counted
+	if len(counted.Unreached) > 0 { // it says nothing of what is not there
+		p.state.Due = p.Now().Add(apart)
+		return p.end(ctx)
+	}
+	p.state.Things = counted.Things
+	// A new table gets its identity as soon as it knows all that exists. If a table
+	// has no identity, and things exist that it does not know, then it has been
+	// emptied, or is the wrong one.
+	switch {
+	case p.known, counted.Young > 0:
+	case counted.Sighted == 0:
+		if err := p.identify(ctx, ledger.Identity{}); err != nil {
+			return err
+		}
+	default:
+		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is "+
+			"not the right one", counted.Sighted))
+	}
+	if counted.Young+counted.Sighted+counted.InQuarantine+len(counted.Deleted)+len(counted.Quarantined) == 0 {
+		p.state.Unseen = nil
+	}
+	p.state.Due = p.Now().Add(p.Every)
+	return p.end(ctx)
+}
+
+// identify records in the table whose it is.
+func (p *part) identify(ctx context.Context, was ledger.Identity) error {
+	if was.Since.IsZero() {
+		was.Since = p.Now()
+	}
+	was.Deployment, was.Broker = p.Whose.Deployment, p.Whose.Broker
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(was)); err != nil {
+		return fmt.Errorf("saying whose table this is: %w", err)
+	}
+	return nil
+}
+
+// end records the pass's report.
+func (p *part) end(ctx context.Context) error {
+	report := p.state.Pass.Report
+	report.Ended = p.Now()
+	p.state.Pass = nil
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state),
+		ledger.PutReport(report, p.NewID())); err != nil {
+		return fmt.Errorf("keeping what the inventory found: %w", err)
+	}
+	c := report.Counted
+	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young, "sighted", c.Sighted,
+		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached",
+		len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
+	return nil
+}
+
+// Resume ends a halt: an operator has looked at what was found. It starts the count of
+// the day anew, and records whose table this is if the table does not say so. It
+// retries while runs write at the same time.
+func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
+	defer cancel()
+	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, whose, now) })
+}
+
+// resumeTimeout bounds the retries of Resume.
+const resumeTimeout = 10 * time.Second
+
+func resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
+	state, err := records.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	identity, err := records.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
+	changes := []ledger.Change{ledger.PutInventory(state)}
+	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
+		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
+		changes = append(changes, ledger.PutIdentity(identity))
+	}
+	return records.Commit(ctx, changes...)
+}
+
+// Resumed is what Resume needs of the ledger, which documents it.
+type Resumed interface {
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+	Identity(ctx context.Context) (ledger.Identity, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}

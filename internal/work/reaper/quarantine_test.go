@@ -1,0 +1,404 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/reaper"
+)
+
+// enclosed is a stock with a thing that nothing explains, and that a step has put
+// out of use.
+func enclosed(t *testing.T) *stock {
+	t.Helper()
+	s := known(t)
+	s.things = many(1)
+	s.pass()
+	if c := s.pass(); !slices.Equal(c.Quarantined, []string{"thing-stray-000"}) || len(c.Deleted) != 0 {
+		t.Fatalf("%+v", c)
+	}
+	if len(s.started) != 1 || s.started[0].Token != s.quarantined().Token() || s.started[0].Attempt != 1 {
+		t.Fatalf("started %v", s.started)
+	}
+	s.moved()
+	return s
+}
+
+func (s *stock) quarantined() lifecycle.Quarantine {
+	s.Helper()
+	q, err := s.records.Quarantine(s.Context(), "demo", "thing-stray-000")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return q
+}
+
+// moved has a step do what is to be done.
+func (s *stock) moved() {
+	s.Helper()
+	if err := s.records.Ledger.Commit(s.Context(), ledger.PutQuarantine(s.quarantined().Moved(s.now))); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// rest sweeps each hour for so long.
+func (s *stock) rest(d time.Duration) {
+	s.Helper()
+	for ; d > 0; d -= time.Hour {
+		s.now = s.now.Add(time.Hour)
+		s.run(s.Context())
+	}
+}
+
+// updated has the stray be updated.
+func updated(s *stock) {
+	s.Helper()
+	start := lifecycle.Start{ID: "update", Now: s.now, Timeout: 100 * 24 * time.Hour}
+	r, _, err := s.state("stray-000").BeginUpdate(start, lifecycle.Attributes{})
+	if err == nil {
+		err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// What nothing explains is out of use for two weeks, and only then deleted.
+func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
+	s := enclosed(t)
+	if c := s.pass(); c.InQuarantine != 1 || len(c.Quarantined)+c.Sighted != 0 {
+		t.Errorf("%+v", c)
+	}
+	s.rest(13 * 24 * time.Hour)
+	if len(s.started) != 1 || s.state("stray-000").State != lifecycle.Absent {
+		t.Fatalf("after thirteen days: started %v, its record is %q", s.started, s.state("stray-000").State)
+	}
+	s.rest(24 * time.Hour)
+	r := s.state("stray-000")
+	if r.State != lifecycle.Deleting || len(s.started) < 2 || s.started[1].Token != r.Token() || r.Incarnation != "made-stray-000" {
+		t.Errorf("after two weeks its record is %+v, started %v", r, s.started)
+	}
+	if q := s.quarantined(); q.Version != 0 {
+		t.Errorf("it is in quarantine still: %+v", q)
+	}
+	reports, err := s.records.Reports(t.Context())
+	if err != nil || !slices.ContainsFunc(reports, func(r ledger.Report) bool { return r.Swept != nil && r.Swept.Ended == 1 }) {
+		t.Errorf("no report tells of the deletion: %v", err)
+	}
+}
+
+func TestAQuarantineEndsBefore(t *testing.T) {
+	recorded := func(s *stock, incarnation string) {
+		key := s.overdue("stray-000")
+		r, err := s.records.Record(s.Context(), key, s.now)
+		if err == nil {
+			r, err = r.Succeed(s.now, nil)
+		}
+		r.Incarnation = incarnation
+		if err == nil {
+			err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		do     func(s *stock)
+		rest   time.Duration
+		phase  lifecycle.QuarantinePhase // empty for none
+		state  lifecycle.State
+	}{
+		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
+			lifecycle.Releasing, lifecycle.Ready},
+		"Updating": {"its record is back, and it is being updated", func(s *stock) {
+			recorded(s, "made-stray-000")
+			updated(s)
+		}, 2 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
+		"UpdatingAtTheEnd": {"its record comes back last", func(s *stock) {
+			s.rest(14*24*time.Hour - 2*time.Hour)
+			recorded(s, "made-stray-000")
+			updated(s)
+		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleting},
+		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
+			lifecycle.Ready},
+		"OtherLifeEnd": {"what is left of it is for a person", func(s *stock) { recorded(s, "another") }, 14 * 24 * time.Hour, "",
+			lifecycle.Ready},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enclosed(t)
+			tc.do(s)
+			s.rest(tc.rest)
+			if q := s.quarantined(); q.Phase != tc.phase || s.state("stray-000").State != tc.state {
+				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
+			}
+		})
+	}
+}
+
+// What is being put out of use when its record comes back is in use: no step goes
+// on with that.
+func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
+	s := known(t)
+	s.things = many(1)
+	s.pass()
+	s.pass()
+	q := s.quarantined()
+	r := s.state("stray-000")
+	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, "", s.now)
+	if err == nil {
+		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
+	}
+	if err != nil || q.Phase != lifecycle.Enclosing {
+		t.Fatalf("it is %q: %v", q.Phase, err)
+	}
+	s.rest(time.Hour)
+	if q = s.quarantined(); q.Phase != lifecycle.Releasing {
+		t.Errorf("it is %q", q.Phase)
+	}
+}
+
+// A reaper that must not act deletes nothing at the end of a quarantine either.
+func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		may, not func(s *stock) error
+	}{
+		"Halted": {"it has halted", func(s *stock) error { return reaper.Resume(s.Context(), s.records, ours, s.now) }, func(s *stock) error {
+			state, err := s.records.Inventory(s.Context())
+			state.Halt = &ledger.Halt{At: s.now, Reason: "test"}
+			return errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.PutInventory(state)))
+		}},
+		"DryRun": {"it only reports", func(s *stock) error { s.options.DryRun = false; return nil },
+			func(s *stock) error { s.options.DryRun = true; return nil }},
+		"Another": {"the table is another's", func(s *stock) error {
+			s.options.Whose = ours
+			return reaper.Resume(s.Context(), s.records, ours, s.now)
+		}, func(s *stock) error {
+			s.options.Whose.Broker = "another"
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enclosed(t)
+			if err := tc.not(s); err != nil {
+				t.Fatal(err)
+			}
+			s.rest(15 * 24 * time.Hour)
+			if q := s.quarantined(); q.Phase != lifecycle.Enclosed || s.state("stray-000").State != lifecycle.Absent {
+				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
+			}
+			if err := tc.may(s); err != nil {
+				t.Fatal(err)
+			}
+			if s.rest(2 * time.Hour); s.state("stray-000").State != lifecycle.Deleting {
+				t.Errorf("it is not deleted afterwards: %+v", s.quarantined())
+			}
+		})
+	}
+}
+
+// A step that never ends is driven again; what an operator has released is left
+// alone for good.
+func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
+	s := known(t)
+	s.things = many(1)
+	s.pass()
+	s.pass()
+	s.rest(time.Hour)
+	if q := s.quarantined(); q.Phase != lifecycle.Enclosing || q.Attempt != 2 || len(s.started) != 2 || s.started[1].Attempt != 2 {
+		t.Fatalf("%+v, started %v", q, s.started)
+	}
+	refs, err := s.reaper(started).Unsettled(t.Context())
+	if err != nil || len(refs) != 1 || refs[0] != s.started[1] {
+		t.Errorf("a process that is started goes on with %v: %v", refs, err)
+	}
+	q, released := s.quarantined().Release(s.now)
+	if err := s.records.Ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil || !released {
+		t.Fatal(err)
+	}
+	s.moved()
+	s.started = nil
+	s.rest(15 * 24 * time.Hour)
+	if c := s.last(); c.Released != 1 || len(s.started) != 0 || s.quarantined().Phase != lifecycle.Released {
+		t.Errorf("%+v, started %v, %+v", c, s.started, s.quarantined())
+	}
+	s.entombed("stray-000")
+	s.pass()
+	if c := s.pass(); len(c.Deleted) != 1 || s.quarantined().Version != 0 {
+		t.Errorf("its platform's word does not count: %+v", c)
+	}
+}
+
+// What cannot be reached is reported; the rest is looked at, and nothing is
+// concluded from what was not seen.
+func TestAnInventoryThatIsIncomplete(t *testing.T) {
+	s := newStock(t)
+	unreached := &shelf{fails: errors.New("no route to db-2")}
+	s.options.Listers["aside"], s.options.Listers["beyond"] = unreached, unreached
+	s.things = []reaper.Thing{s.recorded("i", false)}
+	sweep := func() ledger.Counted {
+		t.Helper()
+		r := s.reaper(started)
+		r.Inventory = &s.options
+		if told, err := r.Sweep(t.Context()); !errors.Is(err, unreached.fails) || !told.Unreached {
+			t.Errorf("the fault is not told: %+v: %v", told, err)
+		}
+		return s.last()
+	}
+	c := sweep()
+	if c.Things != 1 || c.Owned != 1 || len(c.Unreached) != 2 || !strings.Contains(c.Unreached[0], "aside: no route to db-2") {
+		t.Errorf("%+v", c)
+	}
+	if id, err := s.records.Identity(t.Context()); err != nil || id.Version != 0 {
+		t.Errorf("the table says whose it is, though not everything was seen: %+v %v", id, err)
+	}
+	state, err := s.records.Inventory(t.Context())
+	if err != nil || state.Things != 0 || state.Due.Sub(s.now) > 10*time.Minute {
+		t.Errorf("%+v %v", state, err)
+	}
+	unreached.fails = nil
+	s.now = s.now.Add(10 * time.Minute)
+	if told := s.run(t.Context()); told.Unreached || len(s.last().Unreached) != 0 {
+		t.Errorf("%+v: %+v", told, s.last())
+	}
+	if id, err := s.records.Identity(t.Context()); err != nil || id.Version == 0 {
+		t.Errorf("%+v %v", id, err)
+	}
+}
+
+// One target of several that cannot be reached does not hide the others.
+func TestAnUnreachedTargetHidesNoOther(t *testing.T) {
+	s := known(t)
+	s.options.Listers["demo"] = partial{}
+	s.now = s.now.Add(time.Hour)
+	r := s.reaper(started)
+	r.Inventory = &s.options
+	if _, err := r.Sweep(t.Context()); err == nil {
+		t.Error("no fault is told")
+	}
+	if c := s.last(); c.Things != 2 || len(c.Unreached) != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// partial reaches the first and the third of its targets.
+type partial struct{}
+
+func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, error) {
+	switch cursor {
+	case "":
+		return []reaper.Thing{thing("a", epoch)}, "2", nil
+	case "2":
+		return nil, "3", errors.New("target 2 does not answer")
+	default:
+		return []reaper.Thing{thing("b", epoch)}, "", nil
+	}
+}
+
+// What is retained of a deleted instance is left alone, whatever has its id now, and
+// removed once its time is over.
+func TestWhatIsRetained(t *testing.T) {
+	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			was := s.recorded("i", true)
+			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
+			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
+			if err := s.records.Ledger.Commit(t.Context(), ledger.PutRetained(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
+				t.Fatal(err)
+			}
+			s.things = []reaper.Thing{was}
+			if again {
+				s.recorded("i", false)
+			} else {
+				r, err := s.records.Record(t.Context(), was.Key, s.now)
+				if err == nil {
+					err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted != 0 {
+					t.Errorf("%+v", c)
+				}
+			}
+			s.rest(24 * time.Hour)
+			reports, err := s.records.Reports(t.Context())
+			removed := 0
+			for _, r := range reports {
+				if r.Swept != nil {
+					removed += r.Swept.Removed
+				}
+			}
+			kept, readErr := s.records.Retained(t.Context(), was.Key, was.Incarnation)
+			begun := func(r workflow.Ref) bool { return r.Token == kept.Token() }
+			if err != nil || readErr != nil || removed != 1 || !slices.ContainsFunc(s.started, begun) {
+				t.Errorf("removed %d times, started %v: %v %v", removed, s.started, err, readErr)
+			}
+		})
+	}
+}
+
+// A retained thing that has lost its record gets one again, whatever has its id now;
+// it is never taken for an orphan.
+func TestWhatIsRetainedGetsItsRecordAgain(t *testing.T) {
+	s := known(t)
+	was := thing("i", s.now.Add(-24*time.Hour))
+	was.Incarnation, was.RetainedUntil, was.PlanID = "deleted", s.now.Add(time.Hour), "plan"
+	s.recorded("i", false)
+	s.things = []reaper.Thing{was}
+	if c := s.pass(); c.Sighted != 1 || c.Retained != 0 {
+		t.Errorf("%+v", c)
+	}
+	for range 2 {
+		if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+len(c.Quarantined)+c.Sighted != 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	r, err := s.records.Retained(t.Context(), was.Key, "deleted")
+	if err != nil || r.Name != was.Name || r.PlanID != "plan" || r.Until.Before(s.now.Add(lifecycle.QuarantineTime-3*time.Hour)) ||
+		len(s.started) != 0 {
+		t.Errorf("%+v %v, started %v", r, err, s.started)
+	}
+}
+
+// What the inventory says of an orphan is what its deletion is given.
+func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
+	s := known(t)
+	before := epoch.Add(-time.Hour)
+	explained, unexplained, large := thing("a", before), thing("b", before), thing("c", before)
+	for _, orphan := range []*reaper.Thing{&explained, &unexplained, &large} {
+		orphan.Broker, orphan.Target, orphan.State = ours.Broker, lifecycle.Target{Name: "db-1", Identity: "id-of-db-1"}, []byte("\x01state")
+	}
+	large.State = make([]byte, 32<<10)
+	s.entombed("a")
+	s.things = []reaper.Thing{explained, unexplained, large}
+	s.pass()
+	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
+		t.Fatalf("%+v", c)
+	}
+	q, err := s.records.Quarantine(t.Context(), "demo", "thing-b")
+	if err == nil {
+		err = s.records.Ledger.Commit(t.Context(), ledger.PutQuarantine(q.Moved(s.now)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rest(15 * 24 * time.Hour)
+	for _, id := range []string{"a", "b"} {
+		if m := s.state(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {
+			t.Errorf("the deletion of %q is given %+v", id, m)
+		}
+	}
+}

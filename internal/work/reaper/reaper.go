@@ -1,0 +1,282 @@
+// Package reaper puts right what has stopped on its way. By the index of due records it
+// starts overdue operations again, for a last look if they are past their deadline; it
+// begins the deletion of failed leftovers that nobody has deleted, removes what is
+// retained of deleted instances when its time is over, and drops expired records.
+//
+// On a slower schedule it compares what exists with what is recorded. An orphan that a
+// tombstone explains is deleted; any other is put out of use.
+//
+// It changes nothing in the cloud itself: that is always a step of the worker.
+package reaper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// Records is what the reaper needs of the ledger, which documents it.
+type Records interface {
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
+	SweepLease(ctx context.Context) (ledger.SweepLease, error)
+	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Options are what a Reaper is made of.
+type Options struct {
+	Records Records
+	// Start starts an execution of an operation; see workflow.Engine.
+	Start func(ctx context.Context, ref workflow.Ref) error
+	Now   func() time.Time
+	NewID func() string // a new operation id
+	// OperationTimeout is the deadline of deletions that the reaper begins.
+	OperationTimeout time.Duration
+	// Lease keeps runs from overlapping: for so long, no other run changes anything. It is
+	// longer than a run can last. Zero for a reaper that is alone.
+	Lease time.Duration
+	Log   *slog.Logger
+	// Inventory says how what exists is compared with what is recorded; nil for not at
+	// all.
+	Inventory *InventoryOptions
+}
+
+// A Reaper sweeps. It has no state of its own that it needs.
+type Reaper struct {
+	Options
+	// asked is when this process last made sure that an inventory is planned.
+	asked time.Time
+}
+
+// New makes a reaper. Only one goroutine at a time may call Sweep.
+func New(o Options) *Reaper { return &Reaper{Options: o} }
+
+// A Report counts what one sweep did.
+type Report struct {
+	ledger.Swept
+	Orphans     int // orphans whose deletion was begun
+	Quarantined int // orphans that were put out of use
+	// Halted says that orphans are left alone until an operator resumes the reaper.
+	Halted bool
+	// Unreached says that some of what a provider holds could not be listed.
+	Unreached bool
+	// Busy says that another run was at work, so this one did nothing.
+	Busy bool
+}
+
+// redriven is the count for an operation that is started again. One past its deadline
+// is counted apart: it fails if the next look finds it unfinished.
+func (r *Report) redriven(c lifecycle.Record, now time.Time) *int {
+	if c.Operation.Overdue(now) {
+		return &r.Overdue
+	}
+	return &r.Redriven
+}
+
+// Empty reports whether the sweep found nothing to do.
+func (r Report) Empty() bool { return r == Report{} }
+
+// Sweep deals with everything that is due. A record that cannot be dealt with does not
+// stop the rest; the error joins all that went wrong. A sweep that finds nothing to do
+// writes nothing.
+func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
+	var errs []error
+	now := r.Now()
+	errs = append(errs, r.plan(ctx, now))
+	var lease *ledger.SweepLease
+	var inventory *ledger.Inventory
+	for d, err := range r.due(ctx, now) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if lease == nil {
+			if lease, err = r.takeTurn(ctx, now); err != nil {
+				errs = append(errs, err)
+				break
+			}
+			if report.Busy = lease == nil; report.Busy {
+				break
+			}
+		}
+		if d.Inventory != nil {
+			inventory = d.Inventory // when the rest is done
+			continue
+		}
+		err = r.deal(ctx, d, &report)
+		switch {
+		case errors.Is(err, ledger.ErrConflict):
+			report.Lost++
+		case err != nil:
+			report.Faults++
+			errs = append(errs, err)
+		}
+	}
+	if swept := report.Swept; swept != (ledger.Swept{Dropped: swept.Dropped}) {
+		// What is only dropped is old reports, too: no report of those.
+		errs = append(errs, r.Records.Commit(ctx, ledger.PutReport(ledger.Report{Started: now, Ended: r.Now(), Swept: &swept}, r.NewID())))
+	}
+	if inventory != nil && r.Inventory != nil && ctx.Err() == nil {
+		errs = append(errs, r.takeInventory(ctx, *inventory, &report))
+	}
+	if lease != nil {
+		errs = append(errs, r.endTurn(ctx, *lease))
+	}
+	return report, errors.Join(append(errs, ctx.Err())...)
+}
+
+// takeTurn takes the lease, or gives nil if another run has it.
+func (r *Reaper) takeTurn(ctx context.Context, now time.Time) (*ledger.SweepLease, error) {
+	if r.Lease == 0 {
+		return &ledger.SweepLease{}, nil
+	}
+	lease, err := r.Records.SweepLease(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading who sweeps: %w", err)
+	}
+	if lease.Held(now) {
+		return nil, nil
+	}
+	lease.Holder, lease.Until = r.NewID(), now.Add(r.Lease)
+	err = r.Records.Commit(ctx, ledger.PutSweepLease(lease))
+	if errors.Is(err, ledger.ErrConflict) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the turn to sweep: %w", err)
+	}
+	lease.Version++
+	return &lease, nil
+}
+
+// endTurn gives the lease back. If that fails, the lease runs out by itself.
+func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
+	if r.Lease == 0 {
+		return nil
+	}
+	lease.Until = time.Time{}
+	if err := r.Records.Commit(context.WithoutCancel(ctx), ledger.PutSweepLease(lease)); err != nil && !errors.Is(err, ledger.ErrConflict) {
+		return fmt.Errorf("ending the turn to sweep: %w", err)
+	}
+	return nil
+}
+
+// Unsettled lists the executions of all operations in progress, due or not: a restarted
+// process goes on with these.
+func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
+	var refs []workflow.Ref
+	var errs []error
+	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
+		errs = append(errs, err)
+		switch c, q, kept := d.Record, d.Quarantine, d.Retained; {
+		case err != nil:
+		case c != nil && c.InProgress():
+			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
+		case q != nil && q.Moving():
+			refs = append(refs, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
+		case kept != nil && kept.Phase == lifecycle.Removing:
+			refs = append(refs, workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
+		}
+	}
+	return refs, errors.Join(errs...)
+}
+
+// due reads all that is due at before.
+func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due, error] {
+	return pages.All(ctx, func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+		return r.Records.Due(ctx, before, cursor)
+	})
+}
+
+func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
+	now := r.Now()
+	switch {
+	case d.Quarantine != nil:
+		return r.quarantine(ctx, *d.Quarantine, now, report)
+	case d.Retained != nil:
+		return r.retained(ctx, *d.Retained, now, report)
+	case d.TargetUse != nil:
+		return r.use(ctx, *d.TargetUse, now)
+	}
+	if c := d.Record; c == nil || c.Forgotten(now) {
+		if d.Expires.IsZero() || now.Before(d.Expires) {
+			return nil
+		}
+		return r.commit(ctx, &report.Dropped, d.Drop())
+	}
+	// The index may lag: what counts is the record.
+	c, err := r.Records.Record(ctx, d.Record.Key, now)
+	if err != nil {
+		return err
+	}
+	return r.record(ctx, c, now, report)
+}
+
+// commit writes, and counts what was written.
+func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Change) error {
+	err := r.Records.Commit(ctx, changes...)
+	if err == nil {
+		*count++
+	}
+	return err
+}
+
+func isDue(c lifecycle.Record, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
+
+func (r *Reaper) start(now time.Time) lifecycle.Start {
+	return lifecycle.Start{ID: r.NewID(), Now: now, Timeout: r.OperationTimeout, Own: true}
+}
+
+func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, report *Report) error {
+	var past *lifecycle.PastOperation
+	var err error
+	var count *int
+	switch {
+	case !isDue(c, now):
+		return nil
+	case c.InProgress():
+		count = report.redriven(c, now)
+		c = c.Redriven(now)
+	case c.LateLookDue(now):
+		c = c.LateLookBegun(now)
+		count = &report.Looks
+	case c.State == lifecycle.CreateFailed, c.State == lifecycle.DeleteFailed:
+		if c, past, err = c.BeginDelete(r.start(now)); err != nil {
+			return err
+		}
+		count = &report.Reclaimed
+	default:
+		return nil
+	}
+	if err := r.commit(ctx, count, ledger.Put(c), ledger.PutPast(past)); err != nil {
+		return err
+	}
+	return r.drive(ctx, c)
+}
+
+func (r *Reaper) drive(ctx context.Context, c lifecycle.Record) error {
+	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
+	if !c.InProgress() {
+		ref.Attempt = c.LateAttempt
+	}
+	ctx = logs.Begin(ctx)
+	logs.AddRequest(ctx, c.Operation.Asker.Request)
+	logs.AddSubject(ctx, c.Key.Platform, c.Key.Instance, c.Key.Binding)
+	logs.AddOperation(ctx, ref.Token)
+	r.Log.InfoContext(ctx, "driving an operation", "execution", ref.Name(), "kind", string(c.Operation.Kind))
+	if err := r.Start(ctx, ref); err != nil {
+		return fmt.Errorf("starting %q: %w", ref.Name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package reaper_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// uses has an instance be in a target of the demo.
+func (s *stock) uses(id, target string, deleted bool) lifecycle.TargetUse {
+	s.Helper()
+	key := s.recorded(id, deleted).Key
+	r, err := s.records.Record(s.Context(), key, s.now)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Provider, r.Made.Target = "demo", lifecycle.Target{Name: target}
+	r.LateLook = time.Time{} // of what was deleted: it was looked at once more
+	use := r.TargetUse(s.now)
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r), ledger.PutTargetUse(use)); err != nil {
+		s.Fatal(err)
+	}
+	use.Version = 1
+	return use
+}
+
+// An inventory covers every target that a record names: one that is missing from
+// today's settings makes it incomplete, and one that nothing is in does not.
+func TestATargetThatIsNotListed(t *testing.T) {
+	refused := errors.New("the settings cannot be read")
+	for name, test := range map[string]struct {
+		uses    []string
+		deleted []string
+		targets func(context.Context) ([]string, error)
+		want    []string // what is said of what is not reached
+	}{
+		"Listed":       {[]string{"east", "east", "west"}, nil, names("east", "west"), nil},
+		"Missing":      {[]string{"east", "west", "west"}, nil, names("east"), []string{`target "west"`}},
+		"NoneInUse":    {[]string{"east"}, []string{"west"}, names("east"), nil},
+		"OneOfTwo":     {[]string{"west"}, []string{"west"}, names("east"), []string{`target "west"`}},
+		"OnePlace":     {[]string{"east"}, nil, nil, []string{`target "east"`}},
+		"NotTold":      {nil, nil, func(context.Context) ([]string, error) { return nil, refused }, []string{"cannot be read"}},
+		"NothingNamed": {nil, nil, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			s.options.Targets = map[string]func(context.Context) ([]string, error){}
+			if test.targets != nil {
+				s.options.Targets["demo"] = test.targets
+			}
+			for i, target := range test.deleted {
+				s.uses("gone-"+string(rune('a'+i)), target, true)
+			}
+			for i, target := range test.uses {
+				s.uses("there-"+string(rune('a'+i)), target, false)
+			}
+			s.now = s.now.Add(time.Hour)
+			r := s.reaper(started)
+			r.Inventory = &s.options
+			_, err := r.Sweep(t.Context())
+			got := s.last().Unreached
+			if len(got) != len(test.want) || (err != nil) != (len(test.want) > 0) {
+				t.Fatalf("not reached: %q, error %v; want %q", got, err, test.want)
+			}
+			for i, want := range test.want {
+				if !strings.Contains(got[i], "demo: ") || !strings.Contains(got[i], want) {
+					t.Errorf("it says %q, want %q", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+func names(of ...string) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) { return of, nil }
+}
+
+// The use of a target is forgotten some time after its instance is gone.
+func TestAUseIsForgotten(t *testing.T) {
+	s := newStock(t)
+	there, gone := s.uses("there", "east", false), s.uses("gone", "east", true)
+	s.now = there.Due
+	if _, err := s.reaper(started).Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for use, want := range map[lifecycle.TargetUse]int64{there: 2, gone: 0} {
+		if got, err := s.records.TargetUse(t.Context(), use); err != nil || got.Version != want {
+			t.Errorf("%s is at version %d, want %d: %v", use.Key.Instance, got.Version, want, err)
+		}
+	}
+	due, _, err := s.records.Due(t.Context(), s.now, "")
+	for _, d := range due {
+		if d.TargetUse != nil {
+			t.Errorf("it is due again at once: %+v", d.TargetUse)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,393 @@
+package stepfunctions_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+const provisioner = "arn:aws:lambda:eu-central-1:111122223333:function:provisioner"
+
+// A machine is a definition as AWS reads it, of all that ours uses. What it
+// does not know it refuses.
+type machine struct {
+	Comment        string
+	StartAt        string
+	TimeoutSeconds int
+	States         map[string]state
+}
+
+type state struct {
+	Type, Resource, TimestampPath, Next, Error, Cause string
+	End                                               bool
+	TimeoutSeconds                                    int
+	Parameters                                        map[string]any
+	Retry                                             []retrier
+	Catch                                             []catcher
+}
+
+type retrier struct {
+	ErrorEquals                                   []string
+	IntervalSeconds, MaxDelaySeconds, MaxAttempts int
+	BackoffRate                                   float64
+	JitterStrategy                                string
+}
+
+type catcher struct {
+	ErrorEquals []string
+	ResultPath  *string
+	Next        string
+}
+
+func parse(t *testing.T, definition string) machine {
+	t.Helper()
+	var m machine
+	d := json.NewDecoder(strings.NewReader(definition))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	return parse(t, stepfunctions.Definition(provisioner, 90*time.Second, 8*24*time.Hour))
+}
+
+// nexts are the states that may follow on one.
+func (s state) nexts() []string {
+	var next []string
+	if s.Next != "" {
+		next = append(next, s.Next)
+	}
+	for _, c := range s.Catch {
+		next = append(next, c.Next)
+	}
+	return next
+}
+
+func (s state) ends() bool { return s.End || s.Type == "Fail" }
+
+// Every state is reached, every path ends or comes round through a wait, and
+// nothing that is thrown is left without an answer.
+func TestEveryState(t *testing.T) {
+	m := newMachine(t)
+	reached, left := map[string]bool{}, []string{m.StartAt}
+	for len(left) > 0 {
+		name := left[0]
+		left = left[1:]
+		if reached[name] {
+			continue
+		}
+		reached[name] = true
+		s, ok := m.States[name]
+		if !ok {
+			t.Fatalf("state %q does not exist", name)
+		}
+		left = append(left, s.nexts()...)
+	}
+	all := slices.Sorted(maps.Keys(m.States))
+	if d := cmp.Diff(all, slices.Sorted(maps.Keys(reached))); d != "" {
+		t.Errorf("states that are never reached: -all +reached:\n%s", d)
+	}
+	want := slices.Sorted(slices.Values([]string{
+		stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait, stepfunctions.StateAbandoned,
+	}))
+	if d := cmp.Diff(want, all); d != "" {
+		t.Errorf("states: -want +got:\n%s", d)
+	}
+
+	ends := map[string]bool{}
+	for range all { // as often as an end may take to be seen from the start
+		for name, s := range m.States {
+			ends[name] = ends[name] || s.ends() || slices.ContainsFunc(s.nexts(), func(n string) bool { return ends[n] })
+		}
+	}
+	for name, s := range m.States {
+		if !ends[name] {
+			t.Errorf("from state %q there is no end", name)
+		}
+		if s.ends() == (s.Next != "") {
+			t.Errorf("state %q of type %s is followed by %q", name, s.Type, s.nexts())
+		}
+		if s.Type != "Wait" && m.returnsWithoutWait(name) {
+			t.Errorf("state %q comes round without a wait", name)
+		}
+		switch s.Type {
+		case "Task":
+			if s.TimeoutSeconds <= 0 || s.Resource != provisioner || len(s.Retry) == 0 {
+				t.Errorf("task %q is not whole: %+v", name, s)
+			}
+			// States.ALL stands alone and last.
+			if last := s.Catch[len(s.Catch)-1]; !slices.Equal(last.ErrorEquals, []string{"States.ALL"}) || m.States[last.Next].Type != "Fail" {
+				t.Errorf("task %q does not end with everything that is thrown: %+v", name, s.Catch)
+			}
+			for _, r := range s.Retry {
+				if r.IntervalSeconds < 1 || r.MaxAttempts < 1 || r.BackoffRate <= 1 || r.MaxDelaySeconds < 1 {
+					t.Errorf("task %q is repeated without a pause that grows: %+v", name, r)
+				}
+				for _, e := range r.ErrorEquals {
+					if !strings.HasPrefix(e, "Lambda.") {
+						t.Errorf("task %q is repeated after %q, which the provisioner itself may throw", name, e)
+					}
+				}
+			}
+		case "Wait":
+			if s.TimestampPath == "" {
+				t.Errorf("wait %q does not wait for what the step says", name)
+			}
+		case "Pass":
+		case "Fail":
+			if s.Error == "" || s.Cause == "" {
+				t.Errorf("state %q fails without a reason", name)
+			}
+		default:
+			t.Errorf("state %q is of type %q, which this test does not know", name, s.Type)
+		}
+	}
+}
+
+// returnsWithoutWait reports whether a path leads from a state back to it with
+// no Wait on it.
+func (m machine) returnsWithoutWait(from string) bool {
+	seen, left := map[string]bool{}, m.States[from].nexts()
+	for len(left) > 0 {
+		name := left[0]
+		left = left[1:]
+		if name == from {
+			return true
+		}
+		if !seen[name] && m.States[name].Type != "Wait" {
+			seen[name] = true
+			left = append(left, m.States[name].nexts()...)
+		}
+	}
+	return false
+}
+
+func TestTimeouts(t *testing.T) {
+	m := parse(t, stepfunctions.Definition(provisioner, 90*time.Second+1, 8*24*time.Hour))
+	if got := m.States[m.StartAt].TimeoutSeconds; got != 91 {
+		t.Errorf("a step may take %d s, want 91", got)
+	}
+	if got := m.TimeoutSeconds; got != 8*24*60*60 {
+		t.Errorf("an execution may take %d s, want 8 days", got)
+	}
+	// Deployed code gives a placeholder, which must come through as it is.
+	const placeholder = "${Token[TOKEN.42]}&<>"
+	if d := stepfunctions.Definition(placeholder, time.Second, time.Second); !strings.Contains(d, `"`+placeholder+`"`) {
+		t.Errorf("the placeholder is changed: %s", d)
+	}
+}
+
+// walked is when every step of a walk is made.
+var walked = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// A thrown is an error of the provisioner, by the name that AWS gives it.
+type thrown string
+
+// parameters gives what a state is given of the data: paths, texts of JSON that
+// are read, and what stands for itself.
+func parameters(t *testing.T, all map[string]any, data map[string]any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for name, value := range all {
+		name, computed := strings.CutSuffix(name, ".$")
+		if !computed {
+			out[name] = value
+			continue
+		}
+		path, isJSON := strings.CutPrefix(value.(string), "States.StringToJson(")
+		out[name] = pick(data, strings.TrimSuffix(path, ")"))
+		if isJSON {
+			var v any
+			if err := json.Unmarshal([]byte(out[name].(string)), &v); err != nil {
+				t.Fatal(err)
+			}
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// pick follows a path down into the data.
+func pick(data map[string]any, path string) any {
+	var v any = data
+	for _, name := range strings.Split(strings.TrimPrefix(path, "$."), ".") {
+		members, _ := v.(map[string]any)
+		v = members[name]
+	}
+	return v
+}
+
+// run interprets the machine, as far as ours goes. Each call of the
+// provisioner takes the next of the answers: an Output, a Pending or thrown.
+func (m machine) run(t *testing.T, input string, answers ...any) (path []string, sent []map[string]any, waits []int) {
+	t.Helper()
+	var data map[string]any
+	if err := json.Unmarshal([]byte(input), &data); err != nil {
+		t.Fatal(err)
+	}
+	for name := m.StartAt; ; {
+		s := m.States[name]
+		path = append(path, name)
+		if len(path) > 100 {
+			t.Fatalf("it does not end: %q", path[:10])
+		}
+		switch s.Type {
+		case "Task":
+			name = s.Next
+			for tries := 0; ; tries++ {
+				sent = append(sent, parameters(t, s.Parameters, data))
+				if len(answers) == 0 {
+					t.Fatal("more calls than answers")
+				}
+				answer := answers[0]
+				answers = answers[1:]
+				e, failed := answer.(thrown)
+				cause := ""
+				if pending, ok := answer.(stepfunctions.Pending); ok { // as Lambda tells of it
+					e, failed, cause = thrown(reflect.TypeOf(answer).Name()), true, fmt.Sprintf(`{"errorMessage":%q}`, pending.Error())
+				}
+				if !failed {
+					break
+				}
+				if slices.ContainsFunc(s.Retry, func(r retrier) bool {
+					return slices.Contains(r.ErrorEquals, string(e)) && tries < r.MaxAttempts
+				}) {
+					continue
+				}
+				at := slices.IndexFunc(s.Catch, func(c catcher) bool {
+					return slices.Contains(c.ErrorEquals, string(e)) || slices.Contains(c.ErrorEquals, "States.ALL")
+				})
+				if to := s.Catch[at].ResultPath; to != nil {
+					data[strings.TrimPrefix(*to, "$.")] = map[string]any{"Error": string(e), "Cause": cause}
+				}
+				name = s.Catch[at].Next
+				break
+			}
+			if name == "" {
+				return path, sent, waits
+			}
+		case "Pass":
+			data = parameters(t, s.Parameters, data)
+			name = s.Next
+		case "Wait":
+			until, err := time.Parse(time.RFC3339, fmt.Sprint(pick(data, s.TimestampPath)))
+			if err != nil {
+				t.Fatalf("it is to wait until %v", err)
+			}
+			waits = append(waits, int(until.Sub(walked).Seconds()))
+			name = s.Next
+		default:
+			return path, sent, waits
+		}
+	}
+}
+
+func TestWalk(t *testing.T) {
+	const (
+		step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
+		abandoned           = stepfunctions.StateAbandoned
+		busy                = thrown("Lambda.TooManyRequestsException")
+	)
+	settled, again := stepfunctions.Output{Settled: true}, func(seconds int) stepfunctions.Pending {
+		return stepfunctions.Pending{Until: walked.Add(time.Duration(seconds) * time.Second)}
+	}
+	tests := map[string]struct {
+		reason  string
+		answers []any
+		path    []string
+		calls   int
+		waits   []int
+	}{
+		"AtOnce": {"what is settled ends", []any{settled}, []string{step}, 1, nil},
+		"Rounds": {
+			"what is not goes on after the time that the step said", []any{again(10), again(300), settled},
+			[]string{step, pending, wait, step, pending, wait, step}, 3, []int{10, 300},
+		},
+		"Thrown":       {"what the step throws only ends the execution", []any{thrown("errorString")}, []string{step, abandoned}, 1, nil},
+		"ThrownLater":  {"also later", []any{again(1), thrown("Runtime.ExitError")}, []string{step, pending, wait, step, abandoned}, 2, []int{1}},
+		"TimedOut":     {"so does a step that does not answer", []any{thrown("States.Timeout")}, []string{step, abandoned}, 1, nil},
+		"Transient":    {"what is transient is tried again", []any{busy, busy, settled}, []string{step}, 3, nil},
+		"NotTransient": {"but not for ever", slices.Repeat([]any{busy}, 9), []string{step, abandoned}, 9, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path, sent, waits := newMachine(t).run(t, `{"token":"T.p.i","attempt":3}`, test.answers...)
+			if d := cmp.Diff(test.path, path); d != "" {
+				t.Errorf("%s: path (-want +got):\n%s", test.reason, d)
+			}
+			if d := cmp.Diff(test.waits, waits); d != "" {
+				t.Errorf("%s: waits (-want +got):\n%s", test.reason, d)
+			}
+			if len(sent) != test.calls {
+				t.Errorf("%s: %d calls, want %d", test.reason, len(sent), test.calls)
+			}
+			for _, payload := range sent {
+				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0, "throws": true}, payload); d != "" {
+					t.Errorf("%s: the provisioner was given (-want +got):\n%s", test.reason, d)
+				}
+			}
+		})
+	}
+}
+
+// What is not settled is thrown to who asks for that, which state machines of
+// earlier versions do not: they go on by what they are answered.
+func TestAnswer(t *testing.T) {
+	pending, settled := workflow.Outcome{Wait: 1500 * time.Millisecond}, workflow.Outcome{Settled: true}
+	tests := map[string]struct {
+		throws  bool
+		outcome workflow.Outcome
+		want    stepfunctions.Output
+		thrown  error
+	}{
+		"Waits":   {true, pending, stepfunctions.Output{}, stepfunctions.Pending{Until: walked.Add(3 * time.Second)}},
+		"Ends":    {true, settled, stepfunctions.Output{Settled: true}, nil},
+		"Earlier": {false, pending, stepfunctions.Output{WaitSeconds: 2}, nil},
+	}
+	for name, test := range tests {
+		got, err := stepfunctions.Answer(stepfunctions.Input{Throws: test.throws}, test.outcome, walked.Add(time.Millisecond))
+		if got != test.want || err != test.thrown {
+			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, err, test.want, test.thrown)
+		}
+	}
+}
+
+// A week of waiting, as long as the worker waits, stays within what one
+// execution may record. AWS counts the events of a function as these.
+func TestHistory(t *testing.T) {
+	events := map[string]int{"Task": 5, "Pass": 2, "Wait": 2}
+	round := 0
+	m := newMachine(t)
+	for _, s := range m.States {
+		round += events[s.Type]
+	}
+	if round != stepfunctions.EventsOfStep {
+		t.Fatalf("a round has %d events, want %d", round, stepfunctions.EventsOfStep)
+	}
+	rounds := 0
+	for age := time.Duration(0); age < 7*24*time.Hour; rounds++ {
+		pause := 5 * time.Minute
+		if age < time.Hour {
+			pause = 10*time.Second + time.Duration(float64(50*time.Second)*float64(age)/float64(time.Hour))
+		}
+		age += pause
+	}
+	if n := rounds * round; n > 25_000*9/10 {
+		t.Errorf("a week is %d rounds with %d events, too near to 25 000", rounds, n)
+	}
+	t.Log(fmt.Sprint(rounds, " rounds a week"))
+}

@@ -1,0 +1,528 @@
+package stepfunctions_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/workflowtest"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// relay is the package of a function that asks a test what to answer.
+var relay = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "longshore-relay-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "bootstrap")
+	build := exec.Command("go", "build", "-o", path, "./testdata/relay")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the relay: %w\n%s", err, out)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
+	header.SetMode(0o755)
+	w, err := z.CreateHeader(header)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(program)
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), err
+})
+
+// A deployment is a state machine and a function of their own.
+type deployment struct {
+	sfn               *sfn.Client
+	lambda            *lambda.Client
+	machine, function string // ARNs
+}
+
+const role = "arn:aws:iam::000000000000:role/longshore-test"
+
+// deploy deploys a provisioner that makes the steps here.
+func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deployment {
+	t.Helper()
+	config := emulator.Config(t)
+	d := &deployment{sfn: sfn.NewFromConfig(config), lambda: lambda.NewFromConfig(config)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out, err := provision(r, step, wait)
+		if err != nil {
+			kind, text := reflect.TypeOf(err).Name(), err.Error() // as Lambda tells of it
+			if kind == "" {
+				kind = "StepError"
+			}
+			http.Error(w, kind+" "+text, http.StatusInternalServerError)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(out); err != nil {
+			t.Errorf("answering the relay: %v", err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	code, err := relay()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := emulator.Name("longshore-test")
+	function, err := d.lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
+		FunctionName: &name, Role: aws.String(role), Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
+		Code: &lambdatypes.FunctionCode{ZipFile: code}, Timeout: aws.Int32(60),
+		Environment: &lambdatypes.Environment{Variables: map[string]string{"RELAY_URL": server.URL}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.function = *function.FunctionArn
+	t.Cleanup(func() {
+		if _, err := d.lambda.DeleteFunction(context.Background(), &lambda.DeleteFunctionInput{FunctionName: &name}); err != nil {
+			t.Errorf("deleting function: %v", err)
+		}
+	})
+	waiter := lambda.NewFunctionActiveV2Waiter(d.lambda, func(o *lambda.FunctionActiveV2WaiterOptions) { o.MinDelay = 50 * time.Millisecond })
+	if err := waiter.Wait(t.Context(), &lambda.GetFunctionInput{FunctionName: &name}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	machine, err := d.sfn.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
+		Name: &name, RoleArn: aws.String(role), Definition: aws.String(stepfunctions.Definition(d.function, time.Minute, time.Hour)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.machine = *machine.StateMachineArn
+	t.Cleanup(func() {
+		if _, err := d.sfn.DeleteStateMachine(context.Background(), &sfn.DeleteStateMachineInput{StateMachineArn: &d.machine}); err != nil {
+			t.Errorf("deleting state machine: %v", err)
+		}
+	})
+	return d
+}
+
+// provision is what a provisioner does with its input, but for one step only.
+func provision(r *http.Request, step workflow.Step, wait func(time.Duration)) (out stepfunctions.Output, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the step panicked: %v", p)
+		}
+	}()
+	var in stepfunctions.Input
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return out, err
+	}
+	ref, err := in.Ref()
+	if err != nil {
+		return out, err
+	}
+	outcome, err := step(r.Context(), ref)
+	if err != nil {
+		return out, err
+	}
+	if !outcome.Settled {
+		wait(stepfunctions.OutputOf(outcome).Outcome().Wait)
+	}
+	return stepfunctions.Answer(in, outcome, time.Now())
+}
+
+func (d *deployment) engine(o stepfunctions.Options) *stepfunctions.Engine {
+	o.StateMachine, o.Provisioner = d.machine, d.function
+	return stepfunctions.New(d.sfn, d.lambda, o)
+}
+
+// The real state machine drives a real function, on the emulator.
+func TestEngine(t *testing.T) {
+	workflowtest.Run(t, func(t *testing.T, step workflow.Step, wait func(time.Duration)) workflow.Engine {
+		return deploy(t, step, wait).engine(stepfunctions.Options{
+			Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }, // provision tells of the pause
+		})
+	})
+}
+
+func ref(attempt int) workflow.Ref {
+	return workflow.Ref{
+		Token:   lifecycle.Token{Operation: "0123456789-_abcdefGHIJ", Key: lifecycle.Key{Platform: "p", Instance: "i/ä #1", Binding: "b"}},
+		Attempt: attempt,
+	}
+}
+
+// history is what became of an execution, once it has ended.
+func (d *deployment) history(t *testing.T, name string) (sfntypes.ExecutionStatus, []string) {
+	t.Helper()
+	arn := strings.Replace(d.machine, ":stateMachine:", ":execution:", 1) + ":" + name
+	for range 600 {
+		out, err := d.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Status == sfntypes.ExecutionStatusRunning {
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		history, err := d.sfn.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, e := range history.Events {
+			if in := e.StateEnteredEventDetails; in != nil {
+				states = append(states, *in.Name)
+			}
+		}
+		return out.Status, states
+	}
+	t.Fatalf("execution %q does not end", name)
+	return "", nil
+}
+
+// The definition does on the emulator what the test's own interpreter says.
+func TestExecutions(t *testing.T) {
+	var mu sync.Mutex
+	steps := map[int]int{} // by attempt
+	d := deploy(t, func(_ context.Context, r workflow.Ref) (workflow.Outcome, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		steps[r.Attempt]++
+		switch {
+		case r.Attempt == 2 && steps[2] == 2:
+			return workflow.Outcome{}, errors.New("the records are away")
+		case steps[r.Attempt] < 3:
+			return workflow.Outcome{Wait: 1500 * time.Millisecond}, nil
+		}
+		return workflow.Outcome{Settled: true}, nil
+	}, func(time.Duration) {})
+	e := d.engine(stepfunctions.Options{})
+	const step, pending, wait = stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait
+	tests := map[int]struct {
+		reason string
+		status sfntypes.ExecutionStatus
+		states []string
+	}{
+		1: {"it steps until it is settled", sfntypes.ExecutionStatusSucceeded, []string{step, pending, wait, step, pending, wait, step}},
+		2: {"what is thrown ends it", sfntypes.ExecutionStatusFailed, []string{step, pending, wait, step, stepfunctions.StateAbandoned}},
+	}
+	for attempt, test := range tests {
+		if err := e.Start(t.Context(), ref(attempt)); err != nil {
+			t.Fatal(err)
+		}
+		status, states := d.history(t, ref(attempt).Name())
+		if status != test.status {
+			t.Errorf("%s: status %s, want %s", test.reason, status, test.status)
+		}
+		if diff := cmp.Diff(test.states, states); diff != "" {
+			t.Errorf("%s: states (-want +got):\n%s", test.reason, diff)
+		}
+		// A name is used once, also after its execution has ended.
+		mu.Lock()
+		before := steps[attempt]
+		mu.Unlock()
+		if err := e.Start(t.Context(), ref(attempt)); err != nil {
+			t.Errorf("starting what has ended: %v", err)
+		}
+		mu.Lock()
+		if steps[attempt] != before {
+			t.Errorf("attempt %d was driven twice", attempt)
+		}
+		mu.Unlock()
+	}
+}
+
+// cloud is the two services, with what they answer.
+type cloud struct {
+	mu      sync.Mutex
+	started []*sfn.StartExecutionInput
+	invoked []*lambda.InvokeInput
+	start   func(ctx context.Context, n int) error
+	invoke  func(ctx context.Context, n int) (*lambda.InvokeOutput, error)
+}
+
+func (c *cloud) StartExecution(ctx context.Context, in *sfn.StartExecutionInput,
+	_ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+	c.mu.Lock()
+	c.started = append(c.started, in)
+	n, do := len(c.started), c.start
+	c.mu.Unlock()
+	if do != nil {
+		if err := do(ctx, n); err != nil {
+			return nil, err
+		}
+	}
+	return &sfn.StartExecutionOutput{}, ctx.Err()
+}
+
+func (c *cloud) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	c.mu.Lock()
+	c.invoked = append(c.invoked, in)
+	n := len(c.invoked)
+	c.mu.Unlock()
+	return c.invoke(ctx, n)
+}
+
+func answered(payload string) (*lambda.InvokeOutput, error) {
+	return &lambda.InvokeOutput{StatusCode: 200, Payload: []byte(payload)}, nil
+}
+
+func (c *cloud) engine(o stepfunctions.Options) *stepfunctions.Engine {
+	o.StateMachine, o.Provisioner = "machine", "function"
+	return stepfunctions.New(c, c, o)
+}
+
+func TestStart(t *testing.T) {
+	away := errors.New("Step Functions is away")
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   error
+	}{
+		"Started": {"it is started", nil, nil},
+		"Exists":  {"a name that was used is success", &sfntypes.ExecutionAlreadyExists{}, nil},
+		"Failed":  {"all else is told", away, away},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := &cloud{start: func(context.Context, int) error { return test.err }}
+			if err := c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)); !errors.Is(err, test.want) {
+				t.Errorf("%s: got error %v, want %v", test.reason, err, test.want)
+			}
+			if len(c.started) != 1 || len(c.invoked) != 0 {
+				t.Fatalf("%d executions started, want 1, and %d functions invoked, want none", len(c.started), len(c.invoked))
+			}
+			in := c.started[0]
+			want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":7}`
+			if *in.StateMachineArn != "machine" || *in.Name != "0123456789-_abcdefGHIJ-7" || *in.Input != want {
+				t.Errorf("started %q of %q with %s", *in.Name, *in.StateMachineArn, *in.Input)
+			}
+		})
+	}
+	for _, operation := range []string{"with a space", "a/b", "ä", strings.Repeat("a", 80)} {
+		c := &cloud{}
+		r := ref(1)
+		r.Token.Operation = operation
+		if err := c.engine(stepfunctions.Options{}).Start(t.Context(), r); err == nil || len(c.started) > 0 {
+			t.Errorf("operation %q was started, error %v", operation, err)
+		}
+	}
+}
+
+// finished is what came of waiting for an operation.
+type finished struct {
+	invoked, started int
+	err              error
+	waits            []time.Duration
+	logged           bool
+}
+
+func TestFinish(t *testing.T) {
+	away := errors.New("Lambda is away")
+	tests := map[string]struct {
+		reason string
+		invoke func(ctx context.Context, n int, cancel func()) (*lambda.InvokeOutput, error)
+		start  error
+		want   finished
+	}{
+		"AtOnce": {
+			reason: "one call is enough for what settles in it",
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
+				return answered(`{"settled":true}`)
+			},
+			want: finished{invoked: 1},
+		},
+		"Rounds": {
+			reason: "it asks again as long as there is time, after the time it was told",
+			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
+				if n < 3 {
+					return answered(fmt.Sprintf(`{"settled":false,"wait_seconds":%d}`, n+1))
+				}
+				return answered(`{"settled":true}`)
+			},
+			want: finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}},
+		},
+		"NoWait": {
+			reason: "it never spins",
+			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
+				if n < 2 {
+					return answered(`{}`)
+				}
+				return answered(`{"settled":true}`)
+			},
+			want: finished{invoked: 2, waits: []time.Duration{time.Second}},
+		},
+		"OverWhileWaiting": {
+			reason: "when the time is up it goes on in the background, which is no error",
+			invoke: func(_ context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return answered(`{"wait_seconds":9}`)
+			},
+			want: finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}},
+		},
+		"OverInTheCall": {
+			reason: "also when it is up before the function has answered",
+			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return nil, ctx.Err()
+			},
+			want: finished{invoked: 1, started: 1},
+		},
+		"OverAndAway": {
+			reason: "that it may not go on is an error",
+			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
+				cancel()
+				return nil, ctx.Err()
+			},
+			start: away,
+			want:  finished{invoked: 1, started: 1, err: away},
+		},
+		"Thrown": {
+			reason: "what a step throws ends the execution, here as there",
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
+				out, err := answered(`{"errorType":"StepError","errorMessage":"canary"}`)
+				out.FunctionError = aws.String("Unhandled")
+				return out, err
+			},
+			want: finished{invoked: 1, logged: true},
+		},
+		"Away": {
+			reason: "a function that cannot be invoked is told, and the operation goes on in the background",
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away },
+			want:   finished{invoked: 1, started: 1, err: away},
+		},
+		"Nonsense": {
+			reason: "so is one that answers nonsense",
+			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return answered(`nonsense`) },
+			want:   finished{invoked: 1, started: 1, err: errAny},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithDeadline(t.Context(), time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC))
+			defer cancel()
+			c := &cloud{start: func(context.Context, int) error { return test.start }}
+			c.invoke = func(ctx context.Context, n int) (*lambda.InvokeOutput, error) { return test.invoke(ctx, n, cancel) }
+			var got finished
+			var log bytes.Buffer
+			err := c.engine(stepfunctions.Options{
+				Sleep: func(ctx context.Context, d time.Duration) error {
+					got.waits = append(got.waits, d)
+					return ctx.Err()
+				},
+				Log: slog.New(slog.NewTextHandler(&log, nil)),
+			}).Finish(ctx, ref(2))
+			if !errors.Is(err, test.want.err) && (test.want.err != errAny || err == nil) {
+				t.Errorf("%s: got error %v, want %v", test.reason, err, test.want.err)
+			}
+			got.invoked, got.started, got.err, got.logged = len(c.invoked), len(c.started), test.want.err,
+				strings.Contains(log.String(), ref(2).Name())
+			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(finished{}), cmp.Comparer(func(a, b error) bool { return a == b })); d != "" {
+				t.Errorf("%s: -want +got:\n%s", test.reason, d)
+			}
+			if strings.Contains(log.String(), "canary") {
+				t.Error("the log tells what the function said")
+			}
+			c.invokedWithDeadline(t)
+		})
+	}
+}
+
+// invokedWithDeadline requires that the function was told what to do, and until when.
+func (c *cloud) invokedWithDeadline(t *testing.T) {
+	t.Helper()
+	for _, in := range c.invoked {
+		want := `{"token":"0123456789-_abcdefGHIJ.cA.aS_DpCAjMQ.Yg","attempt":2,"until":"2199-01-02T03:04:05Z"}`
+		if *in.FunctionName != "function" || in.InvocationType != lambdatypes.InvocationTypeRequestResponse || string(in.Payload) != want {
+			t.Errorf("invoked %q as %s with %s", *in.FunctionName, in.InvocationType, in.Payload)
+		}
+	}
+}
+
+// errAny stands for any error.
+var errAny = errors.New("any error")
+
+func TestPayloads(t *testing.T) {
+	for _, r := range []workflow.Ref{ref(1), ref(999),
+		{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}} {
+		body, err := json.Marshal(stepfunctions.InputOf(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in stepfunctions.Input
+		if err := json.Unmarshal(body, &in); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := in.Ref(); err != nil || got != r {
+			t.Errorf("%s is of %+v: %v", body, got, err)
+		}
+	}
+	for _, in := range []stepfunctions.Input{
+		{}, {Attempt: 1}, {Token: "nonsense", Attempt: 1}, {Token: ref(1).Token.String()}, {Token: ref(1).Token.String(), Attempt: -1},
+	} {
+		if r, err := in.Ref(); err == nil {
+			t.Errorf("%+v is of %+v", in, r)
+		}
+	}
+	for d, want := range map[time.Duration]int{0: 1, -time.Second: 1, 1: 1, time.Second: 1, time.Second + 1: 2, 90 * time.Second: 90} {
+		out := stepfunctions.OutputOf(workflow.Outcome{Wait: d})
+		if out.Settled || out.WaitSeconds != want {
+			t.Errorf("a wait of %v is put out as %+v", d, out)
+		}
+		if back := out.Outcome(); back.Settled || back.Wait < d || back.Wait != time.Duration(want)*time.Second {
+			t.Errorf("a wait of %v comes back as %v", d, back.Wait)
+		}
+	}
+	settled := stepfunctions.OutputOf(workflow.Outcome{Settled: true, Wait: time.Hour})
+	if body, err := json.Marshal(settled); err != nil || string(body) != `{"settled":true,"wait_seconds":0}` ||
+		settled.Outcome() != (workflow.Outcome{Settled: true}) {
+		t.Errorf("settled is put out as %s: %v", body, err)
+	}
+}
+
+// A request whose time is up has to be answered: starting the execution that goes on
+// takes little of what is left, whatever Step Functions does.
+func TestALateHandOverLeavesTimeToAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	left := time.Hour
+	c := &cloud{start: func(ctx context.Context, _ int) error {
+		deadline, _ := ctx.Deadline()
+		left = time.Until(deadline)
+		return context.DeadlineExceeded // as if it had hung
+	}}
+	c.invoke = func(context.Context, int) (*lambda.InvokeOutput, error) {
+		cancel()
+		return nil, ctx.Err()
+	}
+	if err := c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if left > workflow.HandOver {
+		t.Errorf("handing over may take %v, of which it has %v", left, workflow.HandOver)
+	}
+}

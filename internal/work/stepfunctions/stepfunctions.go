@@ -1,0 +1,176 @@
+// Package stepfunctions drives operations on AWS: in the background by a state machine
+// of Step Functions, and while a request waits by calling the provisioner function
+// directly. It owns the definition of the state machine and the payloads of the
+// provisioner. What a step does is the provisioner's.
+//
+// It needs the right to start executions of that state machine and to invoke that
+// function. It sends ids only.
+package stepfunctions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+)
+
+// A Starter is what an Engine calls of *sfn.Client. Starting an execution by the name
+// of a running one, with the same input, changes nothing.
+type Starter interface {
+	StartExecution(ctx context.Context, in *sfn.StartExecutionInput, opts ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
+}
+
+// An Invoker is what an Engine calls of *lambda.Client. It blocks until the function
+// has answered. It may be repeated, since a step may be done twice.
+type Invoker interface {
+	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// Options configure an Engine.
+type Options struct {
+	// StateMachine is the ARN of the state machine.
+	StateMachine string
+	// Provisioner is the ARN of the function that does the steps.
+	Provisioner string
+	// Sleep waits for d or until ctx is done, and then returns its error.
+	// Default: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Log gets a line for each execution that ends with an error while a request waits for
+	// it. Default: none.
+	Log *slog.Logger
+}
+
+// An Engine is a workflow.Engine. It has no state of its own.
+type Engine struct {
+	starter Starter
+	invoker Invoker
+	Options
+}
+
+var _ workflow.Engine = (*Engine)(nil)
+
+// New makes an engine. It calls nothing.
+func New(starter Starter, invoker Invoker, o Options) *Engine {
+	if o.Sleep == nil {
+		o.Sleep = pause.For
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Engine{starter: starter, invoker: invoker, Options: o}
+}
+
+// Start implements workflow.Engine. It is one StartExecution. If the name was used
+// before, Start succeeds whatever became of that execution: the name holds the attempt,
+// which is recorded before it is started.
+func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
+	name := ref.Name()
+	if err := checkName(name); err != nil {
+		return err
+	}
+	input, err := json.Marshal(InputOf(ref))
+	if err != nil {
+		return fmt.Errorf("encoding the input of execution %q: %w", name, err)
+	}
+	_, err = e.starter.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &e.StateMachine, Name: &name, Input: aws.String(string(input)),
+	})
+	var exists *sfntypes.ExecutionAlreadyExists
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("starting execution %q: %w", name, err)
+	}
+	return nil
+}
+
+// Finish implements workflow.Engine. It is one Invoke, and more if the provisioner
+// answers before the operation is settled. If ctx is done first, or the provisioner
+// cannot be invoked, it also is one StartExecution, so that the operation goes on in
+// the background.
+func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
+	in := InputOf(ref)
+	if deadline, ok := ctx.Deadline(); ok {
+		in.Until = deadline.UTC()
+	}
+	for ctx.Err() == nil {
+		out, err := e.invoke(ctx, in)
+		var failed *functionError
+		switch {
+		case errors.As(err, &failed):
+			// As in the state machine, what is thrown ends the execution.
+			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(), "error", err)
+			return nil
+		case err != nil && ctx.Err() == nil:
+			return errors.Join(fmt.Errorf("finishing execution %q: %w", ref.Name(), err), e.handOver(ctx, ref))
+		case err != nil:
+			continue // the time is up
+		case out.Settled:
+			return nil
+		}
+		if e.Sleep(ctx, out.Outcome().Wait) != nil {
+			break
+		}
+	}
+	return e.handOver(ctx, ref)
+}
+
+// handOver starts the execution that goes on in the background.
+func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workflow.HandOver)
+	defer cancel()
+	return e.Start(ctx, ref)
+}
+
+func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
+	payload, err := json.Marshal(in)
+	if err != nil {
+		return Output{}, fmt.Errorf("encoding the provisioner's input: %w", err)
+	}
+	answer, err := e.invoker.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: payload,
+	})
+	if err != nil {
+		return Output{}, fmt.Errorf("invoking the provisioner: %w", err)
+	}
+	if answer.FunctionError != nil {
+		var thrown struct {
+			Type string `json:"errorType"`
+		}
+		// Without a type it is still an error.
+		_ = json.Unmarshal(answer.Payload, &thrown)
+		return Output{}, &functionError{kind: *answer.FunctionError, thrown: thrown.Type}
+	}
+	var out Output
+	if err := json.Unmarshal(answer.Payload, &out); err != nil {
+		return Output{}, fmt.Errorf("decoding the provisioner's output: %w", err)
+	}
+	return out, nil
+}
+
+// A functionError is an error that the provisioner has thrown. It has the type alone;
+// the rest is in that function's own log.
+type functionError struct{ kind, thrown string }
+
+func (e *functionError) Error() string {
+	return fmt.Sprintf("provisioner failed: %s %s", strings.ToLower(e.kind), e.thrown)
+}
+
+// checkName refuses names that Step Functions would refuse, or leave out of its logs.
+func checkName(name string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+	if name == "" || len(name) > 80 || strings.Trim(name, letters) != "" {
+		return fmt.Errorf("execution name %q is not of 1 to 80 letters, digits, '-' and '_'", name)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// An answer is what came of a call of a provider, and the lease that it was made
+// under. The zero answer is that of a step which did not call: nothing is done yet.
+type answer struct {
+	lease  held
+	status provider.Status
+	err    error
+}
+
+// A verdict is what an answer means for the operation.
+type verdict struct {
+	done    bool
+	failure *lifecycle.Failure
+	fault   error // passing
+	look    lifecycle.Look
+	grant   *provider.Grant
+	state   *provider.State  // replaces what is remembered
+	target  *provider.Target // replaces where it is made
+	kept    *provider.Retained
+}
+
+// An operation past its deadline fails only after it has met lastFaults faults in a
+// row, and lastLooks have passed since its deadline: while calls end in faults, nobody
+// knows whether it is done.
+const (
+	lastFaults = 3
+	lastLooks  = 15 * time.Minute
+)
+
+// judge tells what an answer means for an operation whose step read the records at
+// began. It fails an operation as overdue only if the step began after the deadline:
+// an outage may have kept all steps away until then, and it may be done by now.
+func (a answer) judge(op *lifecycle.Operation, began, now time.Time) verdict {
+	status, err := a.status, a.err
+	var failure *provider.Failure
+	overdue := lifecycle.Overdue()
+	switch last := op.Overdue(began); {
+	case errors.As(err, &failure):
+		return verdict{failure: &lifecycle.Failure{
+			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
+			Untouched: failure.Untouched,
+		}, state: failure.State}
+	case last && err != nil && op.Faults >= lastFaults && !now.Before(op.Deadline.Add(lastLooks)):
+		return verdict{fault: err, failure: &overdue}
+	case err != nil:
+		return verdict{fault: err}
+	case status.Done:
+		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target, kept: status.Retained}
+	case last:
+		return verdict{failure: &overdue, state: status.State, target: status.Target}
+	}
+	after := status.After
+	if after <= 0 {
+		after = pause(now.Sub(op.Started))
+	}
+	look := lifecycle.Look{Percent: status.Percent, Description: status.Description, After: min(after, maxPause)}
+	return verdict{look: look, state: status.State, target: status.Target}
+}
+
+// answered records the answer of a provider. A bind whose instance has changed since
+// the call does not end by it: the grant was for the instance as it was, so neither
+// the grant nor the state that goes with it is recorded, and the next step asks again.
+func (w *Worker) answered(ctx context.Context, ref workflow.Ref, s subject, a answer) (workflow.Outcome, error) {
+	asked, began := s.instance.Version, s.at
+	return w.record(ctx, ref, s, a.lease, func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+		v := a.judge(s.record.Operation, began, now)
+		if ends := v.done || v.failure != nil; ends && s.record.Operation.Kind == lifecycle.Bind && s.instance.Version != asked {
+			again := verdict{look: lifecycle.Look{After: instanceWait}}
+			if !v.done {
+				again.state = v.state
+			}
+			v = again
+		}
+		if s.standing() == lost { // the state goes with the failure: the deletion needs it to find what was made
+			failure := lifecycle.SourceLost()
+			v = verdict{failure: &failure, state: v.state, target: v.target}
+		}
+		next, more, err := w.judged(ctx, ref, s.record, v, now)
+		if err != nil && s.record.Operation.Overdue(began) { // it must end all the same
+			return w.judged(ctx, ref, s.record, answer{err: err}.judge(s.record.Operation, began, now), now)
+		}
+		return next, more, err
+	})
+}
+
+// judged is the record after an answer, and what is written in the same commit.
+func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
+	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
+	if v.fault != nil {
+		w.logFault(ctx, ref, r, v.fault)
+	}
+	r, err = w.remembers(ctx, r, v)
+	if errors.Is(err, errStateSize) {
+		return w.unkept(ctx, ref, r, err, now)
+	}
+	if err != nil {
+		return r, nil, err
+	}
+	switch {
+	case v.failure != nil:
+		r, err = r.Fail(now, *v.failure)
+	case v.fault != nil:
+		r = r.Faulted(now, faultOf(v.fault, r.Operation.Faults))
+	case v.done && r.Operation.Kind.Deletes():
+		seen, proven := r.AbsenceSeen(r.Operation.ID, now, w.witness())
+		if !proven {
+			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
+		}
+		return w.deleted(ctx, ref, seen, v, now)
+	case v.done && r.Operation.Kind == lifecycle.Bind:
+		r, err = w.bound(ctx, ref, r, v.grant, now)
+	case v.done:
+		r, err = r.Succeed(now, nil)
+	default:
+		r = r.Looked(now, v.look)
+	}
+	return r, more, err
+}
+
+// faultOf is what a record keeps of a fault. Of a trouble it keeps the words for the
+// operator, and gives the user others, which name no server.
+func faultOf(fault error, faults int) lifecycle.Fault {
+	f := lifecycle.Fault{After: patience(fault, faults)}
+	if trouble := (*provider.Trouble)(nil); errors.As(fault, &trouble) {
+		f.Trouble = fmt.Sprintf("%s: target %q: %s", trouble.Kind, trouble.Target, trouble.Message)
+		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
+	}
+	return f
+}
+
+// deleted is the tombstone of what the provider no longer has, and what is written
+// in the same commit: the end of the binding's pointer, or what was retained.
+func (w *Worker) deleted(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
+	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
+	pointer, err := w.pointerOf(ctx, r.Key)
+	if err != nil {
+		return r, nil, err
+	}
+	retains := w.retains
+	if r.Undeletes != nil {
+		retains = w.givesBack
+	}
+	kept, err := retains(ctx, r, v.kept, now)
+	if errors.Is(err, errRetained) {
+		return w.unkept(ctx, ref, r, err, now)
+	}
+	if err != nil {
+		return r, nil, err
+	}
+	gone, err := r.Succeed(now, nil)
+	return gone, []ledger.Change{ledger.DeletePointer(pointer), kept}, err
+}
+
+// unkept fails an operation whose provider gave what cannot be recorded: asked again,
+// it would give the same.
+func (w *Worker) unkept(ctx context.Context, ref workflow.Ref, r lifecycle.Record, why error,
+	now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	w.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", ref.Name(), "provider", r.Provider, "error", why)
+	r, err := r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
+		"service."})
+	return r, nil, err
+}
+
+// patience is the pause after a fault. A call that timed out may still take effect: the
+// pause is long enough that the next step finds what it made.
+func patience(fault error, faults int) time.Duration {
+	pause := backoff(faults)
+	if errors.Is(fault, context.DeadlineExceeded) || errors.Is(fault, context.Canceled) {
+		return max(pause, lifecycle.SecondLook)
+	}
+	return pause
+}
+
+// bound is the record of a binding after its provider has given the grant.
+func (w *Worker) bound(ctx context.Context, ref workflow.Ref, r lifecycle.Record, g *provider.Grant,
+	now time.Time) (lifecycle.Record, error) {
+	plain, ok := encodeGrant(g)
+	if !ok { // asked again, it would give the same
+		w.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes",
+			len(plain))
+		return r.Fail(now, lifecycle.Failure{Message: "The service gave credentials that this broker cannot keep. Ask the operator of the " +
+			"service."})
+	}
+	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, plain)
+	if err != nil {
+		return r, fmt.Errorf("sealing a grant: %w", err)
+	}
+	return r.Succeed(now, sealed)
+}
+
+// encodeGrant is the part of a grant that is sealed, and whether a record can hold it
+// and it can be read again. It gives no error, since that could quote a credential.
+func encodeGrant(g *provider.Grant) (plain []byte, ok bool) {
+	if g == nil {
+		g = &provider.Grant{}
+	}
+	plain, err := json.Marshal(g)
+	return plain, err == nil && len(plain) <= limits.Grant && json.Valid(plain)
+}

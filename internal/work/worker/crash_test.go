@@ -1,0 +1,431 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/demo/files"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// A world is the whole broker on a fake clock: what it does is driven by the
+// test, step by step, and it dies at a chosen effect.
+type world struct {
+	*testing.T
+	clock   time.Time
+	records store.Store
+	things  demo.Things
+	vault   vault.Vault
+	offered *catalog.Catalog
+	ids     func() string
+	alone   bool // whoever took a lease is dead
+	started map[string]workflow.Ref
+	handle  string // of what may be given back
+
+	effects int // so far
+	dieAt   int // 0: never
+	after   bool
+}
+
+// died is how an effect ends the process.
+type died struct{}
+
+var (
+	service       = sync.OnceValue(func() string { s, _ := testkit.PlanIDs("async-bind"); return s })
+	planAsyncBind = sync.OnceValue(func() string { _, p := testkit.PlanIDs("async-bind"); return p })
+)
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = records.Close() })
+	things, err := files.Open(filepath.Join(t.TempDir(), "things"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{
+		T: t, clock: testkit.Epoch, records: records, things: things, ids: testkit.IDs(),
+		vault: testkit.Key(), offered: testkit.Demo(), started: map[string]workflow.Ref{},
+	}
+}
+
+func (w *world) now() time.Time { return w.clock }
+
+// effect is called around everything that outlives the process.
+func (w *world) effect(do func()) {
+	w.effects++
+	if w.effects == w.dieAt && !w.after {
+		panic(died{})
+	}
+	do()
+	if w.effects == w.dieAt {
+		panic(died{})
+	}
+}
+
+// Commit makes a world a store whose writes are effects.
+func (w *world) Commit(ctx context.Context, changes ...store.Change) (err error) {
+	w.effect(func() { err = w.records.Commit(ctx, changes...) })
+	return err
+}
+
+// Get, List and Due read.
+func (w *world) Get(ctx context.Context, k store.Key) (store.Record, error) {
+	return w.records.Get(ctx, k)
+}
+
+func (w *world) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	return w.records.List(ctx, partition, prefix, after, limit)
+}
+
+func (w *world) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
+	return w.records.Due(ctx, before, cursor)
+}
+
+// A cloud is the demo, each call of which is an effect.
+type cloud struct {
+	w *world
+	p *demo.Provider
+}
+
+func (c cloud) call(do func() (provider.Status, error)) (s provider.Status, err error) {
+	c.w.effect(func() { s, err = do() })
+	return s, err
+}
+
+func (c cloud) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.Provision(ctx, in) })
+}
+
+func (c cloud) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.Update(ctx, in) })
+}
+
+func (c cloud) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.Deprovision(ctx, in) })
+}
+
+func (c cloud) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.Bind(ctx, b) })
+}
+
+func (c cloud) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.Unbind(ctx, b) })
+}
+
+func (c cloud) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	return c.p.List(ctx, cursor)
+}
+
+func (c cloud) Quarantine(ctx context.Context, h provider.Holding) (err error) {
+	c.w.effect(func() { err = c.p.Quarantine(ctx, h) })
+	return err
+}
+
+func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
+	c.w.effect(func() { err = c.p.Release(ctx, h) })
+	return err
+}
+
+func (c cloud) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+	return c.call(func() (provider.Status, error) { return c.p.RemoveRetained(ctx, h) })
+}
+
+// Start and Finish make a world an engine that only remembers.
+func (w *world) Start(_ context.Context, ref workflow.Ref) error {
+	w.effect(func() { w.started[ref.Name()] = ref })
+	return nil
+}
+
+// Finish drives to the end, as a synchronous request does.
+func (w *world) Finish(ctx context.Context, ref workflow.Ref) error {
+	w.drive(ctx, ref)
+	return nil
+}
+
+// kit is what the process is made of that runs now.
+func (w *world) kit() *testkit.Kit {
+	return testkit.New(testkit.Options{
+		Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids, Alone: w.alone,
+		Providers: map[string]provider.Provider{"demo": cloud{w, demo.New(w.things, demo.Options{Delay: 3 * time.Second, Now: w.now})}},
+	})
+}
+
+// ledgerOver is a ledger over another store.
+func ledgerOver(w *world, s store.Store) *ledger.Ledger { return w.kit().LedgerOver(s) }
+
+// quietLedger writes without effects, for tests with several goroutines.
+func quietLedger(w *world) *ledger.Ledger { return ledgerOver(w, w.records) }
+
+func (w *world) ledger() *ledger.Ledger { return w.kit().Ledger() }
+func (w *world) broker() *broker.Broker { return w.kit().Broker() }
+func (w *world) worker() *worker.Worker { return w.kit().Worker() }
+func (w *world) reaper() *reaper.Reaper { return w.kit().Reaper() }
+
+// drive steps an execution until it is settled; waiting moves the clock.
+func (w *world) drive(ctx context.Context, ref workflow.Ref) {
+	for range 100 {
+		outcome, err := w.worker().Step(ctx, ref)
+		if err != nil {
+			w.Fatalf("step of %s: %v", ref.Name(), err)
+		}
+		if outcome.Settled {
+			return
+		}
+		w.clock = w.clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	w.Fatalf("%s does not settle", ref.Name())
+}
+
+// driveAll steps what was started, in turns, until all of it is settled: a deletion
+// waits for those of its bindings.
+func (w *world) driveAll(ctx context.Context) {
+	for range 100 {
+		wait := time.Millisecond
+		for _, name := range slices.Sorted(maps.Keys(w.started)) {
+			outcome, err := w.worker().Step(ctx, w.started[name])
+			if err != nil {
+				w.Fatalf("step of %s: %v", name, err)
+			}
+			if outcome.Settled {
+				delete(w.started, name)
+			}
+			wait = max(wait, outcome.Wait)
+		}
+		if len(w.started) == 0 {
+			return
+		}
+		w.clock = w.clock.Add(wait)
+	}
+	w.Fatalf("%d operations do not settle", len(w.started))
+}
+
+// alive runs a part of the history, and reports whether it came to its end.
+func (w *world) alive(part func()) (survived bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(died); !ok {
+				panic(p)
+			}
+			w.dieAt = 0
+		}
+	}()
+	part()
+	return true
+}
+
+// rest lets everything that was started, or that the reaper finds, come to its
+// end.
+func (w *world) rest() {
+	for range 50 {
+		w.driveAll(context.Background())
+		w.clock = w.clock.Add(2 * lifecycle.Grace)
+		if report, err := w.reaper().Sweep(context.Background()); err != nil {
+			w.Fatalf("sweep: %v", err)
+		} else if report.Empty() && len(w.started) == 0 {
+			return
+		}
+	}
+	w.Fatal("the reaper never comes to rest")
+}
+
+func (w *world) caller() broker.Caller {
+	w.clock = w.clock.Add(time.Millisecond)
+	return broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true}
+}
+
+func (w *world) held() int {
+	held, _, err := demo.New(w.things, demo.Options{Now: w.now}).List(context.Background(), "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(held)
+}
+
+// A deed is one request of a platform, in a state that it needs, and what the
+// world is afterwards.
+type deed struct {
+	before func(w *world) // without any crash
+	ask    func(w *world, b *broker.Broker) (broker.Result, error)
+	held   int             // things that exist in the end
+	state  lifecycle.State // of what was asked about
+	key    lifecycle.Key
+}
+
+var (
+	instanceKey = lifecycle.Key{Platform: "p", Instance: "i"}
+	bindingKey  = lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
+)
+
+func provision(w *world, b *broker.Broker) (broker.Result, error) {
+	return b.Provision(context.Background(), broker.ProvisionRequest{
+		Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+		Parameters: []byte(`{"a":1}`),
+	})
+}
+
+func update(w *world, b *broker.Broker) (broker.Result, error) {
+	return b.Update(context.Background(),
+		broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(`{"a":2}`)})
+}
+
+func deprovision(w *world, b *broker.Broker) (broker.Result, error) {
+	return b.Deprovision(context.Background(),
+		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
+}
+
+func bind(w *world, b *broker.Broker) (broker.Result, error) { return bindAs("b")(w, b) }
+
+func bindAs(id string) func(w *world, b *broker.Broker) (broker.Result, error) {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		r, err := b.Bind(context.Background(),
+			broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planAsyncBind()})
+		return r.Result, err
+	}
+}
+
+func unbind(w *world, b *broker.Broker) (broker.Result, error) {
+	return b.Unbind(context.Background(),
+		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
+}
+
+// done is a request that is carried through, without crashes.
+func done(asks ...func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+	return func(w *world) {
+		for _, ask := range asks {
+			if _, err := ask(w, w.broker()); err != nil {
+				w.Fatalf("preparing: %v", err)
+			}
+			w.rest()
+		}
+	}
+}
+
+// begun is a request whose work has made its first step only.
+func begun(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+	return func(w *world) {
+		if _, err := ask(w, w.broker()); err != nil {
+			w.Fatalf("preparing: %v", err)
+		}
+		for _, ref := range w.started {
+			if _, err := w.worker().Step(context.Background(), ref); err != nil {
+				w.Fatalf("preparing: %v", err)
+			}
+		}
+	}
+}
+
+func both(first, second func(*world)) func(*world) {
+	return func(w *world) { first(w); second(w) }
+}
+
+var deeds = map[string]deed{
+	"Provision":                    {func(*world) {}, provision, 1, lifecycle.Ready, instanceKey},
+	"Restore":                      {done(provision), restore, 2, lifecycle.Ready, restoredKey},
+	"Update":                       {done(provision), update, 1, lifecycle.Ready, instanceKey},
+	"Deprovision":                  {done(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionWithBinding":       {done(provision, bind), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionWithBindings":      {done(provision, bind, unbind, bindAs("c"), bindAs("d")), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakes":         {begun(provision), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakesABind":    {both(done(provision), begun(bind)), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"DeprovisionOvertakesAnUnbind": {both(done(provision, bind), begun(unbind)), deprovision, 0, lifecycle.Deleted, instanceKey},
+	"Bind":                         {done(provision), bind, 2, lifecycle.Ready, bindingKey},
+	"Unbind":                       {done(provision, bind), unbind, 1, lifecycle.Deleted, bindingKey},
+	"UnbindOvertakes":              {both(done(provision), begun(bind)), unbind, 1, lifecycle.Deleted, bindingKey},
+}
+
+// Dying before or after each effect of each request, and repeating the request
+// as a platform does, always ends as asked, with nothing left behind. It is
+// done once where the next process knows that the last one is dead, and once
+// where it does not and has to wait for its leases.
+func TestDyingAtEveryEffect(t *testing.T) {
+	for name, d := range deeds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if total := d.dies(t, func(*world, string) {}); total < 12 {
+				t.Errorf("died %d times only: the test proves little", total)
+			}
+		})
+	}
+}
+
+// dies has the process die at each effect of a deed, and counts how often.
+func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
+	t.Helper()
+	for _, alone := range []bool{true, false} {
+		for _, after := range []bool{false, true} {
+			for at := 1; ; at++ {
+				w := newWorld(t)
+				d.before(w)
+				w.effects, w.dieAt, w.after = 0, at, after
+				var first, second broker.Result
+				var err error
+				answered := w.alive(func() { first, err = d.ask(w, w.broker()) })
+				if answered && err != nil {
+					t.Fatalf("asking: %v", err)
+				}
+				survived := answered && w.alive(w.rest)
+				w.dieAt = 0
+				if !survived { // the next process
+					w.started = map[string]workflow.Ref{}
+					w.clock = w.clock.Add(time.Second)
+					w.alone = alone
+					total++
+				}
+				var refusal *lifecycle.Refusal
+				second, err = d.ask(w, w.broker())
+				if err != nil && (!errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone) {
+					t.Fatalf("dying at effect %d (after: %v): the repeated request is answered: %v", at, after, err)
+				}
+				if answered && second.Effect == broker.Accepted && first.Token != second.Token {
+					t.Errorf("dying at effect %d (after: %v): two tokens for one request", at, after)
+				}
+				w.rest()
+				when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
+				if got := w.held(); got != d.held {
+					t.Errorf("%s: %d things exist, want %d", when, got, d.held)
+				}
+				w.ended(d, when)
+				ends(w, when)
+				if survived {
+					break // there was no such effect: all were tried
+				}
+			}
+		}
+	}
+	return total
+}
+
+// ended requires the state in the end, and that no lease is left.
+func (w *world) ended(d deed, when string) {
+	w.Helper()
+	c, err := w.ledger().Record(context.Background(), d.key, w.clock)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if c.State != d.state || c.InProgress() || len(c.Leases) != 0 {
+		w.Errorf("%s: state %q, operation %+v, leases %v; want %q at rest", when, c.State, c.Operation, c.Leases, d.state)
+	}
+}

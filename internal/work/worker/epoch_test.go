@@ -1,0 +1,295 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// An aged provider has one target with an epoch. Its steps are done at once.
+type aged struct {
+	provider.Provider  // none
+	provider.Inventory // none
+	mu                 sync.Mutex
+	said               provider.Epoch
+	changes, advances  int
+	made               []string
+	fails              func() error
+	asked, changed     func() // before each advance, and after each change; nil for nothing
+}
+
+func (a *aged) step(in provider.Instance) (provider.Status, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if in.Target.Identity == "" {
+		return provider.Status{Target: &provider.Target{Name: "east", Identity: "s-1"}, After: time.Millisecond}, nil
+	}
+	if err := a.said.Check("east", in.Epoch); err != nil {
+		return provider.Status{}, err
+	}
+	a.changes++
+	if a.changed != nil {
+		a.changed()
+	}
+	if !slices.Contains(a.made, in.ID) {
+		a.made = append(a.made, in.ID)
+	}
+	return provider.Status{Done: true}, nil
+}
+
+// Advance implements provider.Reconciler.
+func (a *aged) Advance(_ context.Context, _ provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+	if a.asked != nil {
+		a.asked()
+	}
+	if a.fails != nil {
+		if err := a.fails(); err != nil {
+			return provider.Epoch{}, err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.said == from && from != to {
+		a.said = to
+		a.advances++
+	}
+	return a.said, nil
+}
+
+// Survey implements provider.Reconciler.
+func (a *aged) Survey(context.Context, string) (provider.Target, provider.Epoch, error) {
+	return provider.Target{Name: "east", Identity: "s-1"}, a.said, nil
+}
+
+// Holdings implements provider.Reconciler.
+func (a *aged) Holdings(context.Context, string, string) ([]provider.Holding, string, error) {
+	return nil, "", nil
+}
+
+func (a *aged) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return a.step(in)
+}
+
+func (a *aged) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return a.step(in)
+}
+
+func (a *aged) Bind(_ context.Context, b provider.Binding) (provider.Status, error) {
+	return a.step(b.Instance)
+}
+
+func (a *aged) wired() map[string]provider.Wired {
+	return map[string]provider.Wired{"demo": {Provider: a, Inventory: a, Epochs: true}}
+}
+
+// A target that is as it was earlier is changed by no step: operations wait, the
+// operator is told once, and the user no more than that it waits.
+func TestARestoredTargetIsLeftAlone(t *testing.T) {
+	w, log, counts := newWorld(t), &bytes.Buffer{}, &bytes.Buffer{}
+	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
+	o := w.worker().Options
+	o.Providers, o.Log = a.wired(), slog.New(slog.NewTextHandler(log, nil))
+	o.Metrics = metrics.New("s", counts, func() time.Time { return w.clock })
+	worker := worker.New(o)
+	step := func(ref workflow.Ref) workflow.Outcome {
+		t.Helper()
+		outcome, err := worker.Step(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock = w.clock.Add(outcome.Wait)
+		return outcome
+	}
+	ref := refOf(w.must(provision), 1)
+	for !step(ref).Settled {
+	}
+	for name, restored := range map[string]provider.Epoch{"Earlier": {Line: "one", Count: 7}, "OtherLine": {Line: "two", Count: 90}} {
+		w.clock = w.clock.Add(time.Hour)
+		was, made := a.said, a.changes
+		a.said = restored
+		log.Reset()
+		counts.Reset()
+		ref := refOf(w.must(func(w *world, b *broker.Broker) (broker.Result, error) {
+			return b.Update(t.Context(), broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(),
+				Parameters: []byte(`{"of":"` + name + `"}`)})
+		}), 1)
+		for range 5 {
+			if step(ref).Settled {
+				t.Fatalf("%s: the update has settled", name)
+			}
+		}
+		op := w.instance().Operation
+		if a.changes != made || a.said != restored {
+			t.Errorf("%s: %d changes were made, and it is at %v", name, a.changes-made, a.said)
+		}
+		if !strings.Contains(op.Trouble, "longshore reconcile") || strings.Contains(op.Description, "restored") || op.Description == "" {
+			t.Errorf("%s: the operator reads %q, and the user %q", name, op.Trouble, op.Description)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "trouble=restored") {
+			t.Errorf("%s: of 5 steps, %d lines tell: %s", name, n, log)
+		}
+		if said := counts.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, `"Dimensions":[["Stack"]]`) ||
+			!strings.Contains(said, `"Trouble":1`) || !strings.Contains(said, `"trouble":"restored"`) {
+			t.Errorf("%s: the alarm's metric is %s", name, said)
+		}
+		a.said = was
+		for !step(ref).Settled {
+		}
+		if op := w.instance().Operation; op.Phase != lifecycle.Succeeded || op.Trouble != "" || op.Description != "" {
+			t.Errorf("%s: it ends as %+v", name, op)
+		}
+	}
+	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
+	if err != nil || known.Line != a.said.Line || known.Count != a.said.Count || known.Mark != a.said.Mark || known.Mark == "" {
+		t.Errorf("it is known as %+v, and is %v: %v", known, a.said, err)
+	}
+}
+
+// However many processes raise a target at once, the latest epoch is recorded, and none of
+// them fails.
+func TestManyProcessesRaiseATarget(t *testing.T) {
+	w := newWorld(t)
+	k := testkit.New(testkit.Options{Vault: w.vault, Catalog: w.offered})
+	a := &aged{said: provider.Epoch{Line: "one", Count: 1}}
+	o := k.WorkerOptions()
+	o.Providers = a.wired()
+	b := k.Broker()
+	var all sync.WaitGroup
+	for _, id := range strings.Fields("a b c d e f g h i j k l m n o p") {
+		r, err := b.Provision(t.Context(), broker.ProvisionRequest{
+			Caller: w.caller(), InstanceID: id, ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for w := worker.New(o); ; {
+				outcome, err := w.Step(t.Context(), refOf(r, 1))
+				if err != nil {
+					t.Error(err)
+				}
+				if err != nil || outcome.Settled {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
+	if err != nil || known.Count != a.said.Count || known.Mark != a.said.Mark || known.Reserved != "" || a.changes != 16 {
+		t.Errorf("after %d changes it is known as %+v, and is %v: %v", a.changes, known, a.said, err)
+	}
+}
+
+// RemoveRetained is a change as others are.
+func (a *aged) RemoveRetained(_ context.Context, h provider.Holding) (provider.Status, error) {
+	return a.step(provider.Instance{Target: h.Target, Epoch: h.Epoch})
+}
+
+// The removal of what was retained is on record: a target that is restored to before it,
+// where the thing is there again, is seen to be restored.
+func TestARemovalOfWhatIsRetainedKeepsTheEpoch(t *testing.T) {
+	w := newWorld(t)
+	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
+	o := w.worker().Options
+	o.Providers = a.wired()
+	kept := lifecycle.Retained{Key: instanceKey, Incarnation: "old", Provider: "demo", Name: "thing", Until: w.clock,
+		Made: lifecycle.Made{Target: lifecycle.Target{Name: "east", Identity: "s-1"}}}
+	kept = kept.BeginRemoval("op", w.clock)
+	if err := w.ledger().Commit(t.Context(), ledger.PutRetained(kept),
+		ledger.PutEpoch(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
+	if err != nil || !outcome.Settled || len(w.retained()) != 0 {
+		t.Fatalf("it is not removed: %+v %v", outcome, err)
+	}
+	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
+	if err != nil || known.Count != 9 || a.said.Count != 9 { // before it and after it
+		t.Errorf("the target is at %v, and known as %+v: %v", a.said, known, err)
+	}
+}
+
+// What is done at once shares its raises: 64 platforms' operations in one process are
+// covered by a few.
+func TestActsAtOnceShareRaises(t *testing.T) {
+	const clients = 64
+	now := testkit.Epoch
+	a := &aged{said: provider.Epoch{Line: "one", Count: 1}}
+	k := testkit.New(testkit.Options{Providers: map[string]provider.Provider{"demo": a}, Now: func() time.Time { return now }})
+	b, w := k.Broker(), worker.New(k.WorkerOptions())
+	var changed sync.WaitGroup
+	changed.Add(clients)
+	a.changed = changed.Done
+	a.asked = func() { // the first one that raises after its change is slow
+		a.mu.Lock()
+		any := a.changes > 0
+		a.mu.Unlock()
+		if any {
+			changed.Wait()
+		}
+	}
+	var all sync.WaitGroup
+	for n := range clients {
+		r, err := b.Provision(t.Context(), broker.ProvisionRequest{Caller: (&world{clock: now}).caller(), InstanceID: fmt.Sprint(n),
+			ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for {
+				outcome, err := w.Step(t.Context(), refOf(r, 1))
+				if err != nil {
+					t.Error(err)
+				}
+				if err != nil || outcome.Settled {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
+	t.Logf("%d operations: %d raises of the server, %d writes of the record", a.changes, a.advances, known.Version)
+	if err != nil || a.changes != clients || a.advances > clients/2 || known.Version != int64(2*a.advances) {
+		t.Errorf("%d changes, %d raises, %d writes: %v", a.changes, a.advances, known.Version, err)
+	}
+}
+
+// What is done is on record as done only after a raise that began after it: a server that
+// is restored to any time before is behind.
+func TestDoneIsAfterARaise(t *testing.T) {
+	s := newSite(t)
+	k := s.process(&mortal{})
+	for _, id := range []string{"a", "b", "c"} { // all in the same ten seconds
+		var before []provider.Epoch
+		s.server.asked = func() {
+			if slices.Contains(s.server.made, id) {
+				before = append(before, s.server.said) // as a snapshot has it that was taken after the change
+			}
+		}
+		if why := s.provisions(k, id); why != "" {
+			t.Fatal(why)
+		}
+		known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
+		at := provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+		if err != nil || len(before) == 0 || before[0].Follows(at) {
+			t.Errorf("%s: a snapshot of %v counts as %v: %v", id, before, at, err)
+		}
+	}
+}

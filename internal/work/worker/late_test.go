@@ -1,0 +1,207 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/provider/demo"
+)
+
+// lands lets a call to the cloud arrive, long after its sender gave it up.
+func (w *world) lands(call func(p *demo.Provider) (provider.Status, error)) {
+	w.Helper()
+	before := w.held()
+	if _, err := call(demo.New(w.things, demo.Options{Now: w.now})); err != nil {
+		w.Fatal(err)
+	}
+	if w.held() != before+1 {
+		w.Fatal("the late call made nothing: the test would prove nothing")
+	}
+}
+
+// restForLong is rest for as long as looks are repeated.
+func (w *world) restForLong() {
+	w.Helper()
+	for range 3 {
+		w.rest()
+		w.clock = w.clock.Add(lifecycle.LateLookAgain)
+	}
+	w.rest()
+}
+
+func (w *world) lateInstance(i lifecycle.Record) func(p *demo.Provider) (provider.Status, error) {
+	return func(p *demo.Provider) (provider.Status, error) {
+		return p.Provision(context.Background(), provider.Instance{
+			Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+			Operation: provider.Operation{ID: i.Incarnation, Kind: provider.KindProvision, Started: w.clock},
+		})
+	}
+}
+
+func TestWhatComesLateIsRemoved(t *testing.T) {
+	tests := map[string]struct {
+		before func(w *world)
+		key    lifecycle.Key
+		call   func(w *world) func(p *demo.Provider) (provider.Status, error)
+	}{
+		"Instance": {done(provision, deprovision), instanceKey, func(w *world) func(p *demo.Provider) (provider.Status, error) {
+			return w.lateInstance(w.instance())
+		}},
+		"Binding": {done(provision, bind, unbind), bindingKey, lateBinding},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.before(w)
+			held := w.held()
+			w.lands(tc.call(w))
+			before := w.course(tc.key)
+			w.clock = before.LateLook.Add(-time.Second)
+			w.restForLong()
+			after := w.course(tc.key)
+			if w.held() != held || !after.LateLook.IsZero() || after.State != lifecycle.Deleted || !after.Due.Equal(after.Expires) ||
+				len(after.Leases) != 0 {
+				t.Errorf("%d things exist, want %d; the tombstone is %+v", w.held(), held, after)
+			}
+			if diff := cmp.Diff(before.Operation, after.Operation); diff != "" {
+				t.Errorf("LOP-19: platforms see the look: %s", diff)
+			}
+		})
+	}
+}
+
+func lateBinding(w *world) func(p *demo.Provider) (provider.Status, error) {
+	return func(p *demo.Provider) (provider.Status, error) {
+		c := w.course(bindingKey)
+		return p.Bind(context.Background(), provider.Binding{
+			Instance: provider.Instance{
+				Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+				Operation: provider.Operation{ID: c.Operation.ID, Kind: provider.KindBind, Started: w.clock},
+			},
+			ID: "b", Incarnation: "before", Secret: make([]byte, 32),
+		})
+	}
+}
+
+// course is the record of an instance or a binding.
+func (w *world) course(key lifecycle.Key) lifecycle.Record {
+	w.Helper()
+	if !key.IsBinding() {
+		return w.instance()
+	}
+	b, err := w.ledger().Record(context.Background(), key, w.clock)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return b
+}
+
+// begunLook is a tombstone that an execution is about to look at.
+func begunLook(t *testing.T) (*world, workflow.Ref) {
+	t.Helper()
+	w := newWorld(t)
+	done(provision, deprovision)(w)
+	w.lands(w.lateInstance(w.instance()))
+	w.clock = w.instance().LateLook
+	report, err := w.reaper().Sweep(context.Background())
+	if err != nil || report.Looks != 1 || len(w.started) != 1 {
+		t.Fatalf("report %+v, started %v, error %v", report, w.started, err)
+	}
+	for _, ref := range w.started {
+		return w, ref
+	}
+	panic("unreachable")
+}
+
+// An id that is used again is another instance: a look that was under way does
+// nothing to it.
+func TestALateLookLeavesASuccessorAlone(t *testing.T) {
+	w, ref := begunLook(t)
+	w.must(provision)
+	w.rest()
+	w.drive(context.Background(), ref)
+	if i := w.instance(); w.held() != 1 || i.State != lifecycle.Ready {
+		t.Errorf("%d things exist, the instance is %q", w.held(), i.State)
+	}
+}
+
+// A creation that begins while the look is calling the cloud waits for it.
+func TestACreationWaitsForALateLook(t *testing.T) {
+	w, ref := begunLook(t)
+	looker := w.with(func(context.Context) (provider.Status, error) {
+		created := w.must(provision)
+		outcome, err := w.with(func(context.Context) (provider.Status, error) {
+			t.Error("the creation called the cloud beside the look")
+			return provider.Status{Done: true}, nil
+		}).Step(context.Background(), refOf(created, 1))
+		if err != nil || outcome.Settled {
+			t.Errorf("%+v %v", outcome, err)
+		}
+		return provider.Status{Done: true}, nil
+	})
+	if outcome, err := looker.Step(context.Background(), ref); err != nil || !outcome.Settled {
+		t.Fatalf("%+v %v", outcome, err)
+	}
+	if i := w.instance(); len(i.Leases) != 0 || i.State != lifecycle.Creating {
+		t.Errorf("the instance is %q, leases %v", i.State, i.Leases)
+	}
+}
+
+// A look that fails, or sees that something is left, is made again later.
+func TestALateLookIsRepeated(t *testing.T) {
+	answers := map[string]error{"Fault": errors.New("throttled"), "Failure": provider.Failf("no"), "InProgress": nil}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			w, ref := begunLook(t)
+			outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, answer }).Step(context.Background(),
+				ref)
+			if err != nil || !outcome.Settled {
+				t.Fatalf("%+v %v", outcome, err)
+			}
+			if c := w.instance(); c.LateLook.IsZero() || !c.Due.Equal(w.clock.Add(lifecycle.LateLookAgain)) || len(c.Leases) != 0 {
+				t.Errorf("the tombstone is %+v", c)
+			}
+			w.restForLong()
+			if w.held() != 0 {
+				t.Error("what came late is still there")
+			}
+		})
+	}
+}
+
+// A call of a deletion that timed out may still land when the deletion is done:
+// what is made next with the id waits for it.
+func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
+	w := newWorld(t)
+	done(provision)(w)
+	deletion := refOf(w.must(deprovision), 1)
+	slow := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, context.DeadlineExceeded })
+	outcome, err := slow.Step(context.Background(), deletion)
+	if err != nil || outcome.Wait < lifecycle.SecondLook {
+		t.Fatalf("after a call that timed out: %+v %v, want a wait of %v", outcome, err, lifecycle.SecondLook)
+	}
+	w.clock = w.clock.Add(outcome.Wait)
+	w.drive(context.Background(), deletion)
+	if c := w.instance(); c.State != lifecycle.Deleted || len(c.Leases) != 1 {
+		t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
+	}
+	created := refOf(w.must(provision), 1)
+	outcome, err = w.with(func(context.Context) (provider.Status, error) {
+		t.Error("the creation called the cloud beside the deletion")
+		return provider.Status{Done: true}, nil
+	}).Step(context.Background(), created)
+	if err != nil || outcome.Settled {
+		t.Errorf("%+v %v", outcome, err)
+	}
+	w.rest()
+	if i := w.instance(); i.State != lifecycle.Ready || w.held() != 1 || len(i.Leases) != 0 {
+		t.Errorf("the instance is %q, %d things exist, leases %v", i.State, w.held(), i.Leases)
+	}
+}

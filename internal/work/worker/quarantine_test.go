@@ -1,0 +1,337 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// shelves lets the reaper see the demo's things.
+type shelves struct{ *demo.Provider }
+
+func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+	page, next, err := s.Provider.List(ctx, cursor)
+	for _, h := range page {
+		things = append(things, reaper.Thing{
+			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
+}
+
+// astray is what a world holds of an instance whose record was lost, with a binding.
+func astray(w *world) {
+	w.Helper()
+	p := demo.New(w.things, demo.Options{Now: w.now})
+	stray := provider.Instance{
+		Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
+		Operation: provider.Operation{ID: "lost", Kind: provider.KindProvision, Started: w.clock, Synchronous: true},
+	}
+	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
+		w.Fatal(s, err)
+	}
+	if s, err := p.Bind(context.Background(),
+		provider.Binding{Instance: stray, ID: "stray-b", Incarnation: "lost", Secret: make([]byte, 32)}); err != nil || !s.Done {
+		w.Fatal(s, err)
+	}
+}
+
+// locked counts what the demo has put out of use.
+func (w *world) locked() (n int) {
+	w.Helper()
+	things, _, err := w.things.List(context.Background(), "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, t := range things {
+		if t.Quarantined {
+			n++
+		}
+	}
+	return n
+}
+
+// What was never recorded is put out of use, and removed two weeks later by an
+// ordinary deletion; what is in use stays.
+func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
+	w := newWorld(t)
+	done(provision, bind)(w)
+	astray(w)
+	whose := ledger.Identity{Deployment: "test"}
+	if err := w.ledger().Commit(t.Context(), ledger.PutIdentity(whose)); err != nil { // the table is known to be the right one
+		t.Fatal(err)
+	}
+	r := w.reaper()
+	r.Inventory = &reaper.InventoryOptions{
+		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{demo.New(w.things, demo.Options{Now: w.now})}}, Whose: whose,
+		Every: time.Hour,
+	}
+	sweep := func(hours int) (report reaper.Report) {
+		for range hours {
+			w.clock = w.clock.Add(time.Hour)
+			one, err := r.Sweep(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			report.Orphans, report.Quarantined, report.Ended = report.Orphans+one.Orphans, report.Quarantined+one.Quarantined, report.Ended+one.Ended
+			w.driveAll(t.Context())
+		}
+		return report
+	}
+	if got := sweep(5); got.Quarantined != 2 || got.Orphans != 0 || w.locked() != 2 || w.held() != 4 {
+		t.Fatalf("%+v, %d things are out of use, %d exist", got, w.locked(), w.held())
+	}
+	if got := sweep(13 * 24); w.held() != 4 {
+		t.Fatalf("%+v, %d things are left after less than two weeks", got, w.held())
+	}
+	if got := sweep(24 + 5); got.Ended != 2 || w.held() != 2 || w.locked() != 0 {
+		t.Errorf("%+v, %d things are left, %d of them out of use", got, w.held(), w.locked())
+	}
+	if w.instance().State != lifecycle.Ready || w.course(bindingKey).State != lifecycle.Ready {
+		t.Error("what is in use is gone")
+	}
+}
+
+// quarantined is a world with a thing that is to be put out of use.
+func quarantined(t *testing.T) (*world, workflow.Ref) {
+	t.Helper()
+	w := newWorld(t)
+	astray(w)
+	h := w.holding()
+	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
+		Key: lifecycle.Key{Platform: "p", Instance: "stray"}, Incarnation: "lost", Provider: "demo", Created: h.Created,
+	}, h.Name, strings.Repeat("q", lifecycle.OperationIDLength), w.clock)
+	if err := w.ledger().Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+		t.Fatal(err)
+	}
+	return w, workflow.Ref{Token: q.Token(), Attempt: 1}
+}
+
+// holding is the stray instance, as it is listed.
+func (w *world) holding() provider.Holding {
+	w.Helper()
+	held, _, err := demo.New(w.things, demo.Options{Now: w.now}).List(context.Background(), "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, h := range held {
+		if h.Tags.Instance == "stray" && h.Tags.Binding == "" {
+			return h
+		}
+	}
+	w.Fatal("there is no stray")
+	panic("unreachable")
+}
+
+func (w *world) quarantine() lifecycle.Quarantine {
+	w.Helper()
+	q, err := w.ledger().Quarantine(context.Background(), "demo", w.holding().Name)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return q
+}
+
+// released has an operator release the thing.
+func (w *world) released() workflow.Ref {
+	w.Helper()
+	q, _ := w.quarantine().Release(w.clock)
+	if err := w.ledger().Commit(context.Background(), ledger.PutQuarantine(q)); err != nil {
+		w.Fatal(err)
+	}
+	return workflow.Ref{Token: q.Token(), Attempt: q.Attempt}
+}
+
+func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
+	w, ref := quarantined(t)
+	w.drive(t.Context(), ref)
+	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || !q.Busy.IsZero() || w.locked() != 1 {
+		t.Fatalf("%+v, %d are out of use", q, w.locked())
+	}
+	version := w.quarantine().Version
+	w.drive(t.Context(), ref) // delivered once more
+	if w.quarantine().Version != version {
+		t.Error("a step that has nothing to do writes")
+	}
+	back := w.released()
+	w.drive(t.Context(), ref) // the old execution
+	if w.locked() != 1 {
+		t.Error("a step of an older attempt acts")
+	}
+	w.drive(t.Context(), back)
+	if q := w.quarantine(); q.Phase != lifecycle.Released || w.locked() != 0 {
+		t.Errorf("%+v, %d are out of use", q, w.locked())
+	}
+}
+
+// A step dies at any of its effects: the next attempt does it all the same.
+func TestAQuarantineSurvivesItsSteps(t *testing.T) {
+	for dieAt := 1; dieAt <= 3; dieAt++ {
+		for _, after := range []bool{false, true} {
+			w, ref := quarantined(t)
+			w.effects, w.dieAt, w.after = 0, dieAt, after
+			if w.alive(func() { w.drive(t.Context(), ref) }) {
+				t.Fatalf("nothing died at effect %d", dieAt)
+			}
+			w.rest()
+			if q := w.quarantine(); q.Phase != lifecycle.Enclosed || w.locked() != 1 {
+				t.Errorf("dead at effect %d, after it: %v: %+v, %d are out of use", dieAt, after, q, w.locked())
+			}
+		}
+	}
+}
+
+// troubled is a provider whose quarantine meets what the test says.
+type troubled struct {
+	cloud
+	quarantine func() error
+}
+
+func (p troubled) Quarantine(ctx context.Context, h provider.Holding) error {
+	if err := p.quarantine(); err != nil {
+		return err
+	}
+	return p.cloud.Quarantine(ctx, h)
+}
+
+func (w *world) quarantining(do func() error) *worker.Worker {
+	o := w.kit().WorkerOptions()
+	o.Providers = testkit.AsDemo(troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do})
+	return worker.New(o)
+}
+
+func TestAQuarantineThatMeetsAFault(t *testing.T) {
+	w, ref := quarantined(t)
+	outcome, err := w.quarantining(func() error { return errors.New("throttled") }).Step(t.Context(), ref)
+	if q := w.quarantine(); err != nil || outcome.Settled || outcome.Wait <= 0 || q.Faults != 1 || !q.Busy.IsZero() {
+		t.Fatalf("%+v %v, %+v", outcome, err, q)
+	}
+	w.drive(t.Context(), ref)
+	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || q.Faults != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
+// A thing is released while the call that locks it is on its way: the release
+// waits for the call, so that it is not locked afterwards.
+func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
+	w, ref := quarantined(t)
+	var back workflow.Ref
+	outcome, err := w.quarantining(func() error {
+		back = w.released()
+		outcome, err := w.worker().Step(t.Context(), back)
+		if err != nil || outcome.Settled || outcome.Wait <= 0 {
+			t.Errorf("the release did not wait: %+v %v", outcome, err)
+		}
+		return nil
+	}).Step(t.Context(), ref)
+	if err != nil || !outcome.Settled {
+		t.Errorf("%+v %v", outcome, err)
+	}
+	w.drive(t.Context(), back)
+	if q := w.quarantine(); q.Phase != lifecycle.Released || w.locked() != 0 {
+		t.Errorf("%+v, %d are out of use", q, w.locked())
+	}
+
+	// A call that was given up may land until its lease has run out.
+	w, ref = quarantined(t)
+	if _, err := w.quarantining(func() error { return context.DeadlineExceeded }).Step(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	back = w.released()
+	if outcome, err := w.worker().Step(t.Context(), back); err != nil || outcome.Settled || !w.quarantine().Busy.After(w.clock) {
+		t.Errorf("%+v %v", outcome, err)
+	}
+}
+
+// A call whose time was up may land, whatever its provider makes of that.
+func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
+	w, ref := quarantined(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := w.quarantining(func() error {
+		cancel()
+		return errors.New("the connection was closed")
+	}).Step(ctx, ref)
+	if q := w.quarantine(); err != nil || !q.Busy.After(w.clock) {
+		t.Errorf("%v, %+v", err, q)
+	}
+}
+
+// A step that ends after its lease has run out leaves the lease of the next one.
+func TestAQuarantinesStepGivesUpNoOthersLease(t *testing.T) {
+	w, ref := quarantined(t)
+	var others time.Time
+	_, err := w.quarantining(func() error {
+		w.clock = w.quarantine().Busy.Add(time.Second)
+		others = w.clock.Add(time.Minute)
+		return w.ledger().Commit(context.Background(), ledger.PutQuarantine(w.quarantine().Leased(others)))
+	}).Step(t.Context(), ref)
+	if q := w.quarantine(); err != nil || !q.Busy.Equal(others) {
+		t.Errorf("%v, busy until %v, want %v", err, q.Busy, others)
+	}
+}
+
+// Of a provider that cannot put things out of use, they stay in use until their
+// time is over.
+func TestAProviderWithoutAQuarantine(t *testing.T) {
+	w, ref := quarantined(t)
+	o := w.kit().WorkerOptions()
+	o.Providers = map[string]provider.Wired{"demo": {Inventory: struct{ provider.Inventory }{}}}
+	if outcome, err := worker.New(o).Step(t.Context(), ref); err != nil || !outcome.Settled {
+		t.Fatalf("%+v %v", outcome, err)
+	}
+	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || w.locked() != 0 {
+		t.Errorf("%+v, %d are out of use", q, w.locked())
+	}
+}
+
+// listening is a provider that is told what its inventory said.
+type listening struct {
+	cloud
+	got *provider.Instance
+}
+
+func (l listening) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	*l.got = in
+	return l.cloud.Deprovision(ctx, in)
+}
+
+func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
+	w := newWorld(t)
+	astray(w)
+	state := provider.State{Format: 7, Data: []byte("key-1")}
+	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray"}, w.clock)
+	if err == nil {
+		r, _, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
+			Timeout: time.Hour, Own: true},
+			lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
+	}
+	if err == nil {
+		err = w.ledger().Commit(t.Context(), ledger.Put(r))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got provider.Instance
+	o := w.kit().WorkerOptions()
+	o.Providers = testkit.AsDemo(listening{w.kit().Providers["demo"].(cloud), &got})
+	if _, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: r.Token(), Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got.Target.Name != "there" || got.State.Format != 7 || string(got.State.Data) != "key-1" {
+		t.Errorf("it is told %+v, %+v", got.Target, got.State)
+	}
+}

@@ -1,0 +1,220 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// raisedFor is how long the raise of a target covers the steps that begin after it.
+const raisedFor = 10 * time.Second
+
+// raises are those of this process, by target.
+type raises struct {
+	mu sync.Mutex
+	of map[[2]string]*raising
+}
+
+// A raising is the raises of one target. One is made at a time; all that ask while it is
+// made share the next one.
+type raising struct {
+	turn chan struct{} // holds one token while nobody raises
+
+	mu    sync.Mutex
+	begun int   // how many have begun; all before the last one have ended
+	err   error // of the last one that has ended
+	since time.Time
+	at    provider.Epoch // since when, and where, the last one that succeeded has it be
+}
+
+// target gives the raises of a target.
+func (r *raises) target(name, identity string) *raising {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.of[[2]string{name, identity}]
+	if of == nil {
+		of = &raising{turn: make(chan struct{}, 1)}
+		of.turn <- struct{}{}
+		if r.of == nil {
+			r.of = map[[2]string]*raising{}
+		}
+		r.of[[2]string{name, identity}] = of
+	}
+	return of
+}
+
+// covers reports whether a raise began moments ago.
+func (r *raising) covers(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	age := now.Sub(r.since)
+	return !r.since.IsZero() && age >= 0 && age < raisedFor
+}
+
+func (r *raising) last() provider.Epoch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at
+}
+
+// next makes a raise that begins after this call, or waits for one. Unless it is to be a
+// new one, it does with one that began moments ago.
+func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, raise func(context.Context) (provider.Epoch, error)) error {
+	if !anew && r.covers(now()) {
+		return nil
+	}
+	r.mu.Lock()
+	need := r.begun + 1
+	r.mu.Unlock()
+	select {
+	case <-r.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { r.turn <- struct{}{} }()
+	if !anew && r.covers(now()) {
+		return nil
+	}
+	r.mu.Lock()
+	shared := r.begun >= need && !errors.Is(r.err, context.DeadlineExceeded) && !errors.Is(r.err, context.Canceled)
+	if shared { // else whoever made it had no time left, and this one may have
+		defer r.mu.Unlock()
+		return r.err
+	}
+	r.begun++
+	since := now()
+	r.mu.Unlock()
+	at, err := raise(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err = err; err == nil {
+		r.since, r.at = since, at
+	}
+	return err
+}
+
+// knows has this process have raised the target moments ago, before it changes anything
+// there, and gives the epoch that the target is at, or has been at. Hazard: the records
+// may have a copy that another broker runs on. A raise succeeds only if nobody has made
+// one from other records since the last one here.
+func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
+	if !w.Providers[name].Epochs || t.Identity == "" {
+		return provider.Epoch{}, nil
+	}
+	err := w.raises.target(name, t.Identity).next(ctx, false, w.Now, w.raiser(name, t))
+	return w.raises.target(name, t.Identity).last(), err
+}
+
+// raise waits for a raise of the target that begins after this call. What was done on the
+// server before it is known to have been done: a server that is restored to an earlier
+// time is behind.
+func (w *Worker) raise(ctx context.Context, name string, t provider.Target) error {
+	if !w.Providers[name].Epochs || t.Identity == "" {
+		return nil
+	}
+	return w.raises.target(name, t.Identity).next(ctx, true, w.Now, w.raiser(name, t))
+}
+
+func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (provider.Epoch, error) {
+	return func(ctx context.Context) (provider.Epoch, error) { return w.raiseOnce(ctx, name, t) }
+}
+
+// raiseOnce makes one raise: it reserves a mark in the record, has the target be at it,
+// and records that. Whoever finds a mark reserved completes that raise before its own:
+// the reservation may be older than a copy of the records, which has it too.
+func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
+	target := w.Providers[name].Inventory.(provider.Reconciler)
+	inherited := ""
+	for n := 0; ; n++ {
+		known, err := w.knownOf(ctx, target, name, t)
+		if err != nil {
+			return provider.Epoch{}, err
+		}
+		if n == 0 {
+			inherited = known.Reserved
+		}
+		if known.Reserved == "" {
+			known.Reserved = w.NewID()
+			switch err := w.Records.Commit(ctx, ledger.PutEpoch(known)); {
+			case errors.Is(err, ledger.ErrConflict):
+				continue // another process has reserved one
+			case err != nil:
+				return provider.Epoch{}, fmt.Errorf("reserving the next change of target %q: %w", t.Name, err)
+			}
+			known.Version++
+		}
+		from := epochOf(known)
+		to := provider.Epoch{Line: from.Line, Count: from.Count + 1, Mark: known.Reserved}
+		said, err := target.Advance(ctx, t, from, to)
+		if err != nil {
+			return provider.Epoch{}, err
+		}
+		if said != to {
+			if err := w.disagrees(ctx, name, t, known, said); err != nil {
+				return provider.Epoch{}, err
+			}
+			continue
+		}
+		known.Count, known.Mark, known.Reserved = to.Count, to.Mark, ""
+		switch kept, err := w.keepsEpoch(ctx, known); {
+		case err != nil:
+			return provider.Epoch{}, fmt.Errorf("recording how far target %q is: %w", t.Name, err)
+		case kept && to.Mark != inherited:
+			return to, nil
+		}
+	}
+}
+
+// keepsEpoch records where the target is, unless another process of this broker has.
+func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (kept bool, _ error) {
+	err := w.Records.Commit(ctx, ledger.PutEpoch(known))
+	if !errors.Is(err, ledger.ErrConflict) {
+		return err == nil, err
+	}
+	now, err := w.Records.Epoch(ctx, known.Provider, known.Identity)
+	return err == nil && now.Line == known.Line && now.Count >= known.Count, err
+}
+
+// knownOf reads what is on record of the target. One that is not on record says itself
+// where it is, and has no mark: nobody has raised it.
+func (w *Worker) knownOf(ctx context.Context, r provider.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
+	known, err := w.Records.Epoch(ctx, name, t.Identity)
+	if err != nil {
+		return known, fmt.Errorf("reading what target %q has said of itself: %w", t.Name, err)
+	}
+	if known.Version > 0 {
+		return known, nil
+	}
+	said, err := r.Advance(ctx, t, provider.Epoch{}, provider.Epoch{})
+	known.Line, known.Count = said.Line, said.Count
+	return known, err
+}
+
+// disagrees is why a target is neither where the record has it nor where it is to be;
+// nil if the record was written meanwhile, by another process of this broker.
+func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch, said provider.Epoch) error {
+	now, err := w.Records.Epoch(ctx, name, t.Identity)
+	if err != nil || now.Version != known.Version {
+		return err
+	}
+	if err := said.Check(t.Name, epochOf(known)); err != nil {
+		return err
+	}
+	return provider.Copied(t.Name)
+}
+
+// onRecord is where the target has been.
+func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
+	known, err := w.Records.Epoch(ctx, name, t.Identity)
+	return epochOf(known), err
+}
+
+func epochOf(known lifecycle.TargetEpoch) provider.Epoch {
+	return provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+}

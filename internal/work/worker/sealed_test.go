@@ -1,0 +1,156 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/provider/demo/parameters"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/parameterstest"
+)
+
+// lost is a vault whose key is gone: it neither opens nor seals.
+type lost struct{}
+
+func (lost) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
+	return nil, errors.New("there is no key to seal with")
+}
+
+func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) {
+	return nil, vault.ErrSealed
+}
+
+func provisionWith(parameters string) func(*world, *broker.Broker) (broker.Result, error) {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		return b.Provision(context.Background(), broker.ProvisionRequest{
+			Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+			Parameters: []byte(parameters),
+		})
+	}
+}
+
+func bindWith(parameters string) func(*world, *broker.Broker) (broker.Result, error) {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		r, err := b.Bind(context.Background(), broker.BindRequest{
+			Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind(), Parameters: []byte(parameters),
+		})
+		return r.Result, err
+	}
+}
+
+// When nothing sealed can be opened any more, everything can still be deleted,
+// in whatever state it is: by the broker's answer to the DELETE, each step, the
+// look that comes after it, and the reaper.
+func TestDeletionNeedsNoKey(t *testing.T) {
+	provision, bind := provisionWith(`{"delay_seconds":7}`), bindWith(`{"delay_seconds":5}`)
+	cases := map[string]struct {
+		reason string
+		before func(*world)
+		asks   []func(*world, *broker.Broker) (broker.Result, error)
+		held   int
+	}{
+		"Deprovision": {"an instance with parameters", done(provision), []func(*world, *broker.Broker) (broker.Result, error){
+			deprovision}, 0},
+		"Unbind": {"a binding with parameters, a secret and a grant", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
+		"Both": {"one after the other", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){
+			unbind, deprovision}, 0},
+		"WithItsBindings": {"the bindings go with the instance", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"Updated": {"after an update", done(provision, update), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"HalfProvisioned": {"overtaking the creation", func(w *world) { w.half(provision) },
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"HalfBound": {"overtaking the bind", func(w *world) { done(provision)(w); w.half(bind) },
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
+		"HalfBoundInstance": {"with its instance", func(w *world) { done(provision)(w); w.half(bind) },
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"FailedCreation": {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"FailedDeprovision": {"a deletion that fails once, as it was asked for", done(provisionWith(`{"fail":"deprovision"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision, deprovision}, 0},
+		"FailedUnbind": {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind, unbind}, 1},
+		"ReclaimedByReaper": {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
+		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+	}
+	for name, tc := range cases {
+		for _, kept := range []string{"InFiles", "InParameters"} {
+			t.Run(name+kept, func(t *testing.T) {
+				w := newWorld(t)
+				if kept == "InParameters" {
+					things, err := parameters.New(parameterstest.New(), "/longshore/demo")
+					if err != nil {
+						t.Fatal(err)
+					}
+					w.things = things
+				}
+				tc.before(w)
+				w.vault = lost{}
+				for _, ask := range tc.asks {
+					w.must(ask)
+					if name == "LeftoversOfRequest" {
+						clear(w.started)
+					}
+					w.rest()
+				}
+				w.clock = w.clock.Add(lifecycle.LateLook + 2*lifecycle.Grace)
+				w.rest()
+				w.clock = w.clock.Add(lifecycle.ReclaimAfter)
+				w.rest()
+				if got := w.held(); got != tc.held {
+					t.Errorf("%s: %d things are left, want %d; the instance is %q", tc.reason, got, tc.held, w.instance().State)
+				}
+				i := w.instance()
+				if tc.held == 0 && i.State != lifecycle.Deleted && i.State != lifecycle.Absent {
+					t.Errorf("%s: the instance is %q: %s", tc.reason, i.State, i.Operation.Description)
+				}
+			})
+		}
+	}
+}
+
+// half lets an operation begin and take one step.
+func (w *world) half(ask func(*world, *broker.Broker) (broker.Result, error)) {
+	w.Helper()
+	ref := refOf(w.must(ask), 1)
+	if _, err := w.worker().Step(context.Background(), ref); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// An update needs its parameters, and refuses a DELETE while it runs (DEPR-09):
+// one that cannot open them ends at its deadline, by whoever looks then, and no
+// later.
+func TestAnUpdateThatCannotBeOpenedEndsAtItsDeadline(t *testing.T) {
+	for _, driven := range []bool{true, false} {
+		t.Run(fmt.Sprintf("Driven=%v", driven), func(t *testing.T) {
+			w := newWorld(t)
+			done(provision)(w)
+			ref := refOf(w.must(update), 1)
+			w.vault = lost{}
+			if _, err := w.worker().Step(context.Background(), ref); !errors.Is(err, vault.ErrSealed) {
+				t.Fatalf("the step ends with %v: the test proves nothing", err)
+			}
+			if i := w.instance(); !i.InProgress() || len(i.Leases) != 0 {
+				t.Fatalf("before its deadline: %+v", i.Operation)
+			}
+			if !driven {
+				clear(w.started)
+			}
+			w.clock = w.instance().Operation.Deadline.Add(lifecycle.Grace)
+			w.rest()
+			if i := w.instance(); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
+				t.Fatalf("at its deadline the instance is %q, the update %q", i.State, i.Operation.Phase)
+			}
+			done(deprovision)(w)
+			if w.held() != 0 || w.instance().State != lifecycle.Deleted {
+				t.Errorf("%d things are left; the instance is %q", w.held(), w.instance().State)
+			}
+		})
+	}
+}

@@ -1,0 +1,426 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// A secretive world is one whose provider's cloud chooses the secrets.
+type secretive struct {
+	*world
+	cloud *cloudtest.Cloud
+	p     *cloudtest.Provider
+	// asks, if set, comes before and after each bind of the provider.
+	asks func(b provider.Binding, after bool)
+}
+
+func newSecretive(t *testing.T) *secretive {
+	t.Helper()
+	w := newWorld(t)
+	s := &secretive{world: w, cloud: cloudtest.NewCloud(w.now)}
+	s.p = cloudtest.New(s.cloud, "broker-1")
+	s.drives(w.must(provision))
+	return s
+}
+
+func (s *secretive) steps() *worker.Worker {
+	o := s.worker().Options
+	o.Providers = testkit.AsDemo(watched{s.p, s})
+	return worker.New(o)
+}
+
+type watched struct {
+	*cloudtest.Provider
+	s *secretive
+}
+
+func (p watched) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	if p.s.asks != nil {
+		p.s.asks(b, false)
+		defer p.s.asks(b, true)
+	}
+	return p.Provider.Bind(ctx, b)
+}
+
+// drives steps an operation to its end.
+func (s *secretive) drives(r broker.Result) {
+	s.Helper()
+	for range 100 {
+		outcome, err := s.steps().Step(context.Background(), refOf(r, 1))
+		if err != nil {
+			s.Fatal(err)
+		}
+		if outcome.Settled {
+			return
+		}
+		s.clock = s.clock.Add(max(outcome.Wait, time.Millisecond))
+	}
+	s.Fatalf("%v does not settle", r.Token)
+}
+
+// granted requires that the binding is ready, and that what is recorded of it is
+// the one key that opens; its state holds no secret.
+func (s *secretive) granted() {
+	s.Helper()
+	b := s.course(bindingKey)
+	if b.State != lifecycle.Ready {
+		s.Fatalf("the binding is %q: %+v", b.State, b.Operation)
+	}
+	var g provider.Grant
+	plain, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.Grant}, b.Grant)
+	if err == nil {
+		err = json.Unmarshal(plain, &g)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	text := func(name string) string { v, _ := g.Credentials[name].(string); return v }
+	if !s.cloud.Opens(text("username"), text("key"), text("password")) {
+		s.Error("the binding is ready, and its grant is dead")
+	}
+	if n := s.cloud.Secrets(text("username")); n != 1 {
+		s.Errorf("%d keys are accepted, want one", n)
+	}
+	state, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.State}, b.Made.State)
+	if err != nil || len(state) == 0 || text("password") == "" || bytes.Contains(state, []byte(text("password"))) {
+		s.Errorf("the state is lost, or holds the secret still: %v", err)
+	}
+}
+
+// Two steps of one bind run at once: an execution that was started twice, or one
+// that the reaper took for dead. Each would take the other's key for one that
+// nobody recorded, and revoke it: the binding would be ready, its key dead.
+func TestTwoStepsOfOneBind(t *testing.T) {
+	for name, during := range map[string]bool{"BeforeTheCall": false, "AfterTheCall": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSecretive(t)
+			ref := s.must(bind)
+			nested := false
+			s.asks = func(_ provider.Binding, after bool) {
+				if after != during || nested {
+					return
+				}
+				nested = true
+				defer func() { nested = false }()
+				for range 5 { // whoever is there, too, goes on to the end if it can
+					outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
+					if err != nil {
+						t.Error(err)
+					}
+					if outcome.Settled || outcome.Wait <= worker.Patience {
+						t.Errorf("the second step gives %+v, want a wait that is left to the engine", outcome)
+					}
+				}
+			}
+			s.drives(ref)
+			s.granted()
+		})
+	}
+}
+
+// Each call by which a bind reaches its cloud goes wrong once, in each way, and
+// the operation goes on as its lease allows.
+func TestFaultsOfATwoStepBind(t *testing.T) {
+	for _, fault := range []providertest.Fault{providertest.Refused, providertest.Lost, providertest.Late, providertest.Killed} {
+		t.Run(fault.String(), func(t *testing.T) {
+			for n, struck := 1, true; struck; n++ {
+				s := newSecretive(t)
+				ref := s.must(bind)
+				hit, disarm := s.p.Calls.Arm(n, fault)
+				before := s.clock
+				for !hit() {
+					outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if outcome.Settled {
+						break
+					}
+					s.clock = s.clock.Add(max(outcome.Wait, time.Millisecond))
+				}
+				struck = hit()
+				disarm()
+				s.drives(ref)
+				s.granted()
+				if took := s.clock.Sub(before); took > 40*time.Second {
+					t.Errorf("with a fault at call %d it took %v: it waited for its own lease", n, took)
+				}
+				s.drives(s.must(unbind))
+				if b := s.course(bindingKey); b.State != lifecycle.Deleted || b.Made.State != nil {
+					t.Errorf("the binding is %q, with state %v", b.State, b.Made.State != nil)
+				}
+				s.drives(s.must(deprovision))
+				if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
+					t.Errorf("left behind: %+v %v", held, err)
+				}
+			}
+		})
+	}
+}
+
+// A step dies in the middle of its call: nobody knows whether the call goes on,
+// and the next step waits until the lease has run out.
+func TestAStepThatDiedKeepsItsLease(t *testing.T) {
+	s := newSecretive(t)
+	ref := s.must(bind)
+	s.asks = func(provider.Binding, bool) { panic(died{}) }
+	if s.alive(func() { _, _ = s.steps().Step(context.Background(), refOf(ref, 1)) }) {
+		t.Fatal("the step lives")
+	}
+	s.asks = nil
+	before := s.clock
+	s.drives(ref)
+	s.granted()
+	if took := s.clock.Sub(before); took < time.Minute {
+		t.Errorf("the next step called the cloud after %v", took)
+	}
+}
+
+// What a provider is told is recorded: the broker, the target that the first step
+// learnt, the state; and an update tells what the plan meant before.
+func TestWhatAProviderIsTold(t *testing.T) {
+	w := newWorld(t)
+	var told []provider.Instance
+	state := provider.State{Format: 3, Data: []byte("remembered")}
+	target := provider.Target{Name: "east", Identity: "account"}
+	o := w.worker().Options
+	o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
+		told = append(told, in)
+		if len(told) == 1 {
+			return provider.Status{State: &state, Target: &target, After: time.Second}, nil
+		}
+		return provider.Status{Done: true}, nil
+	}})
+	run := func(r broker.Result) provider.Instance {
+		t.Helper()
+		for range 10 {
+			outcome, err := worker.New(o).Step(t.Context(), refOf(r, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if outcome.Settled {
+				return told[len(told)-1]
+			}
+			w.clock = w.clock.Add(outcome.Wait)
+		}
+		t.Fatal("it does not settle")
+		panic("unreachable")
+	}
+	b := w.kit().BrokerOptions()
+	b.Identity, b.Catalog = "broker-1", planned{w.offered, json.RawMessage(`{"means":"this"}`), "1.0.0"}
+	r, err := provision(w, broker.New(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := run(r)
+	if in.Broker != "broker-1" || in.Target != target || string(in.State.Data) != "remembered" || in.State.Format != 3 ||
+		string(in.Snapshot) != `{"means":"this"}` || in.Former != nil || in.Place.Organization != "o" || in.Place.Space != "s" {
+		t.Errorf("the second step of a provision is told %+v of broker %q, target %v, state %v", in.Place, in.Broker, in.Target, in.State)
+	}
+	if op := w.instance().Operation; !in.Operation.Deadline.Equal(op.Deadline) || op.Deadline.IsZero() {
+		t.Errorf("the provider is told the deadline %v of %v", in.Operation.Deadline, op.Deadline)
+	}
+	use, err := w.ledger().NextTargetUse(t.Context(), lifecycle.TargetUse{}, false)
+	if err != nil || use == nil || use.Target != "east" || use.Provider != "demo" || use.Key != w.instance().Key {
+		t.Errorf("the target is not among those in use: %+v %v", use, err)
+	}
+	if first := told[0]; first.State.Data != nil || first.Target != (provider.Target{}) {
+		t.Errorf("the first step is told a state or a target: %v", first.Target)
+	}
+	b.Catalog = planned{w.offered, json.RawMessage(`{"means":"more"}`), "2.0.0"}
+	newer := "2.0.0"
+	if r, err = broker.New(b).Update(t.Context(), broker.UpdateRequest{
+		Caller: w.caller(), InstanceID: "i", ServiceID: service(), MaintenanceVersion: &newer,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if in = run(r); string(in.Snapshot) != `{"means":"more"}` || string(in.Former) != `{"means":"this"}` ||
+		string(in.State.Data) != "remembered" {
+		t.Errorf("an update is told %s, formerly %s", in.Snapshot, in.Former)
+	}
+	r = w.must(deprovision)
+	if in = run(r); in.Parameters != nil || string(in.Snapshot) != `{"means":"more"}` || string(in.State.Data) != "remembered" ||
+		in.Target != target {
+		t.Errorf("a deletion is told %s, target %v", in.Snapshot, in.Target)
+	}
+	if i := w.instance(); i.Made.State != nil || i.Made.Target.Name != "east" || i.Made.Broker != "broker-1" {
+		t.Errorf("the tombstone keeps %+v, want all but the state", i.Made)
+	}
+}
+
+// The key that sealed a provider's state is lost, or cannot be asked: what was
+// made is deleted all the same.
+func TestADeletionWorksWithoutTheState(t *testing.T) {
+	s := newSecretive(t)
+	s.drives(s.must(bind))
+	s.granted()
+	s.vault = locked{s.vault}
+	for _, ask := range []func(*world, *broker.Broker) (broker.Result, error){unbind, deprovision} {
+		s.drives(s.must(ask))
+	}
+	if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
+		t.Errorf("left behind: %+v %v", held, err)
+	}
+}
+
+// locked opens nothing.
+type locked struct{ vault.Vault }
+
+func (locked) Open(context.Context, vault.Label, []byte) ([]byte, error) {
+	return nil, errors.New("the key is disabled")
+}
+
+// A state that is too large fails the operation, and one that a failure gives is
+// recorded.
+func TestStatesAtTheirBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func() (provider.Status, error)
+		fails  bool
+		kept   bool
+	}{
+		"Largest": {func() (provider.Status, error) {
+			return provider.Status{Done: true, State: &provider.State{Format: 1, Data: make([]byte, limits.State)}}, nil
+		}, false, true},
+		"TooLarge": {func() (provider.Status, error) {
+			return provider.Status{Done: true, State: &provider.State{Format: 1, Data: make([]byte, limits.State+1)}}, nil
+		}, true, false},
+		"TargetTooLong": {func() (provider.Status, error) {
+			return provider.Status{Done: true, Target: &provider.Target{Name: strings.Repeat("x", limits.Record)}}, nil
+		}, true, false},
+		"OfAFailure": {func() (provider.Status, error) {
+			f := provider.Failf("no")
+			f.State = &provider.State{Format: 1, Data: []byte("what was half made")}
+			return provider.Status{}, f
+		}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			ref := refOf(w.must(provision), 1)
+			if _, err := w.with(func(context.Context) (provider.Status, error) { return c.answer() }).Step(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+			i := w.instance()
+			if (i.State == lifecycle.CreateFailed) != c.fails || (i.Made.State != nil) != c.kept {
+				t.Errorf("the instance is %q, with a state: %v", i.State, i.Made.State != nil)
+			}
+		})
+	}
+}
+
+// planned is a catalog whose plans mean something.
+type planned struct {
+	*catalog.Catalog
+	snapshot    json.RawMessage
+	maintenance string
+}
+
+func (p planned) Plan(service, plan string) (catalog.Offering, catalog.Plan, bool) {
+	offering, found, ok := p.Catalog.Plan(service, plan)
+	found.Snapshot, found.MaintenanceInfo = p.snapshot, &catalog.MaintenanceInfo{Version: p.maintenance}
+	return offering, found, ok
+}
+
+func (p planned) Offering(service string) (catalog.Offering, bool) {
+	offering, ok := p.Catalog.Offering(service)
+	offering.Plans = slices.Clone(offering.Plans)
+	for i := range offering.Plans {
+		offering.Plans[i].Snapshot = p.snapshot
+	}
+	return offering, ok
+}
+
+// A record that was derived again does not know what the plan meant: a binding of it is
+// made by what the plan means now, and a deletion by what the provider itself finds.
+func TestABindingOfARebuiltInstance(t *testing.T) {
+	s := newSecretive(t)
+	i := s.instance()
+	i.Attributes.Snapshot = nil
+	if err := quietLedger(s.world).Commit(t.Context(), ledger.Put(i)); err != nil {
+		t.Fatal(err)
+	}
+	ref := s.must(bind)
+	var told []string
+	s.asks = func(b provider.Binding, _ bool) { told = append(told, string(b.Instance.Snapshot)) }
+	o := s.steps().Options
+	o.Plans = planned{s.offered, json.RawMessage(`{"means":"this"}`), ""}
+	if _, err := worker.New(o).Step(t.Context(), refOf(ref, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) == 0 || told[0] != `{"means":"this"}` {
+		t.Errorf("the provider is told %q", told)
+	}
+}
+
+// telling asks for the answers of instances.
+type telling struct {
+	provider.Provider
+	tell func(provider.Instance) (provider.Status, error)
+}
+
+func (p telling) Provision(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return p.tell(in)
+}
+func (p telling) Update(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return p.tell(in)
+}
+func (p telling) Deprovision(_ context.Context, in provider.Instance) (provider.Status, error) {
+	return p.tell(in)
+}
+
+// An update waits until no step of a binding calls the cloud, and a bind whose
+// instance has changed since it was asked is not recorded.
+func TestUpdatesAndBindsDoNotMeet(t *testing.T) {
+	s := newSecretive(t)
+	ref := s.must(bind)
+	var updated workflow.Ref
+	s.asks = func(_ provider.Binding, after bool) {
+		if after || updated.Attempt != 0 {
+			return
+		}
+		updated = refOf(s.must(update), 1)
+		o := s.worker().Options
+		o.Providers = testkit.AsDemo(telling{Provider: s.p, tell: func(provider.Instance) (provider.Status, error) {
+			t.Error("the update called the cloud beside the bind")
+			return provider.Status{Done: true}, nil
+		}})
+		outcome, err := worker.New(o).Step(context.Background(), updated)
+		if err != nil || outcome.Settled {
+			t.Errorf("the update's step: %+v %v", outcome, err)
+		}
+	}
+	for range 5 {
+		outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.clock = s.clock.Add(outcome.Wait)
+	}
+	if b := s.course(bindingKey); !b.InProgress() {
+		t.Errorf("the binding is %q while its instance is updated", b.State)
+	}
+	s.drives(broker.Result{Token: updated.Token})
+	if i := s.instance(); i.State != lifecycle.Ready {
+		t.Fatalf("the instance is %q: %+v", i.State, i.Operation)
+	}
+	s.drives(ref)
+	s.granted()
+}

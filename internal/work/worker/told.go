@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+func operationFor(op *lifecycle.Operation) provider.Operation {
+	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
+}
+
+// instanceFor is what the provider is told of an instance; for an update, of what it is
+// to become. For a deletion no parameters are opened, here or below: it must work when
+// the key is lost or the record is damaged.
+func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
+	a, former := i.Attributes, json.RawMessage(nil)
+	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
+		// A rebuilt record has no snapshot of its plan. Without one, a provider would
+		// make a principal that may do nothing.
+		_, known, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
+		a.Snapshot = known.Snapshot
+	}
+	if op.Kind == lifecycle.Update && op.Target != nil {
+		a, former = *op.Target, a.Snapshot
+	}
+	in := provider.Instance{
+		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
+		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
+		Target: provider.Target(i.Made.Target), Unfinished: i.Unfinished,
+	}
+	var err error
+	if in.State, err = w.stateOf(ctx, i.Key, i.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
+		return in, err
+	}
+	whole, err := w.open(ctx, i.Key, vault.Context, a.SealedContext)
+	switch {
+	case err == nil && whole != nil:
+		in.Place = placeOf(a, whole)
+	case err != nil && !errors.Is(err, vault.ErrSealed): // only a sealed context that does not open is done without
+		return in, err
+	}
+	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
+	return in, err
+}
+
+// sourceFor is what the provider is told of the instance that is restored.
+func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
+	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
+	return &provider.Source{
+		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
+		Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target), State: state,
+	}, err
+}
+
+// bindingFor is what the provider is told of a binding.
+func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
+	in, err := w.instanceFor(ctx, i, op)
+	if err != nil {
+		return provider.Binding{}, err
+	}
+	// The binding's own plan is the one it was made with: it may differ from
+	// the instance's since an update.
+	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
+	in.Settings = w.settings(in.ServiceID, in.PlanID)
+	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
+	in.Broker, in.Target = b.Made.Broker, provider.Target(b.Made.Target)
+	out := provider.Binding{
+		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
+	}
+	if out.State, err = w.stateOf(ctx, b.Key, b.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
+		return out, err
+	}
+	if out.Parameters, err = w.open(ctx, b.Key, vault.Parameters, b.Attributes.Parameters); err != nil {
+		return provider.Binding{}, err
+	}
+	out.Secret, err = w.open(ctx, b.Key, vault.Secret, b.Secret)
+	return out, err
+}
+
+// placeOf is where an instance was ordered, in terms that fit platforms of any kind.
+func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
+	var said struct {
+		Name         string `json:"instance_name"`
+		Organization string `json:"organization_guid"`
+		Space        string `json:"space_guid"`
+		Namespace    string `json:"namespace"`
+	}
+	_ = json.Unmarshal(context, &said) // what cannot be read counts as not given
+	return provider.Place{
+		Organization: cmp.Or(a.OrganizationGUID, said.Organization),
+		Space:        cmp.Or(said.Namespace, a.SpaceGUID, said.Space),
+		InstanceName: said.Name,
+	}
+}
+
+// stateOf opens the state that a provider keeps. A deletion works without it, since the
+// key that sealed it may be lost: the provider then finds what it has made by its tags.
+func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.Made, deletes bool) (provider.State, error) {
+	if made.State == nil {
+		return provider.ParseState(made.Found)
+	}
+	plain, err := w.open(ctx, key, vault.State, made.State)
+	if err != nil && deletes && ctx.Err() == nil {
+		w.Log.WarnContext(ctx, "the provider's state does not open; the deletion goes on without it", "error", err)
+		return provider.State{}, nil
+	}
+	if err != nil {
+		return provider.State{}, err
+	}
+	return provider.ParseState(plain)
+}
+
+// errStateSize ends an operation: asked again, the provider would give as much.
+var errStateSize = errors.New("a provider's state, or its target, is larger than a record can hold")
+
+// remembers is the record with the state and the target that a provider answered.
+func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
+	if t := v.target; t != nil && !r.IsBinding() {
+		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {
+			return r, errStateSize
+		}
+		r.Made.Target = lifecycle.Target(*t)
+	}
+	switch s := v.state; {
+	case s == nil:
+		return r, nil
+	case s.Format == 0 && len(s.Data) == 0:
+		r.Made.State, r.Made.Found = nil, nil
+		return r, nil
+	case len(s.Data) > limits.State || s.Format < 0:
+		return r, errStateSize
+	}
+	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.State}, v.state.Encode())
+	if err != nil {
+		return r, fmt.Errorf("sealing a provider's state: %w", err)
+	}
+	r.Made.State, r.Made.Found = sealed, nil
+	return r, nil
+}

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// troubleAgain is how often the same trouble is logged: every step of every operation
+// that waits for its end meets it.
+const troubleAgain = 10 * time.Minute
+
+// troubles are when each trouble was last logged.
+type troubles struct {
+	mu   sync.Mutex
+	said map[string]time.Time
+}
+
+// due reports whether a trouble is to be logged now.
+func (t *troubles) due(what string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last, ok := t.said[what]; ok && now.Sub(last) < troubleAgain && !now.Before(last) {
+		return false
+	}
+	if t.said == nil {
+		t.said = map[string]time.Time{}
+	}
+	t.said[what] = now
+	return true
+}
+
+// logTrouble logs a fault that only a person can end, and reports whether it is one.
+func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool {
+	var trouble *provider.Trouble
+	if !errors.As(fault, &trouble) {
+		return false
+	}
+	if w.troubles.due(name+"\x00"+trouble.Target+"\x00"+trouble.Kind, w.Now()) {
+		w.Log.ErrorContext(ctx, "operations wait for a target", "provider", name, "target", trouble.Target, "trouble", trouble.Kind,
+			"error", trouble)
+		// What kind it is stands beside it: a metric for each would be an alarm for each.
+		w.Metrics.Write(nil, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
+			metrics.Value{Name: metrics.Trouble, N: 1})
+	}
+	return true
+}

@@ -1,0 +1,273 @@
+// Package worker does one step of one operation: it reads the record, makes sure that
+// the step may still act, records that it is about to call the cloud, asks the
+// provider, and records the answer. It needs records, a vault, the settings of plans
+// and the providers. It knows neither what drives it nor HTTP.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// Records is what the worker needs of the ledger, which documents it.
+type Records interface {
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
+	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
+	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
+	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
+	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Plans looks up what the operator fixed in a plan; false when the plan has
+// left the catalog.
+type Plans interface {
+	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
+}
+
+// Options are what a Worker is made of.
+type Options struct {
+	Records   Records
+	Vault     vault.Vault
+	Plans     Plans
+	Providers map[string]provider.Wired
+	Now       func() time.Time
+	NewID     func() string // different at each call
+	Log       *slog.Logger
+	Metrics   *metrics.Metrics
+	// HardTimeout is when whatever runs a step is certainly dead. Calls of a provider end
+	// before that, with time left to record the answer.
+	HardTimeout time.Duration
+	// Alone says that no other process takes leases while this one lives. It then knows
+	// which steps live, and needs no clock for that.
+	Alone bool
+}
+
+const (
+	// leaseMargin covers the difference of two clocks.
+	leaseMargin = time.Minute
+	// recordTimeout is for recording an answer, which also happens after the step's own
+	// context has ended.
+	recordTimeout = 10 * time.Second
+	// raceWait is the pause after losing a race for the lease.
+	raceWait = 100 * time.Millisecond
+	// maxLeasePause is the longest pause between two looks at a lease.
+	maxLeasePause = 10 * time.Second
+	// ownLeaseWait is the pause of a step that finds its own operation leased. It is too
+	// long for Drive to wait it out, where waiting is billed.
+	ownLeaseWait = Patience + time.Second
+	// instanceWait is the pause of a bind while its instance changes.
+	instanceWait = 2 * time.Second
+)
+
+// A Worker does steps. Its only state is which of them live, and when it has logged
+// which troubles.
+type Worker struct {
+	Options
+	steps    steps
+	longest  time.Duration // the longest that a call may take
+	troubles troubles
+	raises   raises
+}
+
+// New makes a worker.
+func New(o Options) *Worker {
+	w := &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
+	for _, p := range o.Providers {
+		w.longest = max(w.longest, p.Timeout())
+	}
+	return w
+}
+
+var settled = workflow.Outcome{Settled: true}
+
+// Step does one step of the execution; it is a workflow.Step. An error means
+// that the records could not be read or written.
+func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+	ctx = logs.Begin(ctx)
+	logs.AddSubject(ctx, ref.Token.Key.Platform, ref.Token.Key.Instance, ref.Token.Key.Binding)
+	logs.AddOperation(ctx, ref.Token)
+	if _, _, is := ref.Token.Key.OfQuarantine(); is {
+		return w.quarantine(ctx, ref)
+	}
+	if _, _, is := ref.Token.Key.OfRetained(); is {
+		return w.removeRetained(ctx, ref)
+	}
+	return w.step(ctx, ref)
+}
+
+// A question is one call of a provider about what is in a target, which it is told where
+// that has been.
+type question struct {
+	target provider.Target
+	ask    func(context.Context, provider.Wired, provider.Epoch) (provider.Status, error)
+	// evicts says that it takes a binding away, which may be what keeps the target from
+	// being raised.
+	evicts bool
+}
+
+// call asks the provider to change something. What it answers as done is so only after a
+// raise of the target: what is on record as done is never later than the epoch.
+func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
+	return w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+		at, err := w.knows(ctx, name, q.target)
+		if err != nil && q.evicts && !outOfHand(err) {
+			at, err = w.onRecord(ctx, name, q.target)
+		}
+		if err != nil {
+			return provider.Status{}, err
+		}
+		status, err := q.ask(ctx, p, at)
+		if err == nil && status.Done {
+			err = w.raise(ctx, name, q.target)
+		}
+		return status, err
+	})
+}
+
+// outOfHand reports whether a target is not as this broker left it.
+func outOfHand(err error) bool {
+	trouble, ok := errors.AsType[*provider.Trouble](err)
+	return ok && (trouble.Kind == provider.TroubleCopied || trouble.Kind == provider.TroubleRestored)
+}
+
+// within gives a call of a provider a deadline that is earlier than the step's, so that
+// there is always time left to record the answer.
+func (w *Worker) within(ctx context.Context, name string,
+	call func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
+	p, ok := w.Providers[name]
+	if !ok {
+		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
+	defer cancel()
+	status, err := call(ctx, p)
+	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
+		err = errors.Join(err, ctx.Err()) // it may still take effect, whatever error the provider made of that
+	}
+	return status, err
+}
+
+// recorded counts an operation that a step has ended.
+func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
+	if op.Phase == lifecycle.InProgress {
+		return
+	}
+	w.Metrics.Write(
+		map[string]string{metrics.DimensionKind: string(op.Kind), metrics.DimensionResult: string(op.Phase)},
+		map[string]string{"service": serviceID, "plan": planID},
+		metrics.Value{Name: metrics.Settled, N: 1},
+		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: "Milliseconds"},
+	)
+	w.Log.InfoContext(ctx, "operation settled", "kind", string(op.Kind), "result", string(op.Phase), "service", serviceID, "plan", planID,
+		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
+}
+
+// A held is the lease that a step holds; the zero held is none.
+type held struct {
+	holder string
+	// timedOut says that the call got no answer in time. It may still take effect, so the
+	// lease stays, and whoever overtakes the operation waits until it runs out. The
+	// operation itself goes on.
+	timedOut bool
+}
+
+// answeredBy is the lease of holder once its call has ended.
+func answeredBy(holder string, callErr error) held {
+	return held{holder, errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled)}
+}
+
+// of gives the lease up, or keeps it, in a record.
+func (h held) of(r lifecycle.Record) lifecycle.Record {
+	if h.timedOut {
+		return r.TimedOut(h.holder)
+	}
+	return r.Released(h.holder)
+}
+
+// frees reports whether giving the lease up changes the record.
+func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.holder) }
+
+const maxPause = 5 * time.Minute
+
+// pause is how long to wait for the next look when the provider does not say. It grows
+// from 10 s to 60 s in the first hour and is 300 s after it, so that a week of waiting
+// fits into what one execution may record.
+func pause(age time.Duration) time.Duration {
+	if age >= time.Hour {
+		return maxPause
+	}
+	// A clock that stepped back makes an operation younger than new.
+	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(max(age, 0))/float64(time.Hour))
+}
+
+// backoff is the pause after the n-th fault in a row, from 1 s to 1 min.
+func backoff(faults int) time.Duration {
+	return min(time.Second<<min(faults, 6), time.Minute)
+}
+
+func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Record, err error) {
+	if w.logTrouble(ctx, r.Provider, err) {
+		return
+	}
+	op := r.Operation
+	w.Log.WarnContext(ctx, "step met a fault and will be repeated", "execution", ref.Name(), "kind", string(op.Kind),
+		"faults", op.Faults+1, "error", err)
+}
+
+// until is when a lease taken now ends.
+func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
+
+// leasePause is how long an operation waits before it looks again at another's lease. A
+// live step gives its lease up long before that runs out, and somebody may be waiting
+// for the answer: so the pauses begin short, and grow.
+func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
+	age := now.Sub(op.Started)
+	if age < 0 { // the clock stepped back, and how long it waits is not known
+		age = 2 * time.Second
+	}
+	pause := max(raceWait, min(age/2, maxLeasePause))
+	return min(pause, until.Sub(now))
+}
+
+// repeat runs write until it meets no conflict. It outlives the step's context, since
+// what the cloud has done must be recorded.
+func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	first := true
+	return ledger.Again(ctx, func(ctx context.Context) error {
+		err := write(ctx, first)
+		first = false
+		return err
+	})
+}
+
+func (w *Worker) settings(serviceID, planID string) map[string]any {
+	_, plan, ok := w.Plans.Plan(serviceID, planID)
+	if !ok {
+		return nil
+	}
+	return plan.Settings
+}
+
+func (w *Worker) open(ctx context.Context, key lifecycle.Key, member vault.Member, sealed lifecycle.Sealed) ([]byte, error) {
+	plain, err := w.Vault.Open(ctx, vault.Label{Key: key, Member: member}, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("opening sealed %s: %w", member, err)
+	}
+	return plain, nil
+}
