@@ -23,7 +23,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Say which version this is", Args: takes(0, 0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "longshore", versionText())
+			_, err := fmt.Fprintln(c.OutOrStdout(), "longshore version", versionText())
 			return err
 		},
 	}

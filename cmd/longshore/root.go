@@ -41,10 +41,8 @@ that a stack on AWS is (--stack NAME).`,
 	}
 	root.SetOut(out)
 	root.SetErr(diagnostics)
-	root.SetVersionTemplate("longshore {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	// What has commands is not called without one.
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasSubCommands}}", 1))
+	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddGroup(
 		&cobra.Group{ID: groupServe, Title: "Run a broker:"},
 		&cobra.Group{ID: groupOperate, Title: "Look after one:"},
@@ -74,6 +72,22 @@ that a stack on AWS is (--stack NAME).`,
 		}
 	})
 	return root
+}
+
+// usage explains a command. One that has commands is not shown as one that is called
+// alone: it can be, but only to say which there are.
+//
+// Cobra's templates would say the same. With them the linker keeps each method of each
+// type, since a template may call any: the program would be twice as large.
+func usage(whole func(*cobra.Command) error) func(*cobra.Command) error {
+	return func(c *cobra.Command) error {
+		if c.HasSubCommands() {
+			run := c.RunE
+			c.RunE = nil
+			defer func() { c.RunE = run }()
+		}
+		return whole(c)
+	}
 }
 
 // everywhere visits a command and all below it.

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "longshore")
-	build := exec.Command("go", "build", "-o", binary, "../../../cmd/longshore")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, // as make build does
+		"../../../cmd/longshore")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
 		os.Exit(1)
@@ -37,6 +38,19 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// A template that calls a method by its name, as cobra's do once one is set, keeps the
+// linker from leaving out what nobody calls: the program was 74 MB then.
+func TestTheProgramIsSmall(t *testing.T) {
+	const most = 32e6
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > most {
+		t.Errorf("the program has %d bytes, over %d", info.Size(), int(most))
+	}
 }
 
 const (
