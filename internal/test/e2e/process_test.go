@@ -99,7 +99,8 @@ type process struct {
 var sources = sync.OnceValue(func() error {
 	var errs []error
 	for _, folder := range []string{"cmd", "internal", "offerings"} {
-		errs = append(errs, filepath.WalkDir(filepath.Join("..", "..", "..", folder), func(_ string, _ fs.DirEntry, err error) error { return err }))
+		root := filepath.Join("..", "..", "..", folder)
+		errs = append(errs, filepath.WalkDir(root, func(_ string, _ fs.DirEntry, err error) error { return err }))
 	}
 	return errors.Join(errs...)
 })
