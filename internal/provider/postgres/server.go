@@ -46,14 +46,14 @@ func namesAs(t provider.Tags) names {
 	return n
 }
 
-// Names are those that the thing with these tags has on its server: a database and its
-// owner, or a login.
+// Names are those that the thing with these tags has on its server: a database, its owner
+// and its readers' role, or a login.
 func Names(t provider.Tags) []string {
 	n := namesOf(t)
 	if n.login != "" {
 		return []string{n.login}
 	}
-	return []string{n.database, n.owner}
+	return []string{n.database, n.owner, n.reader}
 }
 
 // A server is how the provider sees and changes a PostgreSQL server. Each method

@@ -141,8 +141,10 @@ func (o *own) tellsWhose(t *testing.T, uri, instance, binding string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n, name := range strings.Fields(seen) {
-		want := [][]string{{"instance", instance}, {"binding", binding}, {"instance", instance}}[n]
+	names := strings.Fields(seen)
+	names = append(names, "lsr"+strings.TrimPrefix(names[2], "lso")) // the readers' role
+	for n, name := range names {
+		want := [][]string{{"instance", instance}, {"binding", binding}, {"instance", instance}, {"instance", instance}}[n]
 		out, err := command(o.env, "whose", name, "--data", o.data).CombinedOutput()
 		if !regexp.MustCompile(`(?m)^` + want[0] + ` +` + want[1] + `$`).Match(out) {
 			t.Errorf("whose %s? %v\n%s", name, err, out)
