@@ -206,7 +206,7 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 				if !below(imported, path) || below(r.path, path) || isSuite(r.path) {
 					continue
 				}
-				// What infra and the command line need to know of an account is data.
+				// The command line and infra know an account's names and policies, which are data.
 				if r.path != "internal/app" && !strings.HasPrefix(r.path, "infra") && !strings.HasPrefix(r.path, "cmd/") &&
 					r.path != "internal/app/offered" {
 					t.Errorf("%q imports %q: only the wiring knows a provider", r.path, imported)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What does not fit into one policy is printed part by part, and never cut.
+// Rights that do not fit into one policy are printed part by part, and never cut.
 func TestRightsArePrintedInParts(t *testing.T) {
 	one, two := [][]byte{[]byte("{1}")}, [][]byte{[]byte("{1}"), []byte("{2}")}
 	for name, tc := range map[string]struct {

@@ -19,7 +19,7 @@ func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
 	if APITimeout >= gateway || provider.MaxWait > APITimeout-answered-broker.TimeToAnswer {
 		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, provider.MaxWait)
 	}
-	// What is left then is for two reads and a write of the records.
+	// The rest is for two reads and a write of the records.
 	if left := broker.TimeToAnswer - workflow.HandOver; left < 2*time.Second {
 		t.Errorf("after an operation is handed over, %v are left to answer", left)
 	}

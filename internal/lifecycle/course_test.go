@@ -506,8 +506,8 @@ func TestWhatHasSettledStays(t *testing.T) {
 	}
 }
 
-// What was said of the work is said again once a trouble is over, also after a second
-// one.
+// A poll shows the description of the work again once a trouble is over, also after a
+// second trouble.
 func TestADescriptionOutlivesATrouble(t *testing.T) {
 	c := inCourseOf(lifecycle.Provision, "mine")
 	c.Operation.Description = "copies"

@@ -153,7 +153,7 @@ func (unlisted) List(context.Context, string) ([]provider.Holding, string, error
 	return nil, "", errors.New("not reached")
 }
 
-// What is out of use or retained is found by its name, too.
+// A thing in quarantine is found by its name, too.
 func TestOwnerOfWhatNoRecordHas(t *testing.T) {
 	s, name := enclosed(t, demotest.NewMemory())
 	r, err := s.console.Owner(t.Context(), name)

@@ -526,8 +526,8 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 	}
 }
 
-// Of one record that cannot be read, the list says so and a rebuild too; all others are
-// as they were, and what has no record gets one.
+// A list and a rebuild name the one record that cannot be read. All others stay as they
+// were, and a thing without a record gets one.
 func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	s := newSite(t, demotest.NewMemory())
 	for _, id := range []string{"bad", "good", "lost"} {

@@ -385,8 +385,8 @@ func copies(t *testing.T) (original, copied *site, h *host) {
 	return original, copied, h
 }
 
-// Of two brokers on copies of one set of records, the second one lists nothing and
-// changes nothing, until an operator has it take the server over. Then the first does not.
+// Two brokers have copies of one set of records. The second one lists nothing and changes
+// nothing until an operator has it take the server over; then the first one does neither.
 func TestReconcileOfACopy(t *testing.T) {
 	original, copied, h := copies(t)
 	is := func(what string, err error) {

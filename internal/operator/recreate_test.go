@@ -224,8 +224,8 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 	}
 }
 
-// What is created again where it was to be is found there, also once that target has
-// left the settings.
+// An instance that is created again is found in the target where it was to be, also once
+// that target has left the settings.
 func TestRecreateInATarget(t *testing.T) {
 	s, _, failed := failing(t, false)
 	key := lifecycle.Key{Platform: "p", Instance: "i"}

@@ -14,8 +14,8 @@ import (
 var documents = flags.String("documents", "",
 	"a folder with the documents of the versions, 2.9.md to 2.17.md: compare the sentences with them, and write what stands in them")
 
-// What stands verbatim in the document of each version was compared with the
-// documents, which are not part of this repository.
+// proved lists the sentences that were found verbatim in the document of each version. The
+// documents are not part of this repository.
 const proved = "testdata/sentences.txt"
 
 // Markup that a sentence is given without.

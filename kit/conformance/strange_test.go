@@ -123,8 +123,8 @@ func told(t *testing.T, r conformance.Result) {
 	t.Errorf("%s [%s] %s: %s %s %v", r.ID, r.Level, r.Outcome, r.Title, r.Reason, r.Failures)
 }
 
-// Of a broker without an update endpoint no update is asked for, but the catalog
-// that promises updates is found.
+// The kit asks a broker without an update endpoint for no update, and finds fault with a
+// catalog that promises updates.
 func TestABrokerWithoutUpdates(t *testing.T) {
 	for name, status := range map[string]int{
 		"NotFound": http.StatusNotFound, "MethodNotAllowed": http.StatusMethodNotAllowed, "NotImplemented": http.StatusNotImplemented,
@@ -195,8 +195,8 @@ func TestABrokerBehindARouter(t *testing.T) {
 	broker.tellsWhatIsThere(t, result)
 }
 
-// What a router answers to a deletion is no removal: what is still there is told,
-// and no more than that.
+// A router's answer to a deletion is no removal: the kit lists the instances that are
+// still there, and no others.
 func TestWhatARouterAnswersRemovesNothing(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter) bool{
 		"NotFound":   func(w http.ResponseWriter) bool { return page(w, http.StatusNotFound) },
@@ -324,8 +324,7 @@ func TestABrokerThatTakesAnyPassword(t *testing.T) {
 	}
 }
 
-// What a broker does wrong is told by the case whose sentence says so, and by no
-// other that comes upon it.
+// The case whose sentence forbids a fault reports it, and no other case that meets it.
 func TestAFaultIsToldByItsOwnRule(t *testing.T) {
 	var broker strange
 	broker.stands = func(w http.ResponseWriter, r *http.Request) bool {

@@ -17,7 +17,8 @@ import (
 // cfnLint is where `make cfn-lint` installs it.
 const cfnLint = "../../../.tools/cfn-lint-1.58.0/bin/cfn-lint"
 
-// What no check here knows, the linter does: it is told with the operator's file and line.
+// The linter knows properties and attributes that no check here knows. Its findings name
+// the operator's file and line.
 func TestLinted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the linter takes seconds, which -short leaves out")

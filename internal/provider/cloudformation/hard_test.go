@@ -276,8 +276,8 @@ func marked(tags *s3.GetBucketTaggingOutput) bool {
 	return slices.ContainsFunc(tags.TagSet, func(l s3types.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained })
 }
 
-// What is retained is marked also where its tags do not say any more whose it is, or where
-// nothing finds it by them yet; what cannot be marked is told.
+// A retained thing is marked although its tags do not say any more whose it is, or nothing
+// finds it by them yet. The log names a thing that cannot be marked.
 func TestMarksWhatHasLostItsTags(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})

@@ -47,7 +47,7 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	if v := map[string]string{
 		"organization": i.place.Organization, "space": i.place.Space, "instance_name": i.place.InstanceName,
 	}[s.Context]; v != "" {
-		// Whoever orders cannot mend what the platform calls it: it is cleaned, not refused.
+		// A user cannot mend the names that the platform gives: they are cleaned, not refused.
 		if v = plan.Tidy(v); opens(v) {
 			v = strings.ReplaceAll(v, "{", "(")
 		}

@@ -357,7 +357,7 @@ func TestEventsStop(t *testing.T) {
 }
 
 // Events stand still while their account is in quarantine, and one that runs is ended.
-// Those of another binding of the instance, and of a binding that is given back, run on.
+// The events of another binding of the instance, and of a binding that is given back, run on.
 func TestEventsInQuarantine(t *testing.T) {
 	b := newBench(t)
 	in := b.provisioned("i")

@@ -186,8 +186,8 @@ func (a *answers) QueryContext(context.Context, string, ...any) (*sql.Rows, erro
 	return nil, a.err
 }
 
-// What runs as an account is looked for when it is locked. Where that takes too long, in
-// a database of any number of tables, the account stays, locked.
+// The broker looks for what runs as an account when the account is locked. Where a
+// database has so many tables that the look takes too long, the account stays, locked.
 func TestLookingForDefiners(t *testing.T) {
 	slow, other := &mysql.MySQLError{Number: 1969}, errors.New("other")
 	for name, tc := range map[string]struct {

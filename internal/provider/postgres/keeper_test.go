@@ -61,7 +61,7 @@ WHERE k.member = $1::regrole`, r.broker); n != 0 {
 	})
 }
 
-// What readers may is the readers' role's: one more reader adds no right to any table,
+// The rights of readers are those of their role: one more reader adds no right to any table,
 // and the first of them reads what was made before it and after the last one went.
 func TestReadersShareARole(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {

@@ -88,8 +88,8 @@ func (d *desk) unbinding(id string, kind provider.Kind) func(context.Context) (p
 	}
 }
 
-// What a tenant has granted to others before it deletes its instance holds up none of
-// them, also where its database is retained, and shut.
+// A tenant's grants to others hold up none of them after the tenant has deleted its
+// instance, also where its database is retained, and shut.
 func TestGiftsOfWhatIsRetainedHoldUpNobody(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)
@@ -194,7 +194,7 @@ func TestMoreGiftsThanTime(t *testing.T) {
 	r.other.within(20*time.Second, r.other.unbinding("theirs", provider.KindUnbind))
 }
 
-// What was left of a deletion that was cut off holds up no unbind.
+// A database whose deletion was cut off holds up no unbind.
 func TestAHalfDroppedDatabaseHoldsUpNobody(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)
@@ -206,7 +206,7 @@ func TestAHalfDroppedDatabaseHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// What a binding made is not handed over where its database is about to be dropped.
+// An unbind hands nothing over where the database is about to be dropped.
 func TestTheDeletionOfAnInstanceHandsNothingOver(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)

@@ -144,7 +144,7 @@ func TestEpochsOfTwoAtOnce(t *testing.T) {
 	if got := w.at(); got != at {
 		t.Errorf("after what came late it is at %v, and was at %v", got, at)
 	}
-	// Somebody raises it between a look and what follows.
+	// Another broker raises it between a look and the change.
 	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "theirs"), "reset", "off")
 	theirs := provider.Epoch{Count: at.Count + 1, Mark: "theirs"}
 	ours := provider.Epoch{Count: at.Count + 1, Mark: "ours"}

@@ -26,7 +26,7 @@ func TestSound(t *testing.T) {
 	providertest.RunOnce(t, factory(0))
 }
 
-// What the race detector is for: callers with connections of their own, and on one that
+// The race detector sees these: callers with connections of their own, and on one that
 // they share.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(0)) }
 

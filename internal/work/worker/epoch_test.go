@@ -225,8 +225,7 @@ func TestARemovalOfWhatIsRetainedKeepsTheEpoch(t *testing.T) {
 	}
 }
 
-// What is done at once shares its raises: 64 platforms' operations in one process are
-// covered by a few.
+// Concurrent operations share raises: a few cover 64 operations in one process.
 func TestActsAtOnceShareRaises(t *testing.T) {
 	const clients = 64
 	now := testkit.Epoch
@@ -271,8 +270,8 @@ func TestActsAtOnceShareRaises(t *testing.T) {
 	}
 }
 
-// What is done is on record as done only after a raise that began after it: a server that
-// is restored to any time before is behind.
+// An act is on record as done only after a raise that began after it. So a server that is
+// restored to any time before the act is behind.
 func TestDoneIsAfterARaise(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})

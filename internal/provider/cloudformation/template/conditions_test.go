@@ -9,8 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/base/remedy"
 )
 
-// What a statement of a policy may say, and what it may not although it says so in other
-// words.
+// A statement of a policy is refused for what it allows, in whatever words it says so.
 func TestStatements(t *testing.T) {
 	const all = `"Action":["sqs:SendMessage"],"Resource":"*"`
 	on := func(actions, resource, condition string) string {
@@ -67,7 +66,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// What AWS has no condition for is told: whoever writes it knows what is in the account.
+// The check warns of actions that AWS has no condition for: the author of a policy knows
+// what is in the account.
 func TestUnboundedDeputiesAreTold(t *testing.T) {
 	checked := queue()
 	with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`)(t, &checked)
@@ -79,8 +79,8 @@ func TestUnboundedDeputiesAreTold(t *testing.T) {
 	}
 }
 
-// What a service role may only do under the broker's prefix is found however it is
-// written.
+// The check finds actions that a service role may do under the broker's prefix alone,
+// however they are written.
 func TestGuardedActions(t *testing.T) {
 	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*", "ssm:GetParam*",
 		"lambda:Invoke*"} {

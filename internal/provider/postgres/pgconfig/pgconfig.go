@@ -29,7 +29,7 @@ const envService = "PGSERVICE"
 var parsing sync.Mutex
 
 // New is how to connect without TLS, as a user who has no password unless one is set.
-// What the session is to be told is for the caller to say.
+// The caller adds the settings of the session.
 func New(host string, port uint16, database, user string) (*pgxpool.Config, error) {
 	cfg, err := parse()
 	if err != nil {

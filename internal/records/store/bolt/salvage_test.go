@@ -78,7 +78,7 @@ func TestListingsGoAroundDamage(t *testing.T) {
 	}
 }
 
-// What is whole of a damaged file becomes a file again that is wholly sound.
+// Salvage makes a sound file of the records in a damaged one that are whole.
 func TestSalvage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	dropped := fixture("partition 0", "of no use")
