@@ -6,9 +6,9 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-func newWhose() *cobra.Command {
+func newWhose(getenv func(string) string) *cobra.Command {
 	var (
-		p place
+		p = place{getenv: getenv}
 		f format
 	)
 	c := &cobra.Command{

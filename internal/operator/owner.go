@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -134,5 +135,9 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 			return row, nil
 		}
 	}
-	return Row{}, errors.Join(unread...)
+	if err := errors.Join(unread...); err != nil {
+		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked for it: start the broker if it is stopped: %w",
+			name, err)
+	}
+	return Row{}, nil
 }
