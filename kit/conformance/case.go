@@ -73,7 +73,7 @@ func (c Case) Rule() string {
 // authentication is the section of the cases about passwords.
 const authentication = "authentication"
 
-// Cases are all the cases, in the order of the requirement list.
+// Cases are all the cases, in the order of the rules.
 func Cases() []Case {
 	var all []Case
 	for _, section := range []struct {

@@ -2,7 +2,7 @@
 // the Open Service Broker API has an answer to, and reports each answer that is
 // not the specification's. It learns from the catalog and by trying what each
 // plan can do; a case about something that no plan does is not applicable. Its
-// cases are named by the rules of the requirement list (PROV-08 and so on), and
+// cases are named by rules (PROV-08 and so on; docs/conformance.md), and
 // stand in tables, one file for each section of the list.
 //
 // What it makes, it removes, also when it is interrupted. How a broker works
@@ -152,7 +152,7 @@ type Result struct {
 type Report struct {
 	URL     string
 	Minor   int      // the version that was spoken
-	Results []Result // in the order of the requirement list
+	Results []Result // in the order of the rules
 	// Left are the paths of what was made and could not be removed, and why. Unsure
 	// are those of what may have been made: neither the request for it nor its
 	// deletion got an answer of the broker.

@@ -18,7 +18,7 @@ import (
 // I and B stand for fresh instance and binding
 // ids, and $name for the id of a plan or offering of the catalog.
 type httpCase struct {
-	rule   string // of the requirement list
+	rule   string // of docs/conformance.md
 	given  given
 	method string
 	path   string // after /v2/service_instances/ unless it begins with a slash

@@ -31,7 +31,7 @@ const peersPage = "../../../docs/peers.md"
 // do not. At least one of show, kit, cases and tests says so.
 type defect struct {
 	id    string
-	rules string // of the requirement list; empty where it has none
+	rules string // of docs/conformance.md; empty where it has none
 	wrong string // elsewhere
 	right string // here
 	// show sends the requests to the broker that runs, and checks its answers.
@@ -210,8 +210,8 @@ func TestPeersPage(t *testing.T) {
 	page.WriteString(`# What other brokers get wrong
 
 Other brokers were run, or read, against the specification. Each row is a defect that was found in one of them, what this broker
-does in its place, and the test that shows it. Some of them may have been mended since. IDs in brackets name rules of the project's
-requirement list, as in [conformance.md](conformance.md). This page is made by
+does in its place, and the test that shows it. Some of them may have been mended since. Ids in brackets name rules, which are in
+[conformance.md](conformance.md). This page is made by
 ` + "`go test ./internal/test/e2e -run TestPeersPage -update`" +
 		`,
 and a test keeps it true.

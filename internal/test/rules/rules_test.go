@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -15,14 +16,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 var update = flag.Bool("update", false, "write docs/conformance.md")
 
-const document = "../../../docs/conformance.md"
+const (
+	root     = "../../.."
+	document = root + "/docs/conformance.md"
+)
 
-// A rule is one of the requirement list.
-type rule struct{ section, id, level, note string }
+// A rule is a line of rules.tsv, with the title that it stands under.
+type rule struct{ title, id, level, sentence, source, note string }
 
 func readRules(t *testing.T) []rule {
 	t.Helper()
@@ -31,41 +37,64 @@ func readRules(t *testing.T) []rule {
 		t.Fatal(err)
 	}
 	var out []rule
+	title := ""
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "#") {
-			continue
+		m := strings.Split(line, "\t")
+		switch {
+		case strings.HasPrefix(line, "#"):
+		case len(m) == 1:
+			title = line
+		case len(m) == 5:
+			out = append(out, rule{title, m[0], m[1], m[2], m[3], m[4]})
+		default:
+			t.Fatalf("line %q has not five members", line)
 		}
-		members := strings.Split(line, "\t")
-		if len(members) != 4 {
-			t.Fatalf("line %q has not four members", line)
-		}
-		out = append(out, rule{members[0], members[1], members[2], members[3]})
 	}
 	return out
 }
 
-// named are rules as tests write them.
-var named = regexp.MustCompile(`\b(?:AUTH|BIND|CAT|CLI|CONC|DEPR|ERR|FAC|GETB|GETI|HDR|IDEM|INP|` +
-	`LOB|LOP|MISC|NFR|OID|ORB|ORP|POLL|PROV|RID|ROT|SIM|UNB|UPD)-[0-9]{2}[a-z]?\b`)
+// named are rules as code, comments and pages write them.
+var named = regexp.MustCompile(`\b[A-Z]{3,4}-[0-9]{2}\b`)
+
+// others look like rules.
+var others = []string{"UTF-16", "CRC-32"}
+
+// walk calls visit with each Go file and page of the project, and with the scripts of CI.
+func walk(t *testing.T, visit func(path string, text []byte) error) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() {
+			if path != root && (strings.HasPrefix(name, ".") && name != ".ci" || name == "node_modules" || name == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ext := filepath.Ext(name); ext != ".go" && ext != ".md" && filepath.Base(filepath.Dir(path)) != ".ci" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return visit(path, text)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // holders are the tests that name each rule: functions of test files and of
 // suites, and the conformance kit, whose cases are tests of any broker.
 func holders(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string]map[string]bool{}
-	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name := d.Name(); path != "../../.." &&
-				(strings.HasPrefix(name, ".") || name == "bench" || name == "node_modules" || name == "testdata") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash("../../../")))
+	walk(t, func(path string, text []byte) error {
+		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash(root+"/")))
 		kit := dir == "kit/conformance" && !strings.HasSuffix(path, "_test.go")
 		suite := strings.HasSuffix(dir, "test")
 		if !strings.HasSuffix(path, ".go") || !kit && !suite && !strings.HasSuffix(path, "_test.go") || dir == "internal/test/rules" {
@@ -73,10 +102,6 @@ func holders(t *testing.T) map[string][]string {
 		}
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
@@ -93,9 +118,6 @@ func holders(t *testing.T) map[string][]string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string][]string{}
 	for id, names := range found {
 		out[id] = slices.Sorted(maps.Keys(names))
@@ -118,34 +140,44 @@ func enclosing(set *token.FileSet, f *ast.File, offset int) string {
 	return filepath.Base(set.Position(f.Pos()).Filename)
 }
 
+const preface = `# The rules, and which test holds which
+
+Comments, tests and the conformance kit name rules by these ids. The sentences say in our words what the broker does; where it departs
+from a document on purpose, [divergences.md](divergences.md) says why. The level is what the project promises for its own broker: the
+documents' word, in places firmer; REC is what no document asks. What the documents ask of any broker, in their own words, is what
+[the kit](conformance-kit.md) reports.
+
+| source | is |
+| --- | --- |
+| 2.14 Binding | a section of the API's document of the version that brought the rule; 2.9 stands for what is older, too |
+| Cloud Foundry operations | Cloud Foundry's page about asynchronous operations, which the API later took in |
+| Request-Reply | the asynchronous request-reply pattern, with a status resource |
+| RFC 9110 5.1 | a section of HTTP Semantics |
+| Cloud Controller, client | what a platform's or a client's code does, though no document says so |
+| own | a decision of this broker that no document asks for |
+
+The table is [rules.tsv](../internal/test/rules/rules.tsv), and this page is made of it by
+` + "`go test ./internal/test/rules -update`" + `.
+`
+
 func render(rules []rule, held map[string][]string) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# Which test holds which rule
-
-The rules are those of the project's requirement list, which is drawn from the Cloud Foundry v2.9 document, the versions of the Open
-Service Broker API to 2.17, and the asynchronous request-reply pattern; comments and tests name them. The level is what the
-project promises for its own broker: the documents' word, in places firmer; REC is what no document asks. What the documents
-ask of any broker is what the kit reports. This page is made by
-` + "`go test ./internal/test/rules -update`" + `, and a test keeps it true. Deliberate departures are in
-[divergences.md](divergences.md), and the kit is described in [conformance-kit.md](conformance-kit.md).
-`)
-	section := ""
+	b.WriteString(preface)
+	title := ""
 	for _, r := range rules {
-		if r.section != section {
-			section = r.section
-			fmt.Fprintf(&b, "\n## %s\n\n| rule | level | held by |\n| --- | --- | --- |\n", section)
+		if r.title != title {
+			title = r.title
+			fmt.Fprintf(&b, "\n## %s\n\n| rule | level | sentence | source | held by |\n| --- | --- | --- | --- | --- |\n", title)
 		}
-		by := strings.Join(held[r.id], ", ")
-		switch {
-		case by == "" && r.note == "":
-			by = "—"
-		case by == "":
-			by = r.note
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.id, r.level, by)
+		by := cmp.Or(strings.Join(held[r.id], ", "), r.note, "—")
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.id, r.level, r.sentence, r.source, by)
 	}
 	return b.Bytes()
 }
+
+// documented are the sources that a rule may have.
+var documented = regexp.MustCompile(`^(2\.(9|1[0-7]) [A-Z].+|RFC 9110 [0-9.]+|Request-Reply|` +
+	`Cloud (Foundry operations|Controller)|client|own)$`)
 
 func TestEveryRuleIsHeld(t *testing.T) {
 	rules, held := readRules(t), holders(t)
@@ -155,13 +187,11 @@ func TestEveryRuleIsHeld(t *testing.T) {
 			t.Errorf("%s is listed twice", r.id)
 		}
 		known[r.id] = true
+		if !strings.HasSuffix(r.sentence, ".") || strings.Contains(r.sentence, "|") || !documented.MatchString(r.source) {
+			t.Errorf("%s has no sentence, or a source of no known kind: %q, %q", r.id, r.sentence, r.source)
+		}
 		if r.level != "MAY" && r.note == "" && len(held[r.id]) == 0 {
 			t.Errorf("%s (%s) is held by no test: name it in the one that does, or write one", r.id, r.level)
-		}
-	}
-	for id, by := range held {
-		if !known[id] {
-			t.Errorf("%s, which %v names, is no rule", id, by)
 		}
 	}
 	if len(rules) < 350 {
@@ -175,5 +205,52 @@ func TestEveryRuleIsHeld(t *testing.T) {
 	}
 	if got, err := os.ReadFile(document); err != nil || !bytes.Equal(got, page) {
 		t.Errorf("docs/conformance.md is not up to date (%v): run go test ./internal/test/rules -update", err)
+	}
+}
+
+// What code, comments and pages cite is a rule, and a rule that nobody cites says why.
+func TestWhatIsCitedIsARule(t *testing.T) {
+	rules := readRules(t)
+	cited := map[string]bool{}
+	walk(t, func(path string, text []byte) error {
+		if path == filepath.FromSlash(document) {
+			return nil
+		}
+		for _, id := range named.FindAllString(string(text), -1) {
+			known := slices.ContainsFunc(rules, func(r rule) bool { return r.id == id })
+			if !known && !slices.Contains(others, id) {
+				t.Errorf("%s cites %s, which is no rule of rules.tsv", path, id)
+			}
+			cited[id] = true
+		}
+		return nil
+	})
+	for _, r := range rules {
+		if !cited[r.id] && r.note == "" {
+			t.Errorf("%s is cited nowhere, and its line does not say why", r.id)
+		}
+	}
+}
+
+// What a document asks of any broker, in a version, is no later here, and no decision of our own.
+func TestSourcesAgreeWithTheKit(t *testing.T) {
+	rules := readRules(t)
+	for _, c := range conformance.Cases() {
+		i := slices.IndexFunc(rules, func(r rule) bool { return r.id == c.Rule() })
+		if i < 0 {
+			t.Errorf("%s is a case of no rule", c.ID)
+			continue
+		}
+		r := rules[i]
+		first := slices.IndexFunc(c.Sources, func(s conformance.Source) bool {
+			return s.Level != conformance.Recommended && s.Document != "RFC 9110, HTTP Semantics"
+		})
+		if first < 0 {
+			continue
+		}
+		var minor int
+		if _, err := fmt.Sscanf(r.source, "2.%d ", &minor); err != nil || minor > c.Sources[first].From {
+			t.Errorf("%s is from %q, and its case %s from %v", r.id, r.source, c.ID, c.Sources[first])
+		}
 	}
 }
