@@ -40,44 +40,51 @@ type BindResult struct {
 
 // Bind answers a PUT of a binding (checklist sections 10 and 14.2).
 func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
-	return decide(ctx, b, func(limited context.Context) (BindResult, error) {
-		r, err := b.Records.Record(limited, q.key(), b.Now())
+	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideBind(limited, q) })
+	if err != nil {
+		return BindResult{}, err
+	}
+	result, r, err := b.follow(ctx, q.Caller, d)
+	if err != nil || result.Effect == Accepted {
+		return BindResult{Result: result}, err
+	}
+	if r.State != lifecycle.Ready || r.Incarnation != d.record.Incarnation {
+		return BindResult{}, lifecycle.RefuseDeletedLater(r.Noun())
+	}
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	grant, err := b.grant(limited, r)
+	return BindResult{result, grant}, err
+}
+
+func (b *Broker) decideBind(ctx context.Context, q BindRequest) (decision, error) {
+	r, err := b.record(ctx, q.key())
+	if err != nil {
+		return decision{}, err
+	}
+	if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
+		i, err := b.record(ctx, q.key().InstanceKey())
 		if err != nil {
-			return BindResult{}, err
+			return decision{}, err
 		}
-		if r.State == lifecycle.Deleted && r.FailedCreation() != nil {
-			i, err := b.Records.Record(limited, q.key().InstanceKey(), b.Now())
-			if err != nil {
-				return BindResult{}, err
-			}
-			r = r.Of(i)
-		}
-		same, err := b.sameBinding(limited, r, q)
-		if err != nil {
-			return BindResult{}, err
-		}
-		answer, err := r.Answer(lifecycle.Put, b.facts(q.Caller, same, b.unknownPlan(q)))
-		if err != nil {
-			return BindResult{}, err
-		}
-		switch answer {
-		case lifecycle.Exists:
-			grant, err := b.grant(limited, r)
-			return BindResult{Result{Effect: Done}, grant}, err
-		case lifecycle.Stays:
-			return BindResult{Result: b.stays(r)}, nil
-		case lifecycle.Join:
-			later, err := joins(r.Operation, q.AcceptsIncomplete)
-			if err != nil {
-				return BindResult{}, err
-			}
-			return b.finishBind(ctx, q, r, later, Done)
-		}
-		if r, err = b.beginBind(limited, q, r); err != nil {
-			return BindResult{}, err
-		}
-		return b.finishBind(ctx, q, r, !r.Operation.Synchronous, Created)
-	})
+		r = r.Of(i)
+	}
+	same, err := b.sameBinding(ctx, r, q)
+	if err != nil {
+		return decision{}, err
+	}
+	answer, err := r.Answer(lifecycle.Put, b.facts(q.Caller, same, b.unknownPlan(q)))
+	switch {
+	case err != nil:
+		return decision{}, err
+	case answer == lifecycle.Exists:
+		return decision{Result: Result{Effect: Done}, record: r}, nil
+	case answer == lifecycle.Stays:
+		return b.stays(r), nil
+	case answer == lifecycle.Join:
+		return join(r, q.AcceptsIncomplete)
+	}
+	return b.beginBind(ctx, q, r)
 }
 
 // unknownPlan refuses ids that are not in the catalog; a rotation may leave them out.
@@ -114,55 +121,57 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 
 // beginBind checks in the order of checklist section 0, steps 8 to 12. It commits the
 // intent on condition that the instance is unchanged since it was read.
-func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (lifecycle.Record, error) {
+func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (decision, error) {
 	now := b.Now()
 	i, err := b.record(ctx, q.key().InstanceKey())
 	if err != nil {
-		return r, err
+		return decision{}, err
 	}
 	predecessor, plan, err := b.wanted(ctx, i, &q, now)
 	invalid, err := refused(err)
 	if err != nil {
-		return r, err
+		return decision{}, err
 	}
 	if _, err := i.Answer(lifecycle.BindOn, b.facts(q.Caller, false, invalid)); err != nil {
-		return r, err
+		return decision{}, err
 	}
 	if plan.RequiresApp && q.AppGUID == "" {
-		return r, lifecycle.RefuseRequiresApp()
+		return decision{}, lifecycle.RefuseRequiresApp()
 	}
-	synchronous, err := waits(q.AcceptsIncomplete, mode(plan.AsynchronousBinding, catalog.Never))
+	synchronous, err := waits(q.AcceptsIncomplete, plan.AsynchronousBinding)
 	if err != nil {
-		return r, err
+		return decision{}, err
 	}
 	pointer, err := b.Records.Pointer(ctx, q.Platform, q.BindingID)
 	if err != nil {
-		return r, err
+		return decision{}, err
 	}
 	if pointer.Version != 0 && pointer.Key != r.Key {
-		return r, lifecycle.RefuseBoundElse()
+		return decision{}, lifecycle.RefuseBoundElse()
 	}
 	pointer.Key = r.Key
 	fresh := lifecycle.Record{
-		Provider:    i.Provider,
-		Made:        lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target},
-		Attributes:  lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID},
-		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor},
+		Provider:   i.Provider,
+		Made:       lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target},
+		Attributes: lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID},
+		BindingOnly: lifecycle.BindingOnly{
+			InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor,
+		},
 	}
 	if fresh.Attributes.Parameters, err = b.seal(ctx, r.Key, vault.Parameters, q.Parameters); err != nil {
-		return r, err
+		return decision{}, err
 	}
 	if err := b.sealContext(ctx, r.Key, &fresh.Attributes, q.Context); err != nil {
-		return r, err
+		return decision{}, err
 	}
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
-		return r, err
+		return decision{}, err
 	}
-	r, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, now, synchronous), fresh)
+	next, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, now, synchronous), fresh)
 	if err != nil {
-		return r, err
+		return decision{}, err
 	}
-	return r, b.begin(ctx, r, past, ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer))
+	return b.begin(ctx, next, past, Created, ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer))
 }
 
 // wanted reads the predecessor, if the request names one, and finds the plan. It
@@ -187,9 +196,8 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		}
 		return catalog.Plan{}, lifecycle.RefuseOtherPlan()
 	}
-	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
-	if !ok { // it has left the catalog, and what exists goes on working
-		plan.AsynchronousBinding = catalog.Never
+	offering, plan := b.plan(a)
+	if offering.ID == "" { // it has left the catalog, and what exists goes on working
 		return plan, nil
 	}
 	if !offering.PlanBindable(plan) {
@@ -254,96 +262,6 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant
 		return nil, fmt.Errorf("decoding the grant of a binding: not JSON") // the cause could quote it
 	}
 	return &g, nil
-}
-
-// finishBind answers now or later, as finishProvision does.
-func (b *Broker) finishBind(ctx context.Context, q BindRequest, r lifecycle.Record, later bool, success Effect) (BindResult, error) {
-	result, err := b.finishCreation(ctx, q.Caller, r, later, success)
-	if err != nil || result.Effect == Accepted {
-		return BindResult{Result: result}, err
-	}
-	ctx, cancel := b.limited(ctx)
-	defer cancel()
-	now, err := b.record(ctx, r.Key)
-	if err != nil {
-		return BindResult{}, err
-	}
-	if now.State != lifecycle.Ready || now.Incarnation != r.Incarnation {
-		return BindResult{}, lifecycle.RefuseDeletedLater(r.Noun())
-	}
-	grant, err := b.grant(ctx, now)
-	return BindResult{result, grant}, err
-}
-
-// Unbind answers a DELETE of a binding (checklist section 12). The ids may be
-// empty: whether that matters depends on what exists (UNB-04).
-func (b *Broker) Unbind(ctx context.Context, q DeleteRequest) (Result, error) {
-	r, err := decide(ctx, b, func(limited context.Context) (Result, error) {
-		now := b.Now()
-		r, err := b.Records.Record(limited, q.key(), now)
-		if err != nil {
-			return Result{}, err
-		}
-		i, err := b.Records.Record(limited, q.key().InstanceKey(), now)
-		if err != nil {
-			return Result{}, err
-		}
-		answer, overtaken := r.Answer(lifecycle.Delete, b.facts(q.Caller, false, nil))
-		if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !i.Exists()) {
-			return Result{}, lifecycle.RefuseIDsMissing()
-		}
-		if overtaken != nil {
-			return Result{}, overtaken
-		}
-		if answer == lifecycle.Missing {
-			if i.State == lifecycle.Absent {
-				return Result{}, errGone // there is nothing that a late bind could begin with
-			}
-			return Result{}, b.entomb(limited, r, q)
-		}
-		if answer == lifecycle.Join {
-			later, err := joins(r.Operation, q.AcceptsIncomplete)
-			if err != nil {
-				return Result{}, err
-			}
-			again, changed := r.AskedAgain(q.Received, now)
-			if r = again; changed {
-				if err := b.Records.Commit(limited, ledger.Put(r)); err != nil {
-					return Result{}, err
-				}
-			}
-			return b.follow(ctx, r, later, Done)
-		}
-		if _, err := i.Answer(lifecycle.UnbindOn, b.facts(q.Caller, false, nil)); err != nil {
-			return Result{}, err
-		}
-		b.logHints(limited, q, r.Attributes.ServiceID, r.Attributes.PlanID)
-		_, plan := b.recordedPlan(r.Attributes.ServiceID, r.Attributes.PlanID)
-		synchronous, err := waits(q.AcceptsIncomplete, unbindMode(r, plan))
-		if err != nil {
-			return Result{}, err
-		}
-		r, past, err := r.BeginDelete(b.start(limited, q.Caller, r.Key, plan, now, synchronous))
-		if err != nil {
-			return Result{}, err
-		}
-		// Neither an update nor the deletion of the instance may have begun since.
-		if err := b.begin(limited, r, past, ledger.Check(i)); err != nil {
-			return Result{}, err
-		}
-		return b.follow(ctx, r, !synchronous, Done)
-	})
-	return b.slowDelete(ctx, q, r, err)
-}
-
-// unbindMode is whether an unbind is answered at once. A binding that failed to be
-// created can always be removed at once (ORB-06).
-func unbindMode(r lifecycle.Record, plan catalog.Plan) catalog.Mode {
-	m := mode(plan.AsynchronousBinding, catalog.Never)
-	if r.State == lifecycle.CreateFailed && m == catalog.Required {
-		return catalog.Allowed
-	}
-	return m
 }
 
 // A BindingView is what a GET of a binding shows.

@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -121,64 +120,10 @@ type Caller struct {
 	AcceptsIncomplete bool
 }
 
-// An Effect is what became of a request that was not refused.
-type Effect int
-
-// The effects.
-const (
-	Created  Effect = iota + 1 // it was made now
-	Done                       // it is so, or was so already
-	Accepted                   // an operation runs
-)
-
-// A Result answers a request that changes something.
-type Result struct {
-	Effect Effect
-	// Token and RetryAfter come with Accepted.
-	Token      lifecycle.Token
-	RetryAfter time.Duration
-	// DashboardURL is the instance's after a provision (PROV-24), and its new one after an
-	// update (UPD-27); empty for none.
-	DashboardURL string
-}
-
-// decide calls once, which reads, decides and writes, until nobody else has written in
-// between, for as long as a request has for its records. A conflict is never shown to a
-// user, unless it lasts all that time: then it is a ConcurrencyError. Use limited for
-// records only; what follows the decision has the time of the request.
-func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
-	limited, cancel := b.limited(ctx)
-	defer cancel()
-	err := ledger.Again(limited, func(limited context.Context) (err error) {
-		out, err = once(limited)
-		return err
-	})
-	switch {
-	case !errors.Is(err, ledger.ErrConflict):
-		return out, err
-	case ctx.Err() != nil:
-		return out, ctx.Err()
-	}
-	return out, lifecycle.RefuseConcurrent()
-}
-
 // limited bounds the time for records: a store that hangs must not take the whole time
 // of a request.
 func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, b.RecordsTimeout)
-}
-
-// waits decides whether the request itself waits for the work. It does if none of the
-// plans may answer 202, or if the client does not permit that.
-func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
-	never := true
-	for _, m := range modes {
-		if m == catalog.Required && !permitted {
-			return false, lifecycle.RefuseAsyncRequired()
-		}
-		never = never && m == catalog.Never
-	}
-	return never || !permitted, nil
 }
 
 // start is what an operation on a plan begins with. Of a plan that has left the
@@ -206,23 +151,12 @@ func (b *Broker) start(
 }
 
 // sealContext sets the context of the attributes to the form that is recorded.
-func (b *Broker) sealContext(ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage) (err error) {
+func (b *Broker) sealContext(
+	ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage,
+) (err error) {
 	a.Context = lifecycle.Stable(context)
 	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)
 	return err
-}
-
-// begin commits the intent together with the other changes, and starts the operation
-// unless its request waits for it.
-func (b *Broker) begin(ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, also ...ledger.Change) error {
-	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
-		return err
-	}
-	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(r.Operation.Kind)})
-	if !r.Operation.Synchronous {
-		b.launch(ctx, r)
-	}
-	return nil
 }
 
 // facts are what the decision needs to know of a request beside the record.
@@ -236,147 +170,6 @@ func refused(err error) (invalid, fault error) {
 		return err, nil
 	}
 	return nil, err
-}
-
-// launch starts the operation that was just committed. If that fails, the request still
-// succeeds: the intent is durable, and the reaper starts the operation. The start has a
-// time of its own, so that neither an engine that hangs nor a client that has gone
-// stops it.
-func (b *Broker) launch(ctx context.Context, c lifecycle.Record) {
-	logs.AddOperation(ctx, c.Token())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
-	defer cancel()
-	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
-	if err := b.Engine.Start(ctx, ref); err != nil {
-		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
-	}
-}
-
-// follow answers a request whose operation is running: at once, if later is true;
-// otherwise when the operation has settled. success is the effect if it succeeds.
-func (b *Broker) follow(ctx context.Context, c lifecycle.Record, later bool, success Effect) (Result, error) {
-	logs.AddOperation(ctx, c.Token())
-	if later {
-		promised, err := b.promise(ctx, c)
-		if err != nil {
-			return Result{}, err
-		}
-		if promised.Runs(c.Token()) {
-			return b.accepted(promised), nil
-		}
-		return b.ended(ctx, c.Token(), success) // it has settled in between
-	}
-	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
-	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[c.Provider], b.SynchronousWait))
-	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok {
-		wait, cancel = context.WithDeadline(wait, deadline.Add(-TimeToAnswer))
-		defer cancel()
-	}
-	if err := b.Engine.Finish(wait, ref); err != nil {
-		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
-	}
-	return b.ended(ctx, ref.Token, success)
-}
-
-// promise records a creation as asynchronous before its token is given to another
-// request: if it fails, that token is answered so from then on (PROV-30).
-func (b *Broker) promise(ctx context.Context, c lifecycle.Record) (lifecycle.Record, error) {
-	if _, changes := c.Promised(); !changes {
-		return c, nil
-	}
-	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
-		return b.change(limited, c.Token(), lifecycle.Record.Promised)
-	})
-}
-
-// change writes what to makes of a record while the token's operation is running, and
-// returns the record as it is then.
-func (b *Broker) change(
-	ctx context.Context, t lifecycle.Token, to func(lifecycle.Record) (lifecycle.Record, bool),
-) (lifecycle.Record, error) {
-	r, err := b.record(ctx, t.Key)
-	next, changes := to(r)
-	if err != nil || !changes || !r.Runs(t) {
-		return r, err
-	}
-	return next, b.Records.Commit(ctx, ledger.Put(next))
-}
-
-// ended answers a request whose operation should have settled; errTooSlow if it has
-// not.
-func (b *Broker) ended(ctx context.Context, t lifecycle.Token, success Effect) (Result, error) {
-	limited, cancel := b.limited(ctx)
-	defer cancel()
-	op, err := b.operation(limited, t)
-	if err != nil {
-		return Result{}, err
-	}
-	if op.Phase == lifecycle.InProgress {
-		return Result{}, slow{t}
-	}
-	return outcome(op, success)
-}
-
-func outcome(op lifecycle.Operation, success Effect) (Result, error) {
-	switch {
-	case op.Cancelled:
-		return Result{}, lifecycle.RefuseCancelled()
-	case op.Phase == lifecycle.Succeeded:
-		return Result{Effect: success}, nil
-	case op.Phase == lifecycle.Failed:
-		failed := lifecycle.RefuseFailed(op.Description)
-		failed.InstanceUsable, failed.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
-		return Result{}, failed
-	}
-	return Result{}, errTooSlow
-}
-
-// errTooSlow: the operation did not settle while the request waited.
-var errTooSlow = errors.New("operation did not settle in time")
-
-// A slow operation is one that did not; it is an errTooSlow.
-type slow struct{ token lifecycle.Token }
-
-func (slow) Error() string { return errTooSlow.Error() }
-
-func (slow) Is(target error) bool { return target == errTooSlow }
-
-func (b *Broker) accepted(c lifecycle.Record) Result {
-	return Result{Effect: Accepted, Token: c.Token(), RetryAfter: b.retryAfter(c.Operation)}
-}
-
-// stays answers a request for what has failed with the token of the failure, until the
-// platform deletes it (PROV-30). Beginning anew at each repetition would make and fail
-// real things without end, for a platform that repeats before it polls.
-func (b *Broker) stays(c lifecycle.Record) Result {
-	return Result{
-		Effect: Accepted, RetryAfter: b.MinRetryAfter,
-		Token: lifecycle.Token{Operation: c.FailedCreation().ID, Key: c.Key},
-	}
-}
-
-// retryAfter is when to poll next (FAC-16), within the bounds: when the provider is
-// asked next, since nothing changes before; or when the plan says that the operation is
-// likely over, if that is later.
-func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
-	now := b.Now()
-	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
-	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
-}
-
-// joins decides how a repeated request meets the running operation. It gets the same
-// token if it permits a 202 (PROV-10). It waits if the first request waits too, or if
-// there was none. Otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
-func joins(op *lifecycle.Operation, permitted bool) (later bool, err error) {
-	switch {
-	case permitted:
-		return true, nil
-	case op.Synchronous, op.Own:
-		return false, nil
-	default:
-		return false, lifecycle.RefuseAsyncRequired()
-	}
 }
 
 // operation reads an operation by its token, current or past.
@@ -411,6 +204,13 @@ func (b *Broker) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return b.Records.Record(ctx, key, b.Now())
 }
 
+// recordNow is record with a time of its own.
+func (b *Broker) recordNow(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	return b.record(limited, key)
+}
+
 func (b *Broker) seal(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) (lifecycle.Sealed, error) {
 	sealed, err := b.Vault.Seal(ctx, vault.Label{Key: key, Member: member}, plain)
 	if err != nil {
@@ -436,6 +236,16 @@ func checked(err error) error {
 	return err
 }
 
+// plan is the plan of what exists. If it has left the catalog, what exists goes on
+// working (CAT-28), and may be answered at once or later.
+func (b *Broker) plan(a lifecycle.Attributes) (catalog.Offering, catalog.Plan) {
+	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
+	if !ok {
+		plan.Asynchronous, plan.AsynchronousBinding = catalog.Allowed, catalog.Never
+	}
+	return offering, plan
+}
+
 func (b *Broker) knownOffering(c Caller, serviceID string) bool {
 	_, ok := b.Catalog.Offering(serviceID)
 	return ok && c.View.ShowsOffering(serviceID)
@@ -454,16 +264,6 @@ func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering
 	return offering, plan, nil
 }
 
-// recordedPlan is the plan of what exists. If it has left the catalog, what exists goes
-// on working (CAT-28), and may be answered at once or later.
-func (b *Broker) recordedPlan(serviceID, planID string) (catalog.Offering, catalog.Plan) {
-	offering, plan, ok := b.Catalog.Plan(serviceID, planID)
-	if !ok {
-		plan.Asynchronous, plan.AsynchronousBinding = catalog.Allowed, catalog.Never
-	}
-	return offering, plan
-}
-
 // maintenanceConflict refuses a maintenance version that is not the plan's
 // (PROV-20, UPD-17).
 func maintenanceConflict(plan catalog.Plan, given *string) error {
@@ -478,11 +278,4 @@ func maintenanceVersion(plan catalog.Plan) string {
 		return ""
 	}
 	return plan.MaintenanceInfo.Version
-}
-
-func mode(m catalog.Mode, otherwise catalog.Mode) catalog.Mode {
-	if m == "" {
-		return otherwise
-	}
-	return m
 }

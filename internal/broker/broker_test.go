@@ -166,7 +166,7 @@ func (d *desk) bind(instance, binding, plan string, c broker.Caller) (broker.Bin
 }
 
 func (d *desk) delete(c broker.Caller) (broker.Result, error) {
-	return d.Deprovision(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
+	return d.Delete(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: "s", PlanID: "p"})
 }
 
 func reason(err error) lifecycle.Reason {
@@ -274,7 +274,7 @@ func TestRepeatedDeletionsAreRemembered(t *testing.T) {
 				return r.Result, err
 			},
 			func(c broker.Caller) (broker.Result, error) {
-				return d.Unbind(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+				return d.Delete(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
 			},
 		},
 	}
@@ -355,7 +355,7 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			r, err := broker.New(o).Unbind(context.Background(),
+			r, err := broker.New(o).Delete(context.Background(),
 				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
 			if reason(err) != lifecycle.ConcurrencyError {
 				t.Errorf("%+v %v", r, err)
@@ -593,10 +593,10 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("BIND-02: %v %v", again.Effect, err)
 	}
 	remove := broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "b", ServiceID: "x", PlanID: "y"}
-	if r, err := d.Unbind(context.Background(), remove); err != nil || r.Effect != broker.Done {
+	if r, err := d.Delete(context.Background(), remove); err != nil || r.Effect != broker.Done {
 		t.Fatalf("UNB-05: %+v %v", r, err)
 	}
-	if _, err := d.Unbind(context.Background(), remove); reason(err) != lifecycle.Gone {
+	if _, err := d.Delete(context.Background(), remove); reason(err) != lifecycle.Gone {
 		t.Errorf("UNB-03: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func (d *desk) steps(by time.Duration) {
 }
 
 func (d *desk) unbind(instance, binding string, c broker.Caller) (broker.Result, error) {
-	return d.Unbind(context.Background(),
+	return d.Delete(context.Background(),
 		broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: "s", PlanID: "p"})
 }
 

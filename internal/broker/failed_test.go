@@ -74,7 +74,7 @@ var kinds = map[string]kind{
 			return r.Result, err
 		},
 		func(d *desk, c broker.Caller) (broker.Result, error) {
-			return d.Unbind(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
+			return d.Delete(context.Background(), broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: "s", PlanID: "p"})
 		},
 		func(d *desk, c broker.Caller) (broker.Result, error) {
 			r, err := d.Bind(context.Background(), broker.BindRequest{

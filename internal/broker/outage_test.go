@@ -98,7 +98,7 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 				broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":2}`)})
 			return err
 		}},
-		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Deprovision(ctx, remove(d)); return err }},
+		"Deprovision": {false, func(d *desk, b *broker.Broker) error { _, err := b.Delete(ctx, remove(d)); return err }},
 		"Bind": {false, func(d *desk, b *broker.Broker) error {
 			_, err := b.Bind(ctx, broker.BindRequest{Caller: d.caller(true), InstanceID: "i", BindingID: "c", ServiceID: d.ids["demo"],
 				PlanID: d.ids["sync"]})
@@ -107,7 +107,7 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 		"Unbind": {false, func(d *desk, b *broker.Broker) error {
 			q := remove(d)
 			q.BindingID = "b"
-			_, err := b.Unbind(ctx, q)
+			_, err := b.Delete(ctx, q)
 			return err
 		}},
 		"Instance": {false, func(d *desk, b *broker.Broker) error { _, err := b.Instance(ctx, d.caller(true), "i"); return err }},
@@ -193,7 +193,7 @@ func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
 	c := d.caller(true)
 	c.Asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"u"}`)}
 	q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-	if r, err := broker.New(o).Deprovision(context.Background(), q); err != nil || r.Effect == 0 {
+	if r, err := broker.New(o).Delete(context.Background(), q); err != nil || r.Effect == 0 {
 		t.Errorf("answered %+v %v", r, err)
 	}
 }

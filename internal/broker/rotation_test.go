@@ -66,7 +66,7 @@ func TestRotation(t *testing.T) {
 		t.Errorf("ROT-07: %v", err)
 	}
 	// Of a successor too, and after the predecessor has gone.
-	if _, err := d.Unbind(t.Context(),
+	if _, err := d.Delete(t.Context(),
 		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 			return r.Result, err
 		},
 		"Deprovision": func(ctx context.Context, d *desk, b *broker.Broker) (broker.Result, error) {
-			return b.Deprovision(ctx,
+			return b.Delete(ctx,
 				broker.DeleteRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async-bind"]})
 		},
 	}
@@ -222,15 +222,15 @@ func (l *late) Record(ctx context.Context, key lifecycle.Key, now time.Time) (li
 	return r, err
 }
 
-// A deletion that ends just when its request gives up waiting is answered as it ended,
-// whatever is done with its id by then.
+// A deletion that ends just after its request has seen that it outlasts the wait is
+// answered as it was seen, and never with what is done with its id by then.
 func TestADeletionThatEndsLate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason            string
 		permitted, reused bool
 	}{
-		"Settled":          {"it has not gone on", false, false},
-		"SettledPermitted": {"there is nothing to poll", true, false},
+		"Settled":          {"a repetition says how it has ended", false, false},
+		"SettledPermitted": {"its own token says how it has ended", true, false},
 		"Reused":           {"the platform would poll a creation", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,11 +258,23 @@ func TestADeletionThatEndsLate(t *testing.T) {
 			}
 			o := d.Options
 			o.Records = records
-			r, err := broker.New(o).Deprovision(t.Context(), broker.DeleteRequest{
+			r, err := broker.New(o).Delete(t.Context(), broker.DeleteRequest{
 				Caller: d.caller(tc.permitted), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
 			})
-			if err != nil || r.Effect != broker.Done {
-				t.Errorf("%s: %+v %v", tc.reason, r, err)
+			if !tc.permitted {
+				if reason(err) != lifecycle.OperationFailed {
+					t.Errorf("%+v %v", r, err)
+				}
+				if r, err = d.delete(d.caller(false)); reason(err) != lifecycle.Gone {
+					t.Errorf("%s: %+v %v", tc.reason, r, err)
+				}
+				return
+			}
+			if err != nil || r.Effect != broker.Accepted {
+				t.Fatalf("%s: %+v %v", tc.reason, r, err)
+			}
+			if _, err := d.LastOperation(t.Context(), r.Token.Key, r.Token.String()); reason(err) != lifecycle.Gone {
+				t.Errorf("%s: %v", tc.reason, err)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -40,60 +39,67 @@ type target struct {
 
 // Update answers a PATCH of an instance (checklist section 7).
 func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
-	return decide(ctx, b, func(limited context.Context) (Result, error) {
-		i, err := b.Records.Record(limited, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID}, b.Now())
-		if err != nil {
-			return Result{}, err
+	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideUpdate(limited, q) })
+	if err != nil {
+		return Result{}, err
+	}
+	if is := d.record.Attributes.DashboardURL; d.runs && d.record.Operation.Target != nil && d.record.Operation.Target.DashboardURL != is {
+		d.DashboardURL = d.record.Operation.Target.DashboardURL
+	}
+	result, _, err := b.follow(ctx, q.Caller, d)
+	return result, err
+}
+
+func (b *Broker) decideUpdate(ctx context.Context, q UpdateRequest) (decision, error) {
+	i, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID})
+	if err != nil {
+		return decision{}, err
+	}
+	t, err := b.target(ctx, i, q)
+	invalid, err := refused(err)
+	if err != nil {
+		return decision{}, err
+	}
+	same := false
+	if invalid == nil {
+		if same, err = b.leadsTo(ctx, i, t); err != nil {
+			return decision{}, err
 		}
-		t, err := b.target(limited, i, q)
-		invalid, err := refused(err)
-		if err != nil {
-			return Result{}, err
+	}
+	answer, err := i.Answer(lifecycle.Patch, b.facts(q.Caller, same, invalid))
+	if err != nil {
+		return decision{}, err
+	}
+	if answer == lifecycle.Join {
+		return join(i, q.AcceptsIncomplete)
+	}
+	if err := b.allowed(i, t, q); err != nil {
+		return decision{}, err
+	}
+	if !t.changes && !i.Unusable {
+		return decision{Result: Result{Effect: Done}}, b.contextOnly(ctx, i, q)
+	}
+	return b.beginUpdate(ctx, q, i, t)
+}
+
+func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, t target) (decision, error) {
+	synchronous, err := waits(q.AcceptsIncomplete, t.modes...)
+	if err != nil {
+		return decision{}, err
+	}
+	if t.attributes.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, t.parameters); err != nil {
+		return decision{}, err
+	}
+	if q.Context != nil {
+		if err := b.sealContext(ctx, i.Key, &t.attributes, q.Context); err != nil {
+			return decision{}, err
 		}
-		same := false
-		if invalid == nil {
-			if same, err = b.leadsTo(limited, i, t); err != nil {
-				return Result{}, err
-			}
-		}
-		answer, err := i.Answer(lifecycle.Patch, b.facts(q.Caller, same, invalid))
-		if err != nil {
-			return Result{}, err
-		}
-		if answer == lifecycle.Join {
-			later, err := joins(i.Operation, q.AcceptsIncomplete)
-			if err != nil {
-				return Result{}, err
-			}
-			return b.finishUpdate(ctx, q, i, later)
-		}
-		if err := b.allowed(i, t, q); err != nil {
-			return Result{}, err
-		}
-		if !t.changes && !i.Unusable {
-			return Result{Effect: Done}, b.contextOnly(limited, i, q)
-		}
-		synchronous, err := waits(q.AcceptsIncomplete, t.modes...)
-		if err != nil {
-			return Result{}, err
-		}
-		if t.attributes.Parameters, err = b.seal(limited, i.Key, vault.Parameters, t.parameters); err != nil {
-			return Result{}, err
-		}
-		if q.Context != nil {
-			if err := b.sealContext(limited, i.Key, &t.attributes, q.Context); err != nil {
-				return Result{}, err
-			}
-		}
-		i, past, err := i.BeginUpdate(b.start(limited, q.Caller, i.Key, t.plan, b.Now(), synchronous), t.attributes)
-		if err != nil {
-			return Result{}, err
-		}
-		if err := b.begin(limited, i, past); err != nil {
-			return Result{}, err
-		}
-		return b.finishUpdate(ctx, q, i, !synchronous)
-	})
+	}
+	next, past, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, b.Now(), synchronous), t.attributes)
+	if err != nil {
+		return decision{}, err
+	}
+	return b.begin(ctx, next, past, Done)
 }
 
 // target works out what the request leads to, and refuses what is not in the catalog.
@@ -105,16 +111,16 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		return target{}, lifecycle.RefuseOtherService()
 	}
 	t := target{attributes: i.Attributes}
-	_, current := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
+	_, current := b.plan(i.Attributes)
 	t.plan = current
-	t.modes = []catalog.Mode{mode(current.Asynchronous, catalog.Allowed)}
+	t.modes = []catalog.Mode{current.Asynchronous}
 	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
 		_, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 		if err != nil {
 			return t, err
 		}
 		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
-		t.modes = append(t.modes, mode(plan.Asynchronous, catalog.Allowed))
+		t.modes = append(t.modes, plan.Asynchronous)
 	}
 	before, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
 	if err != nil {
@@ -187,7 +193,7 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	if t.attributes.PlanID == i.Attributes.PlanID {
 		return inPlace(i, t)
 	}
-	offering, plan := b.recordedPlan(i.Attributes.ServiceID, i.Attributes.PlanID)
+	offering, plan := b.plan(i.Attributes)
 	if offering.ID == "" {
 		offering, _ = b.Catalog.Offering(i.Attributes.ServiceID)
 	}
@@ -243,20 +249,4 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRe
 		return err
 	}
 	return b.Records.Commit(ctx, ledger.Put(i.SetContext(a.SealedContext, a.Context, b.Now())))
-}
-
-// finishUpdate answers an update now or later. An update cannot be undone: one that
-// takes too long goes on, and the answer says so.
-func (b *Broker) finishUpdate(ctx context.Context, q UpdateRequest, i lifecycle.Record, later bool) (Result, error) {
-	r, err := b.follow(ctx, i, later, Done)
-	if errors.Is(err, errTooSlow) && q.AcceptsIncomplete {
-		r, err = b.follow(ctx, i, true, Done)
-	}
-	if target := i.Operation.Target; err == nil && target != nil && target.DashboardURL != i.Attributes.DashboardURL {
-		r.DashboardURL = target.DashboardURL
-	}
-	if !errors.Is(err, errTooSlow) {
-		return r, err
-	}
-	return Result{}, lifecycle.RefuseUpdateLong.Because(errTooSlow)
 }

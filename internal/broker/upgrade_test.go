@@ -195,7 +195,7 @@ func TestPendingUpgradesBlockNoBinding(t *testing.T) {
 		t.Errorf("bind: %v %v", r.Effect, err)
 	}
 	q := broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["demo"], PlanID: d.ids["maintenance"]}
-	if r, err := d.Unbind(t.Context(), q); err != nil || r.Effect != broker.Done {
+	if r, err := d.Delete(t.Context(), q); err != nil || r.Effect != broker.Done {
 		t.Errorf("unbind: %+v %v", r, err)
 	}
 	if r, err := d.delete(c); err != nil || r.Effect != broker.Done {

@@ -135,15 +135,13 @@ var (
 	RefuseGone        = text(Gone, "")
 
 	// What became of an operation.
-	RefuseNoOperation  = text(NotFound, "There is no operation with this token.")
-	RefuseFinished     = text(Conflict, "The operation is finished and cannot be cancelled.")
-	RefuseNoCreation   = text(Conflict, "Only a creation can be cancelled, not the %s.")
-	RefuseCancelled    = text(ConcurrencyError, "The operation was cancelled by a later deletion.")
-	RefuseFailed       = text(OperationFailed, "%s") // what its provider says
-	RefuseUndone       = text(OperationFailed, "The %s could not be created in time and is being removed; try again%s.")
-	RefuseCreationLong = text(OperationFailed, "The creation of the %s takes longer than this request can wait and goes on; try again%s.")
-	RefuseUpdateLong   = text(OperationFailed,
-		"The update takes longer than this request can wait and goes on; ask for the last operation to see how it ends.")
-	RefuseDeletionLong = text(OperationFailed,
-		"The deletion takes longer than this request can wait and goes on; repeat the request, or send accepts_incomplete=true.")
+	RefuseNoOperation = text(NotFound, "There is no operation with this token.")
+	RefuseFinished    = text(Conflict, "The operation is finished and cannot be cancelled.")
+	RefuseNoCreation  = text(Conflict, "Only a creation can be cancelled, not the %s.")
+	RefuseCancelled   = text(ConcurrencyError, "The operation was cancelled by a later deletion.")
+	RefuseFailed      = text(OperationFailed, "%s") // what its provider says
+	RefuseUndone      = text(OperationFailed,
+		"The %s could not be created in time and is being removed; try again, if possible with accepts_incomplete=true.")
+	RefuseLong = text(OperationFailed, "The %s takes longer than this request can wait and goes on; "+
+		"repeat the request to see how it ends, or send accepts_incomplete=true.")
 )

@@ -229,12 +229,12 @@ func TestRebuild(t *testing.T) {
 		broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
 		t.Errorf("updating: %v", err)
 	}
-	if _, err := s.broker.Unbind(t.Context(),
+	if _, err := s.broker.Delete(t.Context(),
 		broker.DeleteRequest{Caller: s.caller(), InstanceID: "two", BindingID: "c", ServiceID: service, PlanID: plan}); err != nil {
 		t.Errorf("unbinding: %v", err)
 	}
 	for _, id := range []string{"one", "two"} {
-		if _, err := s.broker.Deprovision(t.Context(),
+		if _, err := s.broker.Delete(t.Context(),
 			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
 			t.Errorf("deleting %s: %v", id, err)
 		}
@@ -267,7 +267,7 @@ func TestRebuildNamesWhatIsGone(t *testing.T) {
 		t.Fatalf("%+v %v", found, err)
 	}
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Deprovision(t.Context(),
+	if _, err := s.broker.Delete(t.Context(),
 		broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service, PlanID: plan}); err != nil {
 		t.Errorf("deleting it: %v", err)
 	}
@@ -426,7 +426,7 @@ func (s *site) rebuilds() {
 	}
 	for _, id := range []string{"b", "next"} {
 		service, plan := s.plan("rotatable")
-		if _, err := s.broker.Unbind(s.Context(),
+		if _, err := s.broker.Delete(s.Context(),
 			broker.DeleteRequest{Caller: s.caller(), InstanceID: "one", BindingID: id, ServiceID: service, PlanID: plan}); err != nil {
 			s.Errorf("unbinding %s: %v", id, err)
 		}
@@ -437,7 +437,7 @@ func (s *site) rebuilds() {
 		s.Errorf("updating: %v", err)
 	}
 	for _, id := range []string{"one", "two", "binds", "begun", "new"} {
-		if _, err := s.broker.Deprovision(s.Context(),
+		if _, err := s.broker.Delete(s.Context(),
 			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
 			s.Errorf("deleting %s: %v", id, err)
 		}

@@ -179,7 +179,7 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 func (s *site) unbind(instance, id string) {
 	s.Helper()
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Unbind(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: id,
+	if _, err := s.broker.Delete(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: id,
 		ServiceID: service, PlanID: plan}); err != nil {
 		s.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestReconcileTellsWhatIsBack(t *testing.T) {
 	service, plan := s.plan("sync")
 	was, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
 	if err == nil {
-		_, err = s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
+		_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
 	}
 	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.PutRetained(was.Retain("kept", s.clock, s.clock)))); err != nil {
 		t.Fatal(err)

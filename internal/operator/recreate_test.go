@@ -179,7 +179,7 @@ func TestRecreateChecksTheInstance(t *testing.T) {
 	if _, err := s.console.Recreate(t.Context(), "nonsense"); !refused(err) {
 		t.Error(err)
 	}
-	if _, err := s.broker.Deprovision(t.Context(),
+	if _, err := s.broker.Delete(t.Context(),
 		broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan}); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestUndelete(t *testing.T) {
 	remove := func(id string) error {
 		c := s.caller()
 		c.AcceptsIncomplete = false
-		_, err := s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan})
+		_, err := s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan})
 		return err
 	}
 	if err := errors.Join(order("i", `{}`), remove("i")); err != nil {
@@ -111,7 +111,7 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
 	})
 	if err == nil {
-		_, err = before.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
+		_, err = before.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
 				Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
 			})
 			if err == nil {
-				_, err = s.broker.Deprovision(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
+				_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
 			}
 			was, _, err2 := s.ledger.AllRetained(t.Context(), "")
 			if err := errors.Join(err, err2); err != nil || len(was) != 1 {

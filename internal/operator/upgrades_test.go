@@ -26,7 +26,7 @@ func TestUpgrades(t *testing.T) {
 		t.Fatal(err)
 	}
 	service, plan := s.plan("maintenance")
-	if _, err := s.broker.Deprovision(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service,
+	if _, err := s.broker.Delete(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service,
 		PlanID: plan}); err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 // unbind is checklist section 12. Which of its refusals comes first depends on
 // what exists, so that the broker checks the ids (UNB-04).
 func (s *Server) unbind(ctx context.Context, c *call) (response, error) {
-	r, err := s.Broker.Unbind(ctx, broker.DeleteRequest{
+	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
 		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
 		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
 	})

@@ -129,10 +129,9 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
 	service, plan := c.query.Get("service_id"), c.query.Get("plan_id")
 	if service == "" || plan == "" { // DEPR-05
-		return response{}, lifecycle.Refuse(lifecycle.BadRequest,
-			"The query parameters service_id and plan_id are required and must not be empty.")
+		return response{}, lifecycle.RefuseIDsMissing()
 	}
-	r, err := s.Broker.Deprovision(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service, PlanID: plan})
+	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service, PlanID: plan})
 	return s.changed(r, err)
 }
 

@@ -58,7 +58,7 @@ func (s *stub) Update(_ context.Context, q broker.UpdateRequest) (broker.Result,
 	return s.result, s.err
 }
 
-func (s *stub) Deprovision(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
+func (s *stub) Delete(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
 	s.ask(q)
 	return s.result, s.err
 }
@@ -71,11 +71,6 @@ func (s *stub) Instance(_ context.Context, _ broker.Caller, id string) (broker.I
 func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.BindResult, error) {
 	s.ask(q)
 	return broker.BindResult{Result: s.result, Grant: s.grant}, s.err
-}
-
-func (s *stub) Unbind(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
-	s.ask(q)
-	return s.result, s.err
 }
 
 func (s *stub) Binding(_ context.Context, _ broker.Caller, _, id string) (broker.BindingView, error) {

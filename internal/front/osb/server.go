@@ -33,14 +33,13 @@ import (
 type Instances interface {
 	Provision(ctx context.Context, q broker.ProvisionRequest) (broker.Result, error)
 	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
-	Deprovision(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+	Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
 	Instance(ctx context.Context, c broker.Caller, id string) (broker.InstanceView, error)
 }
 
 // Bindings is what the routes of service bindings need.
 type Bindings interface {
 	Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error)
-	Unbind(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
 	Binding(ctx context.Context, c broker.Caller, instance, id string) (broker.BindingView, error)
 }
 

@@ -246,12 +246,12 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 	remove := broker.DeleteRequest{InstanceID: instanceID, BindingID: "binding", ServiceID: service, PlanID: plan}
 	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		remove.Caller = c
-		return b.Unbind(ctx, remove)
+		return b.Delete(ctx, remove)
 	}))
 	cloud.takes = within * 4 / 5 // a deletion has one
 	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		remove.Caller, remove.BindingID = c, ""
-		return b.Deprovision(ctx, remove)
+		return b.Delete(ctx, remove)
 	}))
 	if l.longer > within || l.longer < within*3/4 {
 		t.Errorf("its longest operation took %v, which is not just within %v", l.longer, within)

@@ -203,7 +203,7 @@ func (w *world) sameAnswers() {
 		}
 	}
 	if !w.has[instanceKey()] {
-		_, err := w.broker.Deprovision(context.Background(),
+		_, err := w.broker.Delete(context.Background(),
 			broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: planA})
 		var refusal *lifecycle.Refusal
 		if !errors.As(err, &refusal) || refusal.Reason != lifecycle.Gone {

@@ -186,7 +186,7 @@ func (w *world) do(a act) {
 		q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: planA}
 		w.arrivals = append(w.arrivals, func() {
 			w.ask("a DELETE of the instance that was held up", func(ctx context.Context) (broker.Result, error) {
-				return w.broker.Deprovision(ctx, q)
+				return w.broker.Delete(ctx, q)
 			})
 		})
 	case "clock back":
@@ -335,7 +335,7 @@ func (w *world) update(a act, finish func(lifecycle.Token) (lifecycle.Phase, boo
 
 func (w *world) deprovision() {
 	w.remove(instanceKey(), "DELETE of the instance", func(ctx context.Context, c broker.Caller) (broker.Result, error) {
-		return w.broker.Deprovision(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: w.platform.plan})
+		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: w.platform.plan})
 	})
 	for key := range w.has {
 		delete(w.has, key) // bindings go with it
@@ -344,7 +344,7 @@ func (w *world) deprovision() {
 
 func (w *world) unbind(b string) {
 	w.remove(bindingKey(b), "DELETE of "+b, func(ctx context.Context, c broker.Caller) (broker.Result, error) {
-		return w.broker.Unbind(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: b, ServiceID: serviceID, PlanID: w.platform.plan})
+		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: b, ServiceID: serviceID, PlanID: w.platform.plan})
 	})
 	delete(w.has, bindingKey(b))
 }

@@ -99,9 +99,8 @@ plans:
 type api interface {
 	Provision(context.Context, broker.ProvisionRequest) (broker.Result, error)
 	Update(context.Context, broker.UpdateRequest) (broker.Result, error)
-	Deprovision(context.Context, broker.DeleteRequest) (broker.Result, error)
+	Delete(context.Context, broker.DeleteRequest) (broker.Result, error)
 	Bind(context.Context, broker.BindRequest) (broker.BindResult, error)
-	Unbind(context.Context, broker.DeleteRequest) (broker.Result, error)
 	LastOperation(context.Context, lifecycle.Key, string) (broker.Poll, error)
 	Instance(context.Context, broker.Caller, string) (broker.InstanceView, error)
 	Binding(context.Context, broker.Caller, string, string) (broker.BindingView, error)
@@ -357,7 +356,7 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 	case update:
 		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: about.instance, ServiceID: service, Parameters: given})
 	case deprovision:
-		r.Result, r.err = b.Deprovision(ctx, broker.DeleteRequest{Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan})
+		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan})
 	case bind:
 		var bound broker.BindResult
 		bound, r.err = b.Bind(ctx, broker.BindRequest{
@@ -365,7 +364,7 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 		})
 		r.Result, r.grant = bound.Result, bound.Grant
 	case unbind:
-		r.Result, r.err = b.Unbind(ctx, broker.DeleteRequest{
+		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{
 			Caller: c, InstanceID: about.instance, BindingID: about.binding, ServiceID: service, PlanID: plan,
 		})
 	case pollInstance, pollBinding:

@@ -212,8 +212,11 @@ func (t tagged) Provision(ctx context.Context, q broker.ProvisionRequest) (broke
 	return t.api.Provision(context.WithValue(ctx, tagKey{}, tag{verb: provision}), q)
 }
 
-func (t tagged) Deprovision(ctx context.Context, q broker.DeleteRequest) (broker.Result, error) {
-	return t.api.Deprovision(context.WithValue(ctx, tagKey{}, tag{verb: deprovision}), q)
+func (t tagged) Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error) {
+	if q.BindingID == "" {
+		ctx = context.WithValue(ctx, tagKey{}, tag{verb: deprovision})
+	}
+	return t.api.Delete(ctx, q)
 }
 
 func (t tagged) Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error) {

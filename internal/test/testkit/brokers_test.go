@@ -184,7 +184,7 @@ func TestTwoBrokersInOneCloud(t *testing.T) {
 			want("A knows its own again", inUse, inUse)
 
 			service, plan := testkit.PlanIDs("sync")
-			if _, err := lost.kit.Broker().Deprovision(t.Context(), broker.DeleteRequest{
+			if _, err := lost.kit.Broker().Delete(t.Context(), broker.DeleteRequest{
 				Caller: lost.caller(), InstanceID: "i", ServiceID: service, PlanID: plan,
 			}); err != nil {
 				t.Fatal(err)

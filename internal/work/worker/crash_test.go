@@ -292,7 +292,7 @@ func update(w *world, b *broker.Broker) (broker.Result, error) {
 }
 
 func deprovision(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Deprovision(context.Background(),
+	return b.Delete(context.Background(),
 		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
@@ -307,7 +307,7 @@ func bindAs(id string) func(w *world, b *broker.Broker) (broker.Result, error) {
 }
 
 func unbind(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Unbind(context.Background(),
+	return b.Delete(context.Background(),
 		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
 }
 

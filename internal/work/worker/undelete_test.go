@@ -53,7 +53,7 @@ var undelete = undeleteAs("r", nil)
 
 // remove asks for the end of the instance "r".
 func remove(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Deprovision(context.Background(),
+	return b.Delete(context.Background(),
 		broker.DeleteRequest{Caller: w.caller(), InstanceID: "r", ServiceID: service(), PlanID: planAsyncBind()})
 }
 

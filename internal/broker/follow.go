@@ -1,0 +1,261 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// An Effect is what became of a request that was not refused.
+type Effect int
+
+// The effects.
+const (
+	Created  Effect = iota + 1 // it was made now
+	Done                       // it is so, or was so already
+	Accepted                   // an operation runs
+)
+
+// A Result answers a request that changes something.
+type Result struct {
+	Effect Effect
+	// Token and RetryAfter come with Accepted.
+	Token      lifecycle.Token
+	RetryAfter time.Duration
+	// DashboardURL is the instance's after a provision (PROV-24), and its new one after an
+	// update (UPD-27); empty for none.
+	DashboardURL string
+}
+
+// A decision is how a request is answered, as one look at the records shows, and what
+// was written to them at once.
+type decision struct {
+	Result                  // the answer; if an operation runs, the answer once it has succeeded
+	record lifecycle.Record // as it was read or written
+	runs   bool             // the record's operation is the request's
+	later  bool             // it is answered 202, and not waited for
+}
+
+// decide calls once, which reads, decides and writes, until nobody else has written in
+// between, for as long as a request has for its records. A conflict is never shown to a
+// user, unless it lasts all that time: then it is a ConcurrencyError.
+func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	err := ledger.Again(limited, func(limited context.Context) (err error) {
+		out, err = once(limited)
+		return err
+	})
+	switch {
+	case !errors.Is(err, ledger.ErrConflict):
+		return out, err
+	case ctx.Err() != nil:
+		return out, ctx.Err()
+	}
+	return out, lifecycle.RefuseConcurrent()
+}
+
+// waits decides whether the request itself waits for the work. It does if none of the
+// plans may answer 202, or if the client does not permit that.
+func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
+	never := true
+	for _, m := range modes {
+		if m == catalog.Required && !permitted {
+			return false, lifecycle.RefuseAsyncRequired()
+		}
+		never = never && m == catalog.Never
+	}
+	return never || !permitted, nil
+}
+
+// begin commits the intent together with the other changes, and starts the operation
+// unless its request waits for it.
+func (b *Broker) begin(
+	ctx context.Context, r lifecycle.Record, past *lifecycle.PastOperation, success Effect, also ...ledger.Change,
+) (decision, error) {
+	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
+		return decision{}, err
+	}
+	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(r.Operation.Kind)})
+	if !r.Operation.Synchronous {
+		b.launch(ctx, r)
+	}
+	return decision{Result: Result{Effect: success}, record: r, runs: true, later: !r.Operation.Synchronous}, nil
+}
+
+// launch starts the operation that was just committed. If that fails, the request still
+// succeeds: the intent is durable, and the reaper starts the operation. The start has a
+// time of its own, so that neither an engine that hangs nor a client that has gone
+// stops it.
+func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
+	logs.AddOperation(ctx, r.Token())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
+	defer cancel()
+	ref := workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}
+	if err := b.Engine.Start(ctx, ref); err != nil {
+		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
+	}
+}
+
+// join has a repeated request follow the running operation. It gets the same token if
+// it permits a 202 (PROV-10). It waits if the first request waits too, or if there was
+// none. Otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
+func join(r lifecycle.Record, permitted bool) (decision, error) {
+	if op := r.Operation; !permitted && !op.Synchronous && !op.Own {
+		return decision{}, lifecycle.RefuseAsyncRequired()
+	}
+	return decision{Result: Result{Effect: Done}, record: r, runs: true, later: permitted}, nil
+}
+
+// follow answers a request as it was decided. If an operation runs that the request
+// waits for, the answer is how it has ended. An operation that outlasts the wait is
+// answered 202 where the client permits that. Otherwise it goes on, and the error says
+// so; but a creation is undone, since the platform takes an error to mean that nothing
+// was made, and will delete it anyway. The record is returned as it was last read.
+func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, lifecycle.Record, error) {
+	r, t := d.record, d.record.Token()
+	if !d.runs {
+		return d.Result, r, nil
+	}
+	logs.AddOperation(ctx, t)
+	var err error
+	if !d.later {
+		b.await(ctx, r)
+		if r, err = b.recordNow(ctx, t.Key); err != nil {
+			return Result{}, r, err
+		}
+	}
+	if r.Runs(t) && c.AcceptsIncomplete {
+		if r, err = b.promise(ctx, r); err != nil {
+			return Result{}, r, err
+		}
+		if r.Runs(t) {
+			return Result{Effect: Accepted, Token: t, RetryAfter: b.retryAfter(r.Operation), DashboardURL: d.DashboardURL}, r, nil
+		}
+	}
+	outlasted := r.Runs(t)
+	if outlasted && r.Operation.Kind.Creates() {
+		if r, err = b.undo(ctx, c, t); err != nil {
+			return Result{}, r, fmt.Errorf("turning a creation that took too long into a deletion: %w", err)
+		}
+	}
+	limited, cancel := b.limited(ctx)
+	defer cancel()
+	op, err := b.operationIn(limited, r, t)
+	if err == nil && outlasted && op.Cancelled {
+		err = lifecycle.RefuseUndone.Because(errTooSlow, r.Noun())
+	} else if err == nil {
+		err = outcome(op)
+	}
+	if err != nil {
+		return Result{}, r, err
+	}
+	return d.Result, r, nil
+}
+
+// await has the engine finish the operation, for as long as the request waits.
+func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
+	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[r.Provider], b.SynchronousWait))
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		wait, cancel = context.WithDeadline(wait, deadline.Add(-TimeToAnswer))
+		defer cancel()
+	}
+	ref := workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}
+	if err := b.Engine.Finish(wait, ref); err != nil {
+		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
+	}
+}
+
+// promise records a creation as asynchronous before its token is given to another
+// request: if it fails, that token is answered so from then on (PROV-30).
+func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
+	t := r.Token()
+	if _, changes := r.Promised(); !changes {
+		return r, nil
+	}
+	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+		r, err := b.record(limited, t.Key)
+		next, changes := r.Promised()
+		if err != nil || !changes || !r.Runs(t) {
+			return r, err
+		}
+		return next, b.Records.Commit(limited, ledger.Put(next))
+	})
+}
+
+// errTooSlow: the operation outlasted the request's wait.
+var errTooSlow = errors.New("operation did not settle in time")
+
+// outcome is the refusal of a request whose operation has not succeeded.
+func outcome(op lifecycle.Operation) error {
+	switch {
+	case op.Cancelled:
+		return lifecycle.RefuseCancelled()
+	case op.Phase == lifecycle.Failed:
+		failed := lifecycle.RefuseFailed(op.Description)
+		failed.InstanceUsable, failed.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
+		return failed
+	case op.Phase == lifecycle.InProgress:
+		return lifecycle.RefuseLong.Because(errTooSlow, op.Kind)
+	}
+	return nil
+}
+
+// stays answers a request for what has failed with the token of the failure, until the
+// platform deletes it (PROV-30). Beginning anew at each repetition would make and fail
+// real things without end, for a platform that repeats before it polls.
+func (b *Broker) stays(r lifecycle.Record) decision {
+	return decision{record: r, Result: Result{
+		Effect: Accepted, RetryAfter: b.MinRetryAfter,
+		Token: lifecycle.Token{Operation: r.FailedCreation().ID, Key: r.Key},
+	}}
+}
+
+// retryAfter is when to poll next (FAC-16), within the bounds: when the provider is
+// asked next, since nothing changes before; or when the plan says that the operation is
+// likely over, if that is later.
+func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
+	now := b.Now()
+	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
+	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
+}
+
+// undo turns a creation that took too long into a deletion, unless it has settled or
+// been overtaken meanwhile. It spares a creation whose token was given to another
+// request: what was accepted must not be lost because this request cannot wait.
+func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Record, error) {
+	c.Received = time.Time{} // no request asks for this deletion
+	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
+	})
+}
+
+// overtake begins the deletion of what an operation is creating, unless the operation
+// is spared. It returns the record; if the operation is no longer the current one,
+// nothing was begun.
+func (b *Broker) overtake(
+	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
+) (lifecycle.Record, error) {
+	r, err := b.record(ctx, t.Key)
+	if err != nil || !r.Runs(t) || spares(r.Operation) {
+		return r, err
+	}
+	start := b.start(ctx, c, r.Key, catalog.Plan{}, b.Now(), false)
+	start.Own = true // no DELETE asked for it
+	next, past, err := r.BeginDelete(start)
+	if err != nil {
+		return r, err
+	}
+	begun, err := b.begin(ctx, next, past, Done)
+	return begun.record, err
+}
