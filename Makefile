@@ -89,6 +89,10 @@ lint: format vet $(STATICCHECK) ## format, vet, linter
 format:
 	@files=$$(gofmt -l bench cmd functions infra internal kit localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
 
+.PHONY: tokens
+tokens: ## count the product by folder, and what is over its limits (DIR=CHECKOUT: beside another checkout)
+	@$(GO) run ./internal/test/tokens . $(DIR)
+
 .PHONY: vet
 vet:
 	$(GO) vet -tags deployed ./...

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What only tests import stands where tests are, so that whoever opens a floor sees the
+// product.
+func TestFloorsAreOfProduct(t *testing.T) {
+	c, err := countIn("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range c.suites {
+		if path != "internal" && !strings.HasPrefix(path, "internal/test/") && !strings.HasPrefix(path, "localstack/") {
+			t.Errorf("only tests import %q: move it to internal/test", path)
+		}
+	}
+	if !slices.Contains(c.suites, "internal/test/tokens") || c.folders["internal/broker"] == 0 || c.folders["infra"] == 0 ||
+		c.apart["kit"] == 0 || c.apart["bench"] == 0 {
+		t.Errorf("%+v: the test proves nothing", c)
+	}
+}
