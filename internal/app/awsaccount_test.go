@@ -31,7 +31,7 @@ func awsOffered(t *testing.T, actions map[string]string) *catalog.Catalog {
 		permissions := []byte(fmt.Sprintf(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": %q,
 			"Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"}]}`, action))
 		files[plan.Digest(permissions)] = permissions
-		snapshot, err := json.Marshal(plan.Meaning{
+		snapshot, err := json.Marshal(plan.Settings{
 			Format: plan.Format, Offering: name, Permissions: plan.Digest(permissions),
 			Policy: json.RawMessage(`{"Version": "2012-10-17",
 				"Statement": [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "${Arn}"}]}`),

@@ -54,7 +54,7 @@ func TestBound(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	m := plan.Meaning{
+	m := plan.Settings{
 		Offering: "jobs", Template: r.template(queueTemplate), Resources: map[string]string{"Queue": kindQueue}, OnDelete: plan.Empty,
 		Credentials: map[string]string{"queue_url": "${QueueUrl}"}, Policy: sending("sqs:SendMessage"), Principal: plan.User,
 	}

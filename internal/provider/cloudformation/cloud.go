@@ -132,7 +132,7 @@ type parameter struct {
 }
 
 // labelsOf are what a stack of an instance is tagged with.
-func labelsOf(in provider.Instance, m plan.Meaning, scope plan.Scope) []provider.Label {
+func labelsOf(in provider.Instance, m plan.Settings, scope plan.Scope) []provider.Label {
 	out := provider.TagsOf(in).Labels()
 	for _, l := range []provider.Label{
 		{Name: plan.LabelScope, Value: string(scope)}, {Name: plan.LabelOffering, Value: m.Offering},

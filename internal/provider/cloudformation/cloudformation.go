@@ -1,7 +1,7 @@
 // Package cloudformation makes instances of what a CloudFormation template
 // describes: a stack for each, in an account that the operator names. It decides what
 // comes next (next.go) from what CloudFormation says and what is recorded, and leaves
-// the calls to one file (aws.go). What a plan means is package plan's, and the
+// the calls to one file (aws.go). The settings of plans are package plan's, and the
 // principals of bindings are package principal's.
 package cloudformation
 
@@ -63,10 +63,10 @@ type Provider struct {
 // principals make those of bindings, and list them. Package principal's Keeper is one
 // for each target.
 type principals interface {
-	Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (provider.Status, error)
+	Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error)
 	Unbind(ctx context.Context, b provider.Binding) (provider.Status, error)
 	// Rewrite gives all principals of an instance the policy that its plan has now.
-	Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error)
+	Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error)
 	provider.Inventory
 	provider.Quarantiner
 }
@@ -98,14 +98,14 @@ type step struct {
 	*site
 	p   *Provider
 	in  provider.Instance
-	m   plan.Meaning
+	m   plan.Settings
 	now standing
 }
 
 // begin reads what a step is given, and reaches its target. A status says that the
 // target had to be learnt first.
 func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *provider.Status, error) {
-	m := plan.Meaning{Format: plan.Format}
+	m := plan.Settings{Format: plan.Format}
 	if len(in.Snapshot) > 0 {
 		var err error
 		if m, err = plan.Parse(in.Snapshot); err != nil {

@@ -446,7 +446,7 @@ type fakePrincipal struct {
 type remembered struct{ Key, Secret string }
 
 // Bind makes the principal, and a key of it in two steps.
-func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (
+func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (
 	st provider.Status, err error,
 ) {
 	tags := provider.BindingTagsOf(b)
@@ -546,7 +546,7 @@ func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider
 }
 
 // Rewrite gives all principals of an instance another policy, one with each call.
-func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Meaning, values map[string]string) (done bool, err error) {
+func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error) {
 	done = true
 	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
 		for _, p := range a.principals {

@@ -49,7 +49,7 @@ func (b *bench) instance(kind provider.Kind) provider.Instance {
 	b.ops++
 	op := provider.Operation{ID: fmt.Sprintf("operation-%d", b.ops), Kind: kind, Started: b.clock.Now()}
 	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1", Operation: op,
-		Settings: map[string]any{}, Snapshot: meaningOf(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
+		Settings: map[string]any{}, Snapshot: snapshotWith(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
 }
 
 // drive makes a verb's steps as a worker does.
@@ -219,7 +219,7 @@ func TestServiceRole(t *testing.T) {
 func TestExisting(t *testing.T) {
 	b := newBench(t)
 	b.fake.account(here).exports = map[string]string{"my-queue": "https://queue", "sqs:queue team=a": "arn:aws:sqs:x:1:jobs"}
-	m := plan.Meaning{Format: plan.Format, Existing: &plan.Existing{
+	m := plan.Settings{Format: plan.Format, Existing: &plan.Existing{
 		Exports: map[string]string{"Url": "my-queue"}, Tag: "team=a", Type: "sqs:queue"}}
 	in := b.instance(provider.KindProvision)
 	in.Snapshot = snapshotOf(m)
@@ -451,7 +451,7 @@ func TestFormerKeepsItsRule(t *testing.T) {
 	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindDeprovision} {
 		b := newBench(t)
 		former := b.instance(provider.KindProvision)
-		former.Snapshot = json.RawMessage(strings.Replace(string(meaningOf(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+		former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
 		if _, f := b.drive(&former); f != nil {
 			t.Fatal(f)
 		}
@@ -469,7 +469,7 @@ func TestFormerKeepsItsRule(t *testing.T) {
 func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(provider.KindProvision)
-	in.Snapshot = json.RawMessage(strings.Replace(string(meaningOf(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+	in.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
 	if _, f := b.drive(&in); f != nil {
 		t.Fatal(f)
 	}

@@ -35,17 +35,17 @@ const probeTemplate = `{"Parameters":{"Do":{"Type":"String","Default":""},"Funct
 "Outputs":{"Do":{"Value":{"Ref":"Do"}}}}`
 
 // probing is a plan of the probe.
-func (r *real) probing() plan.Meaning {
+func (r *real) probing() plan.Settings {
 	r.t.Helper()
 	arn := emulator.Probe(r.t)
-	return plan.Meaning{
+	return plan.Settings{
 		Offering: "probe", Template: r.template(probeTemplate), Resources: map[string]string{"Probe": "Custom::Probe"},
 		Parameters: map[string]plan.Source{"Do": {Parameter: "do"}, "Function": {Value: &arn}}, OnDelete: plan.Empty,
 	}
 }
 
 // made is an instance that stands.
-func (r *real) made(m plan.Meaning, parameters string) provider.Instance {
+func (r *real) made(m plan.Settings, parameters string) provider.Instance {
 	r.t.Helper()
 	in := r.instance(m, parameters)
 	if f := r.run(&in, r.Provision); f != nil {
@@ -474,7 +474,7 @@ func TestNoSecretsByValues(t *testing.T) {
 	if _, err := c.PutParameter(t.Context(), kept); err != nil {
 		t.Fatal(err)
 	}
-	m := plan.Meaning{Offering: "a", Template: r.template(joinedTemplate), Parameters: map[string]plan.Source{
+	m := plan.Settings{Offering: "a", Template: r.template(joinedTemplate), Parameters: map[string]plan.Source{
 		"A": {Parameter: "a"}, "B": {Context: "instance_name"}}}
 	whole := "{{resolve:ssm:" + name + "}}"
 	for _, values := range [][2]string{{whole, "-"}, {"-", whole}, {whole[:1], whole[1:]}, {whole[:9], whole[9:]}} {
@@ -549,7 +549,7 @@ const heldTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"},"Table":{
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
-	in := r.made(plan.Meaning{Offering: "jobs", Template: r.template(heldTemplate), OnDelete: plan.Refuse}, `{}`)
+	in := r.made(plan.Settings{Offering: "jobs", Template: r.template(heldTemplate), OnDelete: plan.Refuse}, `{}`)
 	s := r.stack(in)
 	refused := func(want string) {
 		t.Helper()
@@ -587,7 +587,7 @@ const leftTemplate = `{"Resources":{"Stream":{"Type":"AWS::Kinesis::Stream","Pro
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
-	in := r.made(plan.Meaning{Offering: "jobs", Template: r.template(leftTemplate), OnDelete: plan.Empty}, `{}`)
+	in := r.made(plan.Settings{Offering: "jobs", Template: r.template(leftTemplate), OnDelete: plan.Empty}, `{}`)
 	s := r.stack(in)
 	k, e := kinesis.NewFromConfig(r.config), events.NewFromConfig(r.config)
 	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
@@ -629,7 +629,7 @@ func TestFindsExisting(t *testing.T) {
 		`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name + `"}}}}`)}); err != nil {
 		t.Fatal(err)
 	}
-	in := r.instance(plan.Meaning{Existing: &plan.Existing{
+	in := r.instance(plan.Settings{Existing: &plan.Existing{
 		Exports: map[string]string{"Topic": name}, Tag: "team=" + name, Type: "sqs:queue"}}, "")
 	var values map[string]string
 	for begun := time.Now(); time.Since(begun) < 2*time.Second && values == nil; {

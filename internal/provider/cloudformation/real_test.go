@@ -67,7 +67,7 @@ func (r *real) operation(kind provider.Kind) provider.Operation {
 }
 
 // instance is a new one of a plan.
-func (r *real) instance(m plan.Meaning, parameters string) provider.Instance {
+func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
 	op := r.operation(provider.KindProvision)
 	return provider.Instance{
 		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1", PlanID: "plan-1",
@@ -76,7 +76,7 @@ func (r *real) instance(m plan.Meaning, parameters string) provider.Instance {
 	}
 }
 
-func snapshotOf(m plan.Meaning) json.RawMessage {
+func snapshotOf(m plan.Settings) json.RawMessage {
 	m.Format = plan.Format
 	raw, _ := json.Marshal(m)
 	return raw
@@ -142,8 +142,8 @@ const bucketTemplate = `{"Parameters":{"Note":{"Type":"String","Default":"-"},"D
 "VersioningConfiguration":{"Status":"Enabled"}}}},
 "Outputs":{"BucketName":{"Value":{"Ref":"Bucket"}},"Note":{"Value":{"Ref":"Note"}},"Days":{"Value":{"Ref":"Days"}}}}`
 
-func bucketPlan(r *real) plan.Meaning {
-	return plan.Meaning{
+func bucketPlan(r *real) plan.Settings {
+	return plan.Settings{
 		Offering: "s3", Template: r.template(bucketTemplate), Resources: map[string]string{"Bucket": "AWS::S3::Bucket"},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Days": {Parameter: "days"}}, OnDelete: plan.Empty,
 	}

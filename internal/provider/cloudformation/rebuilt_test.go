@@ -52,9 +52,9 @@ func TestProtectedKeepsWhatItHolds(t *testing.T) {
 // An instance does not leave its stack behind for a plan of what exists already, nor
 // the other way.
 func TestMovesToWhatExists(t *testing.T) {
-	existing := snapshotOf(plan.Meaning{Format: plan.Format, Existing: &plan.Existing{Exports: map[string]string{"Url": "u"}}})
+	existing := snapshotOf(plan.Settings{Format: plan.Format, Existing: &plan.Existing{Exports: map[string]string{"Url": "u"}}})
 	for name, c := range map[string]struct{ former, next json.RawMessage }{
-		"FromStack": {meaningOf(nil), existing}, "ToStack": {existing, meaningOf(nil)},
+		"FromStack": {snapshotWith(nil), existing}, "ToStack": {existing, snapshotWith(nil)},
 	} {
 		b := newBench(t)
 		b.fake.account(here).exports = map[string]string{"u": "https://queue"}
@@ -115,7 +115,7 @@ func TestCreationEndsInTime(t *testing.T) {
 		"Late":    {now.Add(20*time.Minute + time.Second), 30, 19},
 		"Over":    {now.Add(-time.Hour), 30, 1},
 	} {
-		s := &step{p: b.Provider, m: plan.Meaning{Minutes: c.minutes}}
+		s := &step{p: b.Provider, m: plan.Settings{Minutes: c.minutes}}
 		s.in.Operation.Deadline = c.deadline
 		if got := s.minutes(); got != c.want {
 			t.Errorf("%s: it may take %d minutes, want %d", name, got, c.want)

@@ -23,9 +23,9 @@ const (
 // one from the catalog.
 type planned struct{ *Provider }
 
-func meaningOf(settings map[string]any) json.RawMessage {
+func snapshotWith(settings map[string]any) json.RawMessage {
 	fail, _ := settings["fail"].(string)
-	m := plan.Meaning{
+	m := plan.Settings{
 		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)), Resources: map[string]string{"Bucket": kindBucket},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
 		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
@@ -42,10 +42,10 @@ func meaningOf(settings map[string]any) json.RawMessage {
 
 func withPlan(in provider.Instance) provider.Instance {
 	if in.Snapshot != nil || in.Settings != nil {
-		in.Snapshot = meaningOf(in.Settings)
+		in.Snapshot = snapshotWith(in.Settings)
 	}
 	if in.Former != nil {
-		in.Former = meaningOf(nil)
+		in.Former = snapshotWith(nil)
 	}
 	return in
 }

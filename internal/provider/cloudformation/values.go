@@ -63,7 +63,7 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 }
 
 // created are the parameters of a new stack.
-func (i inputs) created(m plan.Meaning) (out []parameter, err error) {
+func (i inputs) created(m plan.Settings) (out []parameter, err error) {
 	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
 		v, foreign := i.value(m.Parameters[name])
 		if v == nil {
@@ -83,7 +83,7 @@ func (i inputs) created(m plan.Meaning) (out []parameter, err error) {
 // gave. What users do not give any more is as if they had never given it: the platform
 // is told that it is gone. What CloudFormation does not show, and nobody gives anew,
 // stays.
-func (i inputs) updated(m plan.Meaning, same bool, has map[string]bool) (out []parameter, err error) {
+func (i inputs) updated(m plan.Settings, same bool, has map[string]bool) (out []parameter, err error) {
 	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
 		source := m.Parameters[name]
 		v, foreign := i.value(source)

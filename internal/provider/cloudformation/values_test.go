@@ -75,7 +75,7 @@ func TestValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := i.created(plan.Meaning{Parameters: map[string]plan.Source{"P": c.source}})
+		out, err := i.created(plan.Settings{Parameters: map[string]plan.Source{"P": c.source}})
 		var refused refusal
 		got := "-"
 		switch {
@@ -125,7 +125,7 @@ func TestJoined(t *testing.T) {
 // An update keeps what nobody changes.
 func TestUpdatedValues(t *testing.T) {
 	four := "4"
-	m := plan.Meaning{Parameters: map[string]plan.Source{
+	m := plan.Settings{Parameters: map[string]plan.Source{
 		"Given": {Parameter: "given"}, "Fixed": {Value: &four}, "Secret": {Parameter: "secret", Secret: true}, "Space": {Context: "space"},
 	}}
 	has := map[string]bool{"Given": true, "Fixed": true, "Secret": true, "Space": true}
@@ -152,7 +152,7 @@ func TestUpdatedValues(t *testing.T) {
 // A parameter that the user has removed has no effect any more: GET does not show it.
 func TestRemovedValues(t *testing.T) {
 	never := "0"
-	m := plan.Meaning{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never}, "Note": {Parameter: "note"}}}
+	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never}, "Note": {Parameter: "note"}}}
 	got, err := inputs{}.updated(m, true, map[string]bool{"Days": true, "Note": true})
 	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {

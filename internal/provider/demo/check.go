@@ -15,9 +15,9 @@ const (
 	secretBroker = "broker"
 )
 
-// A meaning is what instances record of their plan. Defaults are left out: a member that
+// settings are what instances record of their plan. Defaults are left out: a member that
 // a later version adds must not make every plan look edited.
-type meaning struct {
+type settings struct {
 	Secret string `json:"secret,omitempty"` // the broker's own unless it is secretCloud
 	// RetainDays is how long what is deleted is retained; zero for not at all.
 	RetainDays float64 `json:"retain_days,omitempty"`
@@ -49,12 +49,12 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 		return nil, &remedy.Error{Name: name, What: "the demo has no such setting",
 			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days, retain_days and secret"}
 	}
-	var meant meaning
+	var recorded settings
 	if plan.Settings["secret"] == secretCloud {
-		meant.Secret = secretCloud
+		recorded.Secret = secretCloud
 	}
-	meant.RetainDays, _ = number(plan.Settings["retain_days"])
-	return json.Marshal(meant)
+	recorded.RetainDays, _ = number(plan.Settings["retain_days"])
+	return json.Marshal(recorded)
 }
 
 // daysOf reports whether a setting is a number of days.

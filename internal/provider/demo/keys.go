@@ -80,9 +80,9 @@ func chosenOf(s provider.State) (c chosen, err error) {
 // meant when the instance was made, or, where that was not recorded, as it does
 // today. A binding with a state has begun so.
 func secretByCloud(b provider.Binding) bool {
-	var meant meaning
-	if json.Unmarshal(b.Instance.Snapshot, &meant) == nil {
-		return meant.Secret == secretCloud
+	var recorded settings
+	if json.Unmarshal(b.Instance.Snapshot, &recorded) == nil {
+		return recorded.Secret == secretCloud
 	}
 	return b.State.Format != 0 || b.Instance.Settings["secret"] == secretCloud
 }

@@ -19,11 +19,11 @@ const roleRetained = "retained"
 
 // keeping is how long the instance's plan has it be retained; zero for not at all.
 func keeping(in provider.Instance) time.Duration {
-	var meant meaning
-	if in.Unfinished || in.PlanID == "" || json.Unmarshal(in.Snapshot, &meant) != nil {
+	var recorded settings
+	if in.Unfinished || in.PlanID == "" || json.Unmarshal(in.Snapshot, &recorded) != nil {
 		return 0
 	}
-	return time.Duration(meant.RetainDays * float64(24*time.Hour))
+	return time.Duration(recorded.RetainDays * float64(24*time.Hour))
 }
 
 // movedFrom is the retained thing that the instance is made of, and is to become

@@ -20,20 +20,20 @@ type limits struct {
 	StatementTimeout int `json:"statement_timeout,omitempty"` // seconds
 }
 
-// Terms are what instances record of their plan.
-type terms struct {
+// settings are what instances record of their plan.
+type settings struct {
 	limits
 	// RetainDays is how long a deleted database is retained; 0 to drop it at once.
 	RetainDays int `json:"retain_days,omitempty"`
 }
 
-// termsOf reads what the plan means to an instance.
-func termsOf(snapshot json.RawMessage) (m terms, err error) {
+// settingsOf reads what an instance recorded of its plan.
+func settingsOf(snapshot json.RawMessage) (m settings, err error) {
 	if len(snapshot) == 0 {
 		return m, nil
 	}
 	if err := json.Unmarshal(snapshot, &m); err != nil {
-		return m, fmt.Errorf("reading what the plan means: %w", err)
+		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
 	}
 	return m, nil
 }
@@ -41,7 +41,7 @@ func termsOf(snapshot json.RawMessage) (m terms, err error) {
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits.
 func Check(plan provider.Checked) (json.RawMessage, error) {
-	var m terms
+	var m settings
 	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.Connections,
 			Remedy: "write how many connections a binding may have, 1 to 10000, or leave it out for any number"},
@@ -99,7 +99,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	w := wanted{
 		names: namesOf(tags), tags: tags, planID: in.PlanID, operation: in.Operation.ID, now: p.now(), collation: defaultCollation,
 	}
-	m, err := termsOf(in.Snapshot)
+	m, err := settingsOf(in.Snapshot)
 	if err != nil {
 		return w, err
 	}
@@ -157,7 +157,7 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 	w = wantedBinding{
 		names: namesOf(tags), tags: tags, instance: provider.TagsOf(b.Instance), planID: b.Instance.PlanID, now: p.now(),
 	}
-	m, err := termsOf(b.Instance.Snapshot)
+	m, err := settingsOf(b.Instance.Snapshot)
 	if err != nil {
 		return w, err
 	}

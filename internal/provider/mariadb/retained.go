@@ -60,7 +60,7 @@ func (p *Provider) deprovision(ctx context.Context, s *site, in provider.Instanc
 	n := namesOf(tags)
 	n.leaving = true
 	next := func(now standing) (act, error) { return remove(tags, now) }
-	t, err := termsOf(in.Snapshot)
+	t, err := settingsOf(in.Snapshot)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,7 +28,7 @@ type wantedBinding struct {
 
 // wantedBinding reads what is asked for.
 func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
-	m, err := meaningFrom(b.Instance.Snapshot)
+	m, err := settingsOf(b.Instance.Snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A meaning is what instances record of their plan. Zero is no limit.
-type meaning struct {
+// settings are what instances record of their plan. Zero is no limit.
+type settings struct {
 	ConnectionLimit  int      `json:"connection_limit,omitempty"`
 	StatementTimeout int      `json:"statement_timeout,omitempty"` // seconds
 	SizeWarning      int      `json:"size_warning,omitempty"`      // megabytes
@@ -26,12 +26,12 @@ type meaning struct {
 	RetainDays int `json:"retain_days,omitempty"`
 }
 
-func meaningFrom(snapshot json.RawMessage) (m meaning, err error) {
+func settingsOf(snapshot json.RawMessage) (m settings, err error) {
 	if len(snapshot) == 0 {
 		return m, nil
 	}
 	if err := json.Unmarshal(snapshot, &m); err != nil {
-		return m, fmt.Errorf("reading what the plan means: %w", err)
+		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
 	}
 	return m, nil
 }
@@ -39,7 +39,7 @@ func meaningFrom(snapshot json.RawMessage) (m meaning, err error) {
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits and the extensions that users may ask for.
 func Check(plan provider.Checked) (json.RawMessage, error) {
-	var m meaning
+	var m settings
 	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.ConnectionLimit,
 			Remedy: "write how many connections a database takes, 1 to 10000, or leave it out for any number"},
@@ -121,13 +121,13 @@ func parameters(raw json.RawMessage) (a asked, err error) {
 
 // A wantedInstance is what an instance is to be.
 type wantedInstance struct {
-	tags    provider.Tags
-	plan    string
-	now     time.Time
-	meaning meaning
-	facts   facts
-	asked   asked
-	locale  *locale
+	tags     provider.Tags
+	plan     string
+	now      time.Time
+	settings settings
+	facts    facts
+	asked    asked
+	locale   *locale
 	// keptUntil is how long what it is made of is retained, if it is given back.
 	keptUntil time.Time
 }
@@ -135,11 +135,11 @@ type wantedInstance struct {
 // wanted reads what is asked for, and checks with the server what it may not have.
 // Nothing is touched before that.
 func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*wantedInstance, error) {
-	m, err := meaningFrom(in.Snapshot)
+	m, err := settingsOf(in.Snapshot)
 	if err != nil {
 		return nil, err
 	}
-	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.now(), meaning: m}
+	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.now(), settings: m}
 	w.facts = facts{Limit: m.ConnectionLimit, Warn: int64(m.SizeWarning) << 20, Operation: in.Operation.ID}
 	if w.asked, err = parameters(in.Parameters); err != nil {
 		return nil, err
@@ -178,11 +178,11 @@ func list(names []string) string {
 
 // movable refuses an update that is more than other limits.
 func (w *wantedInstance) movable(former json.RawMessage) error {
-	was, err := meaningFrom(former)
+	was, err := settingsOf(former)
 	if err != nil {
 		return err
 	}
-	if was.Target != w.meaning.Target {
+	if was.Target != w.settings.Target {
 		return provider.Failf("The new plan's databases are on another server, and a database cannot be moved. " +
 			"Order a new instance of that plan, and copy the data.")
 	}
@@ -208,8 +208,8 @@ func (w *wantedInstance) configure(label hosted.Label) act {
 	f := w.facts
 	f.Ready, label.PlanID = true, w.plan
 	c := configure{label: f.text(label), limit: w.connections(), extensions: w.asked.Extensions}
-	if w.meaning.StatementTimeout > 0 {
-		c.timeout = fmt.Sprintf("%ds", w.meaning.StatementTimeout)
+	if w.settings.StatementTimeout > 0 {
+		c.timeout = fmt.Sprintf("%ds", w.settings.StatementTimeout)
 	}
 	return c
 }

@@ -284,7 +284,7 @@ func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Sta
 // dropped. It is dropped first then: what the binding has made in it need not be handed
 // over, which would take long, or wait for locks.
 func dropped(in provider.Instance) (bool, error) {
-	m, err := meaningFrom(in.Snapshot)
+	m, err := settingsOf(in.Snapshot)
 	return in.Operation.Kind == provider.KindDeprovision && m.RetainDays == 0, err
 }
 

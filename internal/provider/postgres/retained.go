@@ -27,7 +27,7 @@ type retaining struct {
 
 // retaining is what a deprovision does with what there is; nil if that is not kept.
 func (p *Provider) retaining(in provider.Instance) (*retaining, error) {
-	m, err := meaningFrom(in.Snapshot)
+	m, err := settingsOf(in.Snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -222,7 +222,7 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*pr
 
 // checkSource refuses a source that is not there, or does not fit. It changes nothing.
 func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instance) error {
-	m, err := meaningFrom(in.Snapshot)
+	m, err := settingsOf(in.Snapshot)
 	if err != nil {
 		return err
 	}

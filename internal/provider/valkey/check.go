@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// terms are what instances record of their plan.
-type terms struct {
+// settings are what instances record of their plan.
+type settings struct {
 	// RetainDays is how long deleted keys are retained; 0 to remove them at once.
 	RetainDays int `json:"retain_days,omitempty"`
 }
@@ -20,8 +20,8 @@ type terms struct {
 // Check is a provider.Check. A plan says no more than what becomes of what is deleted:
 // the server holds a user to nothing but its rights.
 func Check(plan provider.Checked) (json.RawMessage, error) {
-	var t terms
-	days := hosted.RetainDays(&t.RetainDays)
+	var s settings
+	days := hosted.RetainDays(&s.RetainDays)
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		if name != days.Name && name != hosted.OnDelete {
 			return nil, remedy.For(name, "is no setting of a Valkey plan", "leave it out: Valkey limits neither memory nor connections of a user")
@@ -29,21 +29,21 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	}
 	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{days}, hosted.OnDelete)
 	if err == nil {
-		err = hosted.CheckDeletion(plan.Settings, t.RetainDays)
+		err = hosted.CheckDeletion(plan.Settings, s.RetainDays)
 	}
-	if err != nil || t.RetainDays == 0 {
+	if err != nil || s.RetainDays == 0 {
 		return nil, err
 	}
-	return json.Marshal(t)
+	return json.Marshal(s)
 }
 
 func retainDays(snapshot json.RawMessage) (int, error) {
-	var t terms
+	var s settings
 	if len(snapshot) == 0 {
 		return 0, nil
 	}
-	if err := json.Unmarshal(snapshot, &t); err != nil {
-		return 0, fmt.Errorf("reading what the plan means: %w", err)
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return 0, fmt.Errorf("reading the recorded settings of the plan: %w", err)
 	}
-	return t.RetainDays, nil
+	return s.RetainDays, nil
 }

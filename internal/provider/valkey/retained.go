@@ -182,7 +182,7 @@ func (s *server) take(ctx context.Context, in provider.Instance, l label) (provi
 	}
 	// The new label is first: whatever is the last, the keys are found by one.
 	l.Until, l.move = kept.label.Until, move{Home: kept.label.home(), Was: &as, Half: true}
-	if err := s.label(ctx, name(tags), l.meaning(in)); err != nil {
+	if err := s.label(ctx, name(tags), l.ofPlan(in)); err != nil {
 		return provider.Status{}, err
 	}
 	kept.label.Taken = &tags
@@ -190,7 +190,7 @@ func (s *server) take(ctx context.Context, in provider.Instance, l label) (provi
 		return provider.Status{}, err
 	}
 	l.Half = false
-	if err := s.label(ctx, name(tags), l.meaning(in)); err != nil {
+	if err := s.label(ctx, name(tags), l.ofPlan(in)); err != nil {
 		return provider.Status{}, err
 	}
 	return done(s.save(ctx))

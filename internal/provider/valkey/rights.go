@@ -90,8 +90,8 @@ type label struct {
 	// Until is how long it is retained, or was to be.
 	Until time.Time `json:"until,omitzero"`
 	move
-	// Meaning tells what the plan of an instance meant from what it means today.
-	Meaning string `json:"meaning,omitempty"`
+	// Settings is a digest of what the instance records of its plan.
+	Settings string `json:"settings,omitempty"`
 }
 
 // labelMark begins a label.

@@ -165,7 +165,7 @@ func (p *Provider) provision(ctx context.Context, s *server, in provider.Instanc
 	case len(others) > 0: // they came late, when what they had was gone
 		err = s.remove(ctx, others...)
 	case !made.exists:
-		err = s.label(ctx, name(tags), l.meaning(in))
+		err = s.label(ctx, name(tags), l.ofPlan(in))
 	}
 	if err != nil {
 		return provider.Status{}, err
@@ -182,7 +182,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 func (p *Provider) update(ctx context.Context, s *server, in provider.Instance) (provider.Status, error) {
 	made, err := s.instance(ctx, in)
 	if err == nil {
-		err = s.label(ctx, made.name, made.label.meaning(in))
+		err = s.label(ctx, made.name, made.label.ofPlan(in))
 	}
 	if err != nil {
 		return provider.Status{}, err
@@ -190,10 +190,10 @@ func (p *Provider) update(ctx context.Context, s *server, in provider.Instance) 
 	return done(s.save(ctx))
 }
 
-// meaning is the label of an instance that is brought to what in says.
-func (l label) meaning(in provider.Instance) label {
+// ofPlan is the label of an instance that is brought to what in says.
+func (l label) ofPlan(in provider.Instance) label {
 	digest := sha256.Sum256(in.Snapshot)
-	l.PlanID, l.Meaning = in.PlanID, hex.EncodeToString(digest[:8])
+	l.PlanID, l.Settings = in.PlanID, hex.EncodeToString(digest[:8])
 	return l
 }
 

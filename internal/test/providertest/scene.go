@@ -86,14 +86,14 @@ func (s *scene) provision(platform, id string) request {
 		Operation:   op,
 		Parameters:  s.Parameters(canary),
 		Settings:    s.Settings,
-		Snapshot:    meaning(op),
+		Snapshot:    planSnapshot(op),
 		Maintenance: "1.0.0",
 		Place:       provider.Place{Organization: "organization-1", Space: "space-1", InstanceName: "my instance"},
 	}}
 }
 
-// meaning is what the plan means from an operation on.
-func meaning(op provider.Operation) json.RawMessage {
+// planSnapshot is what an instance records of the plan from an operation on.
+func planSnapshot(op provider.Operation) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"since":%q}`, op.ID))
 }
 
@@ -113,7 +113,7 @@ func (s *scene) update(r request) request {
 	in.Operation = s.operation(provider.KindUpdate)
 	in.Parameters = s.Parameters(canary + "-" + in.Operation.ID)
 	in.Settings = s.Settings
-	in.Former, in.Snapshot = in.Snapshot, meaning(in.Operation)
+	in.Former, in.Snapshot = in.Snapshot, planSnapshot(in.Operation)
 	return request{instance: in}
 }
 

@@ -148,7 +148,7 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 
 // tried says where a plan was made and used, and how. What is given and what is changed
 // must be all that there is.
-func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servicestest.Plan, p catalog.Plan, m plan.Meaning) {
+func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servicestest.Plan, p catalog.Plan, m plan.Settings) {
 	t.Helper()
 	at := s.Offering + "/" + p.Name
 	for given, schema := range map[string]*catalog.ParametersSchema{
@@ -323,7 +323,7 @@ func binding(t *testing.T, at string, raw json.RawMessage) {
 }
 
 // encrypted holds templates to what each kind of resource needs to be closed.
-func encrypted(t *testing.T, at string, m plan.Meaning, template string) {
+func encrypted(t *testing.T, at string, m plan.Settings, template string) {
 	t.Helper()
 	needs := map[string][]string{
 		"AWS::S3::Bucket": {`"SSEAlgorithm":"AES256"`, `"BlockPublicAcls":true`, `"BlockPublicPolicy":true`, `"IgnorePublicAcls":true`,

@@ -56,7 +56,7 @@ func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
 }
 
 // add reads what one plan needs.
-func (o *Offering) add(c *catalog.Catalog, m plan.Meaning, seen map[string]bool) error {
+func (o *Offering) add(c *catalog.Catalog, m plan.Settings, seen map[string]bool) error {
 	if m.Permissions != "" && !seen[m.Permissions] {
 		seen[m.Permissions] = true
 		raw, ok := c.File(m.Permissions)

@@ -1,4 +1,4 @@
-// Package plan says what a plan of a CloudFormation offering means, and how the
+// Package plan holds the settings of a plan of a CloudFormation offering, and how the
 // things that are made for it are named. It is what the compiler of offerings, the
 // provider, and whatever prepares an account have in common: it reads no files and
 // calls nothing.
@@ -13,13 +13,13 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// Format is the version of what a Meaning is written as.
+// Format is the version of what Settings are written as.
 const Format = 1
 
-// A Meaning is what a plan meant when an instance was made or last updated: the
-// snapshot that instances record. It holds no addresses, no secrets, and nothing
+// Settings are those of a plan as they were when an instance was made or last updated: the
+// snapshot that instances record. They hold no addresses, no secrets, and nothing
 // of an account.
-type Meaning struct {
+type Settings struct {
 	provider.Change
 	Format int `json:"format"`
 	// Offering is its name: the service role and the boundary are the offering's.
@@ -131,8 +131,8 @@ const (
 
 // Parse reads a snapshot. That of a later program is an error that passes: a
 // deployment is under way.
-func Parse(snapshot json.RawMessage) (Meaning, error) {
-	var m Meaning
+func Parse(snapshot json.RawMessage) (Settings, error) {
+	var m Settings
 	if err := json.Unmarshal(snapshot, &m); err != nil {
 		return m, fmt.Errorf("the snapshot of the plan cannot be read: %w", err)
 	}

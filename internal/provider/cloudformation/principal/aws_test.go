@@ -34,7 +34,7 @@ import (
 const accountID = "000000000000" // MiniStack's own
 
 // onAWS is a bench over an emulated account, with a scope of its own.
-func onAWS(t *testing.T, cfg aws.Config, m plan.Meaning) *bench {
+func onAWS(t *testing.T, cfg aws.Config, m plan.Settings) *bench {
 	b := &bench{t: t, clock: providertest.NewClock(time.Now()), m: m}
 	boundary := emulator.Name("boundary")
 	made, err := iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
@@ -78,8 +78,8 @@ func as(cfg aws.Config, id, secret, token string) aws.Config {
 func text(g *provider.Grant, name string) string { s, _ := g.Credentials[name].(string); return s }
 
 // queuePlan binds to a queue.
-func queuePlan() plan.Meaning {
-	return plan.Meaning{
+func queuePlan() plan.Settings {
+	return plan.Settings{
 		Format: plan.Format, Offering: "sqs", Principal: plan.User, Credentials: map[string]string{"queue_url": "${QueueUrl}"},
 		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 			`"Action":["sqs:SendMessage","sqs:GetQueueAttributes"],"Resource":"${QueueArn}"}]}`),
@@ -184,7 +184,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
 		t.Fatal(err)
 	}
-	b := onAWS(t, cfg, plan.Meaning{
+	b := onAWS(t, cfg, plan.Settings{
 		Format: plan.Format, Offering: "s3", Credentials: map[string]string{"bucket": "${BucketName}"},
 		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}`),
 		Proof:  &plan.Proof{Service: "s3", Method: "GET", Path: "/${BucketName}?list-type=2&max-keys=1"},
@@ -380,7 +380,7 @@ func hang(t *testing.T, cfg aws.Config, kind plan.Principal, name string) {
 func TestAKeyIsAskedForOnce(t *testing.T) {
 	cfg := emulator.Config(t)
 	name := emulator.Name("user")
-	boundary := onAWS(t, cfg, plan.Meaning{}).Boundary("")
+	boundary := onAWS(t, cfg, plan.Settings{}).Boundary("")
 	for _, tc := range []struct {
 		call     string
 		do       func(principal.IAM) error
@@ -403,7 +403,7 @@ func TestAKeyIsAskedForOnce(t *testing.T) {
 // What the fake and MiniStack both do, they do alike.
 func TestFakeIsAsMiniStack(t *testing.T) {
 	cfg := emulator.Config(t)
-	real := onAWS(t, cfg, plan.Meaning{})
+	real := onAWS(t, cfg, plan.Settings{})
 	clock := providertest.NewClock(time.Now())
 	fake := principaltest.New(accountID, clock.Now).Client(&providertest.Calls{})
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {

@@ -113,7 +113,7 @@ func recall(s provider.State) (r remembered, err error) {
 type task struct {
 	*Keeper
 	b           provider.Binding
-	m           plan.Meaning
+	m           plan.Settings
 	kind        plan.Principal
 	tags        provider.Tags
 	name        string
@@ -127,7 +127,7 @@ type task struct {
 // or more: in the first, it gets its policy and its one key; the secret is recorded as
 // state; each further one proves the key once, and the last grants it and drops it
 // from the state. A role takes two.
-func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Meaning, values map[string]string) (provider.Status, error) {
+func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error) {
 	was, err := recall(b.State)
 	if err != nil {
 		return provider.Status{}, err

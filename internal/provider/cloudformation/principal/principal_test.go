@@ -29,7 +29,7 @@ type bench struct {
 	fake  *principaltest.Fake
 	clock *providertest.Clock
 	log   bytes.Buffer
-	m     plan.Meaning
+	m     plan.Settings
 	v     map[string]string
 }
 
@@ -41,7 +41,7 @@ func newBench(t *testing.T, kind plan.Principal) *bench {
 		IAM: client, Prover: client, Scope: scope, Broker: "broker-1", Now: clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Boundary: func(string) string { return "arn:aws:iam::000000000001:policy/boundary" }, Reads: rate.NewLimiter(rate.Inf, 1),
 	}
-	b.m, b.v = meaning(kind)
+	b.m, b.v = planOf(kind)
 	return b
 }
 

@@ -85,9 +85,9 @@ func (p *small) keeper(m *mutated) *principal.Keeper {
 	return k
 }
 
-// meaning is what the suite's plan means.
-func meaning(kind plan.Principal) (plan.Meaning, map[string]string) {
-	m := plan.Meaning{
+// planOf is what the suite's plan means.
+func planOf(kind plan.Principal) (plan.Settings, map[string]string) {
+	m := plan.Settings{
 		Format: plan.Format, Offering: "thing", Principal: kind, Assume: []string{"123456789012"},
 		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"x:Use","Resource":"${Arn}"}]}`),
 		Proof:  &plan.Proof{Service: "x"}, Credentials: map[string]string{"arn": "${Arn}"},
@@ -188,7 +188,7 @@ func (p *small) Bind(ctx context.Context, b provider.Binding) (provider.Status, 
 	if p.mutant == "forgets-state" {
 		b.State = provider.State{}
 	}
-	means, values := meaning(p.kind)
+	means, values := planOf(p.kind)
 	st, err = p.keeper(m).Bind(ctx, b, means, values)
 	if p.mutant == "keeps-secret" && err == nil && st.Done {
 		st.State = nil

@@ -50,7 +50,7 @@ func trust(assume []string, partition, externalID string) (string, error) {
 // entrust has a role be assumed by those alone whom a plan names now, with the external
 // id that it has, and reports whether that was different. IAM writes one name without a
 // list. What somebody else has written, without such an id, stays.
-func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Meaning, partition string) (bool, error) {
+func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, partition string) (bool, error) {
 	var has struct {
 		Statement []struct {
 			Principal struct{ AWS any }

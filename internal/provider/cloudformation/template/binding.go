@@ -13,7 +13,7 @@ import (
 )
 
 // binding reads the policy of a binding, and checks all texts that are filled in.
-func (c *checker) binding(m *plan.Meaning, known map[string]bool) {
+func (c *checker) binding(m *plan.Settings, known map[string]bool) {
 	if c.policy == "" {
 		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
 			return

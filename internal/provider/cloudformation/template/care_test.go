@@ -56,7 +56,7 @@ func TestCare(t *testing.T) {
 					got = append(got, strings.TrimPrefix(w.Error(), "template.yaml:"))
 				}
 			}
-			meaningOf(t, checked)
+			settingsOf(t, checked)
 			if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // sourced is a plan whose parameters are from there.
-func sourced(t *testing.T, parameters object, more ...wrong) plan.Meaning {
+func sourced(t *testing.T, parameters object, more ...wrong) plan.Settings {
 	t.Helper()
 	checked := queue()
 	checked.Settings["parameters"] = parameters
@@ -30,7 +30,7 @@ func sourced(t *testing.T, parameters object, more ...wrong) plan.Meaning {
 	for _, do := range more {
 		do(t, &checked)
 	}
-	return meaningOf(t, checked)
+	return settingsOf(t, checked)
 }
 
 // What reaches a property that cannot change in place is fixed, however it gets there;
@@ -79,7 +79,7 @@ func tables(t *testing.T, c *provider.Checked) {
 // An instance moves between plans as long as what it is made of stays: whatever can
 // change in place may differ, and resources may be added.
 func TestMoves(t *testing.T) {
-	of := func(fifo any, more ...wrong) plan.Meaning {
+	of := func(fifo any, more ...wrong) plan.Settings {
 		return sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"value": fifo}}, more...)
 	}
 	standard := of(false)
@@ -88,7 +88,7 @@ func TestMoves(t *testing.T) {
 	open := sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"parameter": "fifo", "value": "false"}})
 	opposite := sourced(t, object{"Days": object{"value": 4}, "Fifo": object{"parameter": "fifo", "value": "true"}})
 	cases := map[string]struct {
-		from, to plan.Meaning
+		from, to plan.Settings
 		want     bool
 	}{
 		"Same": {standard, of("false"), true},

@@ -33,12 +33,12 @@ type checker struct {
 	problems []error
 }
 
-// Check is a provider.Check. The snapshot is a plan.Meaning, and the template and the
+// Check is a provider.Check. The snapshot is a plan.Settings, and the template and the
 // permissions are kept as files of the compiled catalog, as JSON without spaces.
 func Check(checked provider.Checked) (json.RawMessage, error) {
 	c := checker{Checked: checked}
 	c.settings, c.problems = readSettings(checked.Settings)
-	m := plan.Meaning{
+	m := plan.Settings{
 		Format: plan.Format, Offering: c.Offering, Parameters: c.parameters, Credentials: c.credentials,
 		Principal: c.principal, Assume: c.assume, Proof: c.proof, OnDelete: c.onDelete, Existing: c.existing, Minutes: c.minutes,
 	}
@@ -142,7 +142,7 @@ func FileOf(checked provider.Checked) string {
 
 // stack reads what an instance's stack is made by, and gives the names that texts may
 // have: its outputs beside the values that all have.
-func (c *checker) stack(m *plan.Meaning) map[string]bool {
+func (c *checker) stack(m *plan.Settings) map[string]bool {
 	d := c.file(named(c.template, c.Files), templateFile)
 	permissions := c.file(c.permissions, permissionsFile)
 	if d == nil || permissions == nil {
@@ -180,7 +180,7 @@ var looked = []string{"AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::DynamoDB::Tabl
 
 // deletion refuses a rule that nothing would follow. Unless a plan has one, nothing
 // that holds data goes.
-func (c *checker) deletion(m *plan.Meaning, t *model) {
+func (c *checker) deletion(m *plan.Settings, t *model) {
 	can := false
 	for _, r := range t.resources {
 		can = can || slices.Contains(looked, r.kind)

@@ -76,7 +76,7 @@ func queue() provider.Checked {
 }
 
 // meaningOf checks a plan that is right.
-func meaningOf(t *testing.T, checked provider.Checked) plan.Meaning {
+func settingsOf(t *testing.T, checked provider.Checked) plan.Settings {
 	t.Helper()
 	snapshot, err := template.Check(checked)
 	if err != nil {
@@ -96,9 +96,9 @@ func TestMeaning(t *testing.T) {
 		kept[plan.Digest(content)] = string(content)
 		return plan.Digest(content)
 	}
-	got := meaningOf(t, checked)
+	got := settingsOf(t, checked)
 	four, no := "4", "false"
-	want := plan.Meaning{
+	want := plan.Settings{
 		Change: provider.Change{Accepts: []string{"retention_days"}, Shape: got.Shape},
 		Format: plan.Format, Offering: "sqs", Template: got.Template, Permissions: got.Permissions,
 		Resources: map[string]string{"Queue": "AWS::SQS::Queue"},
@@ -130,12 +130,12 @@ func TestDigestIsOfTheMeaning(t *testing.T) {
 		}
 		return plan.Digest(content)
 	}
-	first := meaningOf(t, checked)
+	first := settingsOf(t, checked)
 	files := maps.Clone(checked.Files.(fstest.MapFS))
 	delete(files, "template.yaml")
 	files["template.json"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(kept, ",", ",\n\t"))}
 	checked.Files = files
-	if again := meaningOf(t, checked); again.Template != first.Template {
+	if again := settingsOf(t, checked); again.Template != first.Template {
 		t.Errorf("JSON has another digest: %s", kept)
 	}
 }
@@ -167,7 +167,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // What instances record stays what it is: a later program compares with it, and a
 // digest that changed by itself would ask for an upgrade that changes nothing.
 func TestGoldenMeaning(t *testing.T) {
-	const golden = "testdata/meaning.json"
+	const golden = "testdata/settings.json"
 	checked := queue()
 	user(t, &checked)
 	checked.Create = json.RawMessage(described(fifoProperty))

@@ -73,7 +73,7 @@ func TestUnboundedDeputiesAreTold(t *testing.T) {
 	with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`)(t, &checked)
 	told := ""
 	checked.Warn = func(w remedy.Error) { told += w.Error() }
-	meaningOf(t, checked)
+	settingsOf(t, checked)
 	if !strings.Contains(told, "sqs:SetQueueAttributes has another service act") {
 		t.Errorf("nothing warns: %s", told)
 	}

@@ -27,8 +27,8 @@ func existing(names object) provider.Checked {
 // A plan of what exists has neither template nor permissions, and a binding's texts
 // have the values that name it.
 func TestExisting(t *testing.T) {
-	got := meaningOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
-	want := plan.Meaning{
+	got := settingsOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
+	want := plan.Settings{
 		Change: provider.Change{Shape: "existing"},
 		Format: plan.Format, Offering: "shared", Credentials: map[string]string{"queue_url": "${Url}"}, Policy: got.Policy,
 		Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"},
@@ -38,7 +38,7 @@ func TestExisting(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
-	made := meaningOf(t, queue()).Change
+	made := settingsOf(t, queue()).Change
 	if to := got.Change; made.To(to) || to.To(made) || !to.To(want.Change) {
 		t.Errorf("between %q and %q, an instance is moved", made.Shape, to.Shape)
 	}

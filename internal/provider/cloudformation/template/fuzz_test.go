@@ -61,7 +61,7 @@ func TestManyReferences(t *testing.T) {
 	checked := queue()
 	more(all.String())(t, &checked)
 	tables(t, &checked)
-	if m := meaningOf(t, checked); len(strings.Fields(m.Shape)) != 62 {
+	if m := settingsOf(t, checked); len(strings.Fields(m.Shape)) != 62 {
 		t.Errorf("its shape: %s", m.Shape)
 	}
 }

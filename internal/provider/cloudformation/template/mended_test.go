@@ -130,7 +130,7 @@ func TestSilencedWarnings(t *testing.T) {
 			setting("warnings", silences)(t, &checked)
 		}
 		checked.Warn = func(w remedy.Error) { got = append(got, w.Error()) }
-		meaningOf(t, checked)
+		settingsOf(t, checked)
 		return got
 	}
 	all := warned()

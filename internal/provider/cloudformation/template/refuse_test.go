@@ -302,7 +302,7 @@ func TestWarnings(t *testing.T) {
 	}
 	var got []string
 	checked.Warn = func(w remedy.Error) { got = append(got, w.Error()) }
-	meaningOf(t, checked)
+	settingsOf(t, checked)
 	for _, want := range []string{
 		`permissions.json:2: "sqs:Get*" may allow more than is needed`,
 		"permissions.json:1: for AWS::SQS::Queue, CloudFormation may also call sqs:UntagQueue",

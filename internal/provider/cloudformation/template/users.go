@@ -21,7 +21,7 @@ const (
 
 // users checks the schemas of what users may set: only what is declared and bounded
 // reaches a stack, and an update offers only what can change in place.
-func (c *checker) users(m *plan.Meaning) {
+func (c *checker) users(m *plan.Settings) {
 	uses := accepts(c.parameters)
 	create := c.schema(createAt, c.Create, uses)
 	update := c.schema(updateAt, c.Update, uses)
