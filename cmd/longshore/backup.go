@@ -43,7 +43,7 @@ A FILE is there whole or not at all, and none is written over.`,
 	}
 	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker")
 	folders(c, "data")
-	var wish app.Wish
+	var wish backup.Wish
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
 	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func absolute(path string) string {
 }
 
 // save writes the file.
-func save(ctx context.Context, dir string, wish app.Wish, file string, out, diagnostics io.Writer) error {
+func save(ctx context.Context, dir string, wish backup.Wish, file string, out, diagnostics io.Writer) error {
 	counted := &counter{said: diagnostics}
 	err := backup.File(file, func(to io.Writer) error {
 		counted.to = to

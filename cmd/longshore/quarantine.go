@@ -1,23 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
 )
 
 func newReaperQuarantine() *cobra.Command {
 	return table[lifecycle.Quarantine]{
-		read: func(ctx context.Context, c app.Console) iter.Seq2[lifecycle.Quarantine, error] {
-			return pages.All(ctx, c.Quarantined)
-		},
+		list: operator.Quarantined,
 		head: "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
 		row: func(q lifecycle.Quarantine) string {
 			ends := stamp(q.Ends)
@@ -36,16 +31,6 @@ and puts it into use again. What is listed is deleted when its time is over.`,
 	})
 }
 
-// with does something with the broker's console.
-func (p place) with(ctx context.Context, do func(app.Console) error) error {
-	console, closing, err := p.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing()
-	return do(console)
-}
-
 const aThing = "a thing's NAME: `longshore reaper quarantine` lists them"
 
 func newReaperRelease() *cobra.Command {
@@ -56,14 +41,12 @@ func newReaperRelease() *cobra.Command {
 on: for something that no platform of this broker is to know of. To have it known
 again, there is ` + "`longshore rebuild`" + `.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.with(c.Context(), func(console app.Console) error {
-				q, err := console.Release(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s/%s is put into use again, and left alone.\n", q.Provider, q.Name)
+			q, err := ask(c.Context(), p, operator.Release, args[0])
+			if err != nil {
 				return err
-			})
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s/%s is put into use again, and left alone.\n", q.Provider, q.Name)
+			return err
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -83,14 +66,12 @@ func newReaperDelete() *cobra.Command {
 			if !yes {
 				return errors.New("the thing and what is in it are deleted for good: say --yes if nobody needs it")
 			}
-			return p.with(c.Context(), func(console app.Console) error {
-				row, err := console.Discard(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				_, _ = fmt.Fprint(c.OutOrStdout(), "It is being deleted.\n\n")
-				return show(c.OutOrStdout(), row)
-			})
+			row, err := ask(c.Context(), p, operator.Discard, args[0])
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprint(c.OutOrStdout(), "It is being deleted.\n\n")
+			return show(c.OutOrStdout(), row)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 func newReaper() *cobra.Command {
@@ -47,24 +46,15 @@ func newReaperReport() *cobra.Command {
 }
 
 func reaperReport(ctx context.Context, p place, last int, machine bool, out io.Writer) error {
-	console, closing, err := p.open(ctx)
+	found, err := ask(ctx, p, operator.Report, operator.None{})
 	if err != nil {
 		return err
 	}
-	defer closing()
-	state, err := console.Inventory(ctx)
-	if err != nil {
-		return err
-	}
-	reports, err := console.Reports(ctx)
-	if err != nil {
-		return err
-	}
-	reports = reports[max(0, len(reports)-last):]
+	found.Reports = each(found.Reports[max(0, len(found.Reports)-last):])
 	if machine {
-		return printJSON(out, map[string]any{"inventory": state, "reports": each(reports)})
+		return printJSON(out, found)
 	}
-	return reportTable(out, state, reports)
+	return reportTable(out, found)
 }
 
 func newReaperResume() *cobra.Command {
@@ -73,15 +63,10 @@ func newReaperResume() *cobra.Command {
 		Use: "resume", Short: "Lift the reaper's halt", Args: takes(0, 0, ""),
 		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			console, closing, err := p.open(c.Context())
-			if err != nil {
+			if _, err := ask(c.Context(), p, operator.Resume, operator.None{}); err != nil {
 				return err
 			}
-			defer closing()
-			if err := console.Resume(c.Context()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.")
+			_, err := fmt.Fprintln(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.")
 			return err
 		},
 	}
@@ -89,8 +74,8 @@ func newReaperResume() *cobra.Command {
 	return c
 }
 
-func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report) error {
-	switch {
+func reportTable(out io.Writer, found operator.Reaper) error {
+	switch state := found.Inventory; {
 	case state.Halt != nil:
 		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
 			state.Halt.Reason)
@@ -99,10 +84,10 @@ func reportTable(out io.Writer, state ledger.Inventory, reports []ledger.Report)
 	case !state.Due.IsZero():
 		_, _ = fmt.Fprintf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
-	if len(reports) == 0 {
+	if len(found.Reports) == 0 {
 		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")
 	}
-	for _, r := range reports {
+	for _, r := range found.Reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: started again %d, past their deadline, for a last look %d, reclaimed %d, "+
 				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, retained too long %d, "+
@@ -174,12 +159,7 @@ run again; it says each time all that is lost.`,
 
 // rebuild rebuilds lost records from what exists.
 func rebuild(ctx context.Context, p place, out io.Writer) error {
-	console, closing, err := p.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing()
-	found, err := console.Rebuild(ctx)
+	found, err := ask(ctx, p, operator.Rebuild, operator.None{})
 	restless := printRebuilt(out, found)
 	if err != nil {
 		return fmt.Errorf("%w; what was derived is kept: run the command again", err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -36,16 +35,14 @@ bindings again. The command may be stopped and run again.`,
 				return err
 			}
 			args = append(args, "", "")
-			return p.with(c.Context(), func(console app.Console) error {
-				all, err := console.Reconcile(c.Context(), args[0], args[1], yes)
-				if err != nil {
-					return err
-				}
-				if machine {
-					return printJSON(c.OutOrStdout(), each(all))
-				}
-				return printReconciled(c.OutOrStdout(), all, yes)
-			})
+			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
+			if err != nil {
+				return err
+			}
+			if machine {
+				return printJSON(c.OutOrStdout(), each(all))
+			}
+			return printReconciled(c.OutOrStdout(), all, yes)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -27,16 +26,15 @@ ID is the deleted instance's, or, if it has lived more than once, that of one
 life, as this command and ` + "`longshore retained`" + ` print it.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			u.ID = args[0]
-			return p.with(c.Context(), func(console app.Console) error {
-				out, err := console.Undelete(c.Context(), u)
-				if err != nil {
-					return err
-				}
-				parameters, err := json.Marshal(map[string]string{out.Parameter: out.Handle})
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), `Instance %s may be given back until %s, in organization %s and space %s.
+			out, err := ask(c.Context(), p, operator.Undelete, u)
+			if err != nil {
+				return err
+			}
+			parameters, err := json.Marshal(map[string]string{out.Parameter: out.Handle})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), `Instance %s may be given back until %s, in organization %s and space %s.
 Its developers order a new instance of it there, with these parameters:
 
     %s
@@ -45,9 +43,8 @@ In Cloud Foundry, with a NAME of their choice:
 
     cf create-service %s %s NAME -c %s
 `, out.Retained.Key.Instance, stamp(out.Retained.Until), orDash(out.Retained.OrganizationGUID), out.Retained.SpaceGUID,
-					parameters, out.Service, out.Plan, quoted(string(parameters)))
-				return err
-			})
+				parameters, out.Service, out.Plan, quoted(string(parameters)))
+			return err
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/operator"
 )
 
 func newUpgrades() *cobra.Command {
 	return table[operator.Upgrade]{
-		read: func(ctx context.Context, c app.Console) iter.Seq2[operator.Upgrade, error] {
-			return pages.All(ctx, c.Upgrades)
-		},
+		list: operator.Upgrades,
 		head: "PLATFORM\tINSTANCE\tSTATE\tSERVICE/PLAN\tIS AT\tPLAN IS AT",
 		row:  upgradeRow,
 		none: "No instance is behind its plan.",

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/operator"
 )
 
 func newWhose(getenv func(string) string) *cobra.Command {
@@ -25,16 +25,14 @@ no record leads to is looked for on the servers and in the accounts, by its labe
 			if err != nil {
 				return err
 			}
-			return p.with(c.Context(), func(console app.Console) error {
-				row, err := console.Owner(c.Context(), args[0])
-				switch {
-				case err != nil:
-					return err
-				case machine:
-					return printJSON(c.OutOrStdout(), row)
-				}
-				return show(c.OutOrStdout(), row)
-			})
+			row, err := ask(c.Context(), p, operator.Owner, args[0])
+			switch {
+			case err != nil:
+				return err
+			case machine:
+				return printJSON(c.OutOrStdout(), row)
+			}
+			return show(c.OutOrStdout(), row)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -1,17 +1,13 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -20,16 +16,9 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
-
-// A Wish says what is to be saved: one instance, or a whole data folder.
-type Wish struct {
-	All bool `json:"all,omitempty"`
-	// Instance is an id; Platform is needed if several platforms use that id.
-	Instance string `json:"instance,omitempty"`
-	Platform string `json:"platform,omitempty"`
-}
 
 // A Dumper is a provider that can write the content of an instance, in a form that the
 // engine's own programs read. It returns what to do to restore that.
@@ -39,13 +28,12 @@ type Dumper interface {
 
 // Backup saves what is wished for from the embedded broker over a data folder. If the
 // broker runs, it is asked to; if not, only a whole folder can be saved.
-func Backup(ctx context.Context, dir string, wish Wish, to io.Writer) error {
+func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
 	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
 		return notAFolder(dir, err)
 	}
-	remote := newRemote(filepath.Join(dir, fileControl))
-	if remote.answers(ctx) {
-		return remote.backup(ctx, wish, to)
+	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
+		return running.Backup(ctx, wish, to)
 	}
 	f, err := openFolder(dir, false)
 	if err != nil {
@@ -96,7 +84,7 @@ func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to
 }
 
 // backup writes what is wished for, of the broker that runs.
-func (e *Embedded) backup(ctx context.Context, wish Wish, to io.Writer) error {
+func (e *Embedded) backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
 	if wish.All {
 		return e.folder.backup(ctx, &e.quiet, e.folder.server, to)
 	}
@@ -116,12 +104,12 @@ func (e *Embedded) backup(ctx context.Context, wish Wish, to io.Writer) error {
 
 // findInstance gives the record of the one instance that the wish names.
 func findInstance(
-	ctx context.Context, c Console, records *ledger.Ledger, wish Wish, now func() time.Time,
+	ctx context.Context, c *operator.Console, records *ledger.Ledger, wish backup.Wish, now func() time.Time,
 ) (found lifecycle.Record, _ error) {
 	var keys []lifecycle.Key
 	q := operator.Query{What: operator.Instances, ID: wish.Instance, Platform: wish.Platform}
-	for cursor, more := "", true; more; more = cursor != "" {
-		rows, next, err := c.List(ctx, q, cursor)
+	for more := true; more; more = q.After != "" {
+		rows, next, err := c.List(ctx, q)
 		if err != nil {
 			return found, err
 		}
@@ -130,7 +118,7 @@ func findInstance(
 				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
 			}
 		}
-		cursor = next
+		q.After = next
 	}
 	switch len(keys) {
 	case 0:
@@ -139,56 +127,4 @@ func findInstance(
 		return records.Record(ctx, keys[0], now())
 	}
 	return found, &operator.Refusal{Message: fmt.Sprintf("Several platforms have an instance %q: say which with --platform.", wish.Instance)}
-}
-
-// trailerTold is the trailer of a stream: a tell as quoted JSON. A stream that lacks it
-// was cut off.
-const trailerTold = "Longshore-Told"
-
-// A stream is a verb of the socket that answers with a file.
-type stream func(ctx context.Context, wish Wish, to io.Writer) error
-
-func (do stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var wish Wish
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&wish); err != nil {
-		http.Error(w, "not an operator's request", http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Trailer", trailerTold)
-	raw, _ := json.Marshal(told(tell{}, do(r.Context(), wish, w))) // texts
-	w.Header().Set(trailerTold, strconv.QuoteToASCII(string(raw)))
-}
-
-// backup has the running broker save what is wished for.
-func (r remote) backup(ctx context.Context, wish Wish, to io.Writer) error {
-	body, err := json.Marshal(wish)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://broker/"+verbBackup, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	patient := *r.client
-	patient.Timeout = 0 // as long as it takes
-	response, err := patient.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the running broker: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the running broker knows no %q: it is of another version", verbBackup)
-	}
-	if _, err := io.Copy(to, response.Body); err != nil {
-		return fmt.Errorf("the running broker's answer was cut off: %w", err)
-	}
-	var t tell
-	text, err := strconv.Unquote(response.Trailer.Get(trailerTold))
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &t)
-	}
-	if err != nil {
-		return errors.New("the running broker's answer was cut off: look at its log")
-	}
-	return t.err()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -82,21 +83,22 @@ func TestABackupOfAllRestores(t *testing.T) {
 	const binding = "/v2/service_instances/i/service_bindings/b"
 	want := asked(t, e, "PUT", binding, ids)
 	var running, stopped bytes.Buffer
-	if err := Backup(t.Context(), dir, Wish{All: true}, &running); err != nil {
+	if err := Backup(t.Context(), dir, backup.Wish{All: true}, &running); err != nil {
 		t.Fatal(err)
 	}
 	refusal := (*operator.Refusal)(nil)
-	if err := Backup(t.Context(), dir, Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
+	if err := Backup(t.Context(), dir, backup.Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
 		t.Errorf("a backup of a demo instance: %v", err)
 	}
-	if err := Backup(t.Context(), dir, Wish{Instance: "j"}, io.Discard); !errors.As(err, &refusal) || !strings.Contains(err.Error(), `"j"`) {
+	err := Backup(t.Context(), dir, backup.Wish{Instance: "j"}, io.Discard)
+	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), `"j"`) {
 		t.Errorf("a backup of no instance: %v", err)
 	}
 	e.Close()
-	if err := Backup(t.Context(), dir, Wish{All: true}, &stopped); err != nil {
+	if err := Backup(t.Context(), dir, backup.Wish{All: true}, &stopped); err != nil {
 		t.Fatal(err)
 	}
-	if err := Backup(t.Context(), dir, Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
+	if err := Backup(t.Context(), dir, backup.Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
 		t.Errorf("a backup of an instance while no broker runs: %v", err)
 	}
 	for name, packed := range map[string]*bytes.Buffer{"running": &running, "stopped": &stopped} {
@@ -147,7 +149,7 @@ func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"running", "stopped"} {
-		refusal, err := (*operator.Refusal)(nil), Backup(t.Context(), dir, Wish{All: true}, io.Discard)
+		refusal, err := (*operator.Refusal)(nil), Backup(t.Context(), dir, backup.Wish{All: true}, io.Discard)
 		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "--postgres embedded") {
 			t.Errorf("%s: %v", when, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -17,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -47,12 +49,12 @@ type Embedded struct {
 
 	offered *catalog.Catalog
 	records *ledger.Ledger
-	console Console
+	console *operator.Console
 	quiet   quiet
 	folder  *folder
 	getenv  func(string) string
 	wired   map[string]provider.Wired
-	control *control
+	control *socket.Server
 	engine  *inprocess.Engine
 	reaper  *reaper.Reaper
 	log     *slog.Logger
@@ -116,7 +118,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
 		Platforms: platformNames(folderRegistrar{s.Data}), Names: namesOf(e.folder.mark.Broker),
 	})
-	e.control = openControl(s.Data, e.console, e.backup, log)
+	e.control = socket.Listen(filepath.Join(s.Data, fileControl), e.console.Call, e.backup, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
@@ -216,7 +218,7 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 func (e *Embedded) Close() {
 	e.stop()
 	<-e.swept
-	e.control.close()
+	e.control.Close()
 	e.engine.Close()
 	closeAll(e.wired)
 	e.folder.close()

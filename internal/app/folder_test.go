@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -167,7 +168,7 @@ func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 		t.Fatal(err)
 	}
 	defer closing()
-	found, err := console.Rebuild(t.Context())
+	found, err := operator.Rebuild.Ask(t.Context(), console, operator.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,15 +302,15 @@ func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 
 // dying are records of which no commit comes about after the nth.
 type dying struct {
-	operator.Records
+	*bolt.Store
 	left int
 }
 
-func (d *dying) Commit(ctx context.Context, changes ...ledger.Change) error {
+func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
 	if d.left--; d.left < 0 {
 		return errors.New("died")
 	}
-	return d.Records.Commit(ctx, changes...)
+	return d.Store.Commit(ctx, changes...)
 }
 
 // A rebuild that replaces a lost key may die after any of its effects: until
@@ -339,13 +340,18 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
-			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, func(string) {})
+			f, err := openFolder(dir, true)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer closing()
-			dies := console.(folderConsole).Console
-			dies.Records = &dying{Records: dies.Records, left: n}
+			defer f.close()
+			dies, wired, err := f.console(testkit.Demo(), nil, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeAll(wired)
+			dies.Records = ledger.New(&dying{f.records, n}, newID)
+			dies.Rebuilt = nil // it dies before that, too
 			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
 				t.Fatalf("after %d commits: %v", n, err)
 			}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -69,18 +67,18 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids []string
-			for row, err := range pages.All(t.Context(), func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
-				return console.List(ctx, operator.Query{What: operator.Instances}, cursor)
-			}) {
-				if err != nil {
-					t.Error(err)
-				}
+			page, err := operator.List.Ask(t.Context(), console, operator.Query{What: operator.Instances})
+			if err != nil || page.Next != "" {
+				t.Error(page.Next, err)
+			}
+			for _, row := range page.Items {
 				ids = append(ids, row.Instance)
 			}
 			if got := strings.Join(ids, " "); got != "one two" {
 				t.Errorf("it lists %q", got)
 			}
-			if err := console.Resume(t.Context()); err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
+			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})
+			if err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
 				t.Errorf("changing it: %v", err)
 			}
 			closing()

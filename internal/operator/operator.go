@@ -22,27 +22,9 @@ import (
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
-// Records is what an operator needs of the ledger, which documents it.
-type Records interface {
-	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
-	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
-	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
-	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
-	Scan(ctx context.Context) (ledger.Everything, error)
-	ScanPage(ctx context.Context, cursor string) (page ledger.Everything, next string, err error)
-	Reports(ctx context.Context) ([]ledger.Report, error)
-	TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycle.TargetUse, error)
-	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
-	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
-	reaper.Resumed
-	Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error)
-	AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error)
-}
-
 // Options are what a Console is made of.
 type Options struct {
-	Records Records
+	Records *ledger.Ledger
 	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
 	// runs: operations then wait until it is started.
 	Start   func(ctx context.Context, ref workflow.Ref) error
@@ -68,6 +50,10 @@ type Options struct {
 	OperationTimeout time.Duration
 	// Lost is told by Rebuild of each thing that is lost, as soon as it is; nil for nobody.
 	Lost func(what string)
+	// Damaged is what of the records was found damaged before a rebuild; see Rebuilt.
+	Damaged []string
+	// Rebuilt is called when a rebuild has come to its end; nil for nothing.
+	Rebuilt func(ctx context.Context) error
 }
 
 // A Console is an operator's view.
@@ -106,6 +92,8 @@ type Query struct {
 	State string `json:"state,omitempty"`
 	// Plan is the name or id of a plan or an offering.
 	Plan string `json:"plan,omitempty"`
+	// After is where a page begins: the next of the page before it, or empty for the first.
+	After string `json:"after,omitempty"`
 }
 
 // An Operation is a row's.
@@ -144,12 +132,11 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 }
 
 // List gives a page of what the query chooses; a page may be empty. What is deleted is
-// listed only as an operation, or if its state is asked for. The cursor is empty for
-// the first page, and then the next of the last page; next is empty at the end. All
+// listed only as an operation, or if its state is asked for. Next is empty at the end. All
 // records are read, unless the query names a token or asks for what is running. The
 // error tells what could not be read; the rest is listed. A platform that is not known
 // is refused.
-func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row, next string, err error) {
+func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
 	known := c.known(ctx)
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
 		return nil, "", err
@@ -159,9 +146,9 @@ func (c *Console) List(ctx context.Context, q Query, cursor string) (rows []Row,
 	case noToken == nil:
 		found, err = c.tokens(ctx, t)
 	case q.State == stateRunning:
-		found, next, err = c.running(ctx, q, cursor)
+		found, next, err = c.running(ctx, q)
 	default:
-		found, next, err = c.scanned(ctx, q, cursor)
+		found, next, err = c.scanned(ctx, q)
 	}
 	for _, r := range found {
 		if q.takes(r) {
@@ -197,8 +184,8 @@ func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ 
 }
 
 // running reads a page of what is running, by the index of due records.
-func (c *Console) running(ctx context.Context, q Query, cursor string) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), cursor)
+func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), q.After)
 	for _, d := range page {
 		if d.Record != nil && d.Record.InProgress() && q.lists(*d.Record) {
 			rows = append(rows, c.row(*d.Record))
@@ -207,8 +194,8 @@ func (c *Console) running(ctx context.Context, q Query, cursor string) (rows []R
 	return rows, next, err
 }
 
-func (c *Console) scanned(ctx context.Context, q Query, cursor string) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.ScanPage(ctx, cursor)
+func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.ScanPage(ctx, q.After)
 	for _, r := range page.Records {
 		if q.lists(r) {
 			rows = append(rows, c.row(r))
@@ -338,14 +325,21 @@ func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.
 	return row, nil
 }
 
-// Settle ends a running operation as failed, with a message for the platform's user.
-// What it has made so far is dealt with as after any failure.
-func (c *Console) Settle(ctx context.Context, token, message string) (Row, error) {
-	return decide(ctx, func() (Row, error) { return c.settle(ctx, token, message) })
+// A Settlement says which operation is to end, by its token, and the Message for the
+// platform's user.
+type Settlement struct {
+	Token   string `json:"token"`
+	Message string `json:"message"`
 }
 
-func (c *Console) settle(ctx context.Context, token, message string) (Row, error) {
-	t, r, err := c.find(ctx, token)
+// Settle ends a running operation as failed. What it has made so far is dealt with as
+// after any failure.
+func (c *Console) Settle(ctx context.Context, s Settlement) (Row, error) {
+	return decide(ctx, func() (Row, error) { return c.settle(ctx, s) })
+}
+
+func (c *Console) settle(ctx context.Context, s Settlement) (Row, error) {
+	t, r, err := c.find(ctx, s.Token)
 	if err == nil {
 		err = latest(t, r)
 	}
@@ -355,7 +349,7 @@ func (c *Console) settle(ctx context.Context, token, message string) (Row, error
 	if !r.InProgress() {
 		return Row{}, refuse("the operation has %s already: nothing was done", r.Operation.Phase)
 	}
-	if r, err = r.Fail(c.Now(), lifecycle.Failure{Message: message}); err == nil {
+	if r, err = r.Fail(c.Now(), lifecycle.Failure{Message: s.Message}); err == nil {
 		err = c.Records.Commit(ctx, ledger.Put(r))
 	}
 	return c.row(r), err
@@ -378,17 +372,23 @@ func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error)
 	return out, err
 }
 
-// Reports are what the reaper found and did, the oldest first.
-func (c *Console) Reports(ctx context.Context) ([]ledger.Report, error) {
-	return c.Records.Reports(ctx)
+// A Reaper is what the reaper found and did.
+type Reaper struct {
+	// Inventory is how far its inventory has come, and whether it has halted.
+	Inventory ledger.Inventory `json:"inventory"`
+	Reports   []ledger.Report  `json:"reports"` // the oldest first
 }
 
-// Inventory is how far the inventory has come, and whether the reaper has halted.
-func (c *Console) Inventory(ctx context.Context) (ledger.Inventory, error) {
-	return c.Records.Inventory(ctx)
+// Report tells what the reaper found and did. The error tells what could not be read; the
+// rest is told.
+func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
+	var unread, others error
+	r.Inventory, unread = c.Records.Inventory(ctx)
+	r.Reports, others = c.Records.Reports(ctx)
+	return r, errors.Join(unread, others)
 }
 
 // Resume lifts the reaper's halt.
-func (c *Console) Resume(ctx context.Context) error {
-	return reaper.Resume(ctx, c.Records, c.Whose, c.Now())
+func (c *Console) Resume(ctx context.Context) (None, error) {
+	return None{}, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
 }

@@ -52,7 +52,7 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 		"Unknown": {"an empty list would say that it has nothing", "nobody", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: tc.given}, "")
+			rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: tc.given})
 			if len(rows) != tc.rows || refused(err) != tc.refused {
 				t.Errorf("%s: %d rows, %v", tc.reason, len(rows), err)
 			}
@@ -67,7 +67,7 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 		})
 	}
 	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("access denied") }
-	if rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: s.caller().Platform}, ""); err != nil ||
+	if rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, Platform: s.caller().Platform}); err != nil ||
 		len(rows) != 1 {
 		t.Errorf("without the right to read the platforms: %v %v", rows, err)
 	}
@@ -77,7 +77,7 @@ func TestARowTellsWhoseAndWhere(t *testing.T) {
 	s := knowing(t, demotest.NewMemory())
 	s.ordered("one")
 	s.ordered("two")
-	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"}, "")
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"})
 	if err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
@@ -88,7 +88,7 @@ func TestARowTellsWhoseAndWhere(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	// The name is sealed: a list opens none.
-	rows, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances}, "")
+	rows, _, err = s.console.List(t.Context(), operator.Query{What: operator.Instances})
 	if err != nil || len(rows) != 2 || rows[0].InstanceName+rows[1].InstanceName != "" {
 		t.Errorf("in a list: %+v %v", rows, err)
 	}

@@ -66,6 +66,15 @@ type rebuilding struct {
 // reaper goes on. If that never happens, the result says so, and the reaper stays
 // halted. Rebuild may be stopped at any point and run again.
 func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
+	out, err := c.rebuild(ctx)
+	out.Damaged = c.Damaged
+	if err == nil && c.Rebuilt != nil {
+		err = c.Rebuilt(ctx)
+	}
+	return out, err
+}
+
+func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	r := &rebuilding{Console: c, derived: map[lifecycle.Key]bool{}, exists: map[string]map[lifecycle.Key]bool{}}
 	before, err := c.Records.Scan(ctx)
 	if ctx.Err() != nil {
@@ -153,7 +162,7 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 				if h.RetainedUntil.IsZero() && r.derived[keyOf(h)] {
 					continue
 				}
-				did, err := r.rebuild(ctx, name, h)
+				did, err := r.restore(ctx, name, h)
 				if errors.Is(err, ledger.ErrUnreadable) {
 					r.unknown(h, fmt.Sprintf("its record cannot be read: %v", err))
 					continue
@@ -221,9 +230,9 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 	return offering.Provider
 }
 
-// rebuild rebuilds the record of one thing, and reports whether it tried to. If
+// restore rebuilds the record of one thing, and reports whether it tried to. If
 // somebody else wrote it meanwhile, the next pass looks again.
-func (r *rebuilding) rebuild(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
+func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker,
 		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}

@@ -346,7 +346,7 @@ func TestRebuildEnds(t *testing.T) {
 	if found, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 || found.Restless != 10 {
 		t.Errorf("%d passes: %+v %v", m.passes, found, err)
 	}
-	if state, err := s.console.Inventory(t.Context()); err != nil || state.Halt == nil {
+	if state, err := s.console.Records.Inventory(t.Context()); err != nil || state.Halt == nil {
 		t.Errorf("the reaper goes on, although something may have been missed: %+v %v", state, err)
 	}
 }
@@ -453,17 +453,18 @@ func TestRebuildWithALostKey(t *testing.T) { lostKey(t).rebuilds() }
 
 // dying are records of which the nth commit does not come about, and none after.
 type dying struct {
-	operator.Records
+	store.Store
+	store.Scanner
 	left int
 }
 
 var errDied = errors.New("died")
 
-func (d *dying) Commit(ctx context.Context, changes ...ledger.Change) error {
+func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
 	if d.left--; d.left < 0 {
 		return errDied
 	}
-	return d.Records.Commit(ctx, changes...)
+	return d.Store.Commit(ctx, changes...)
 }
 
 // A rebuild that dies anywhere is ended by the next one.
@@ -471,7 +472,7 @@ func TestRebuildWithALostKeyGoesOn(t *testing.T) {
 	for n := 0; ; n++ {
 		s := lostKey(t)
 		whole := s.console.Records
-		s.console.Records = &dying{Records: whole, left: n}
+		s.console.Records = ledger.New(&dying{Store: s.store, Scanner: s.store.(store.Scanner), left: n}, s.id)
 		_, err := s.console.Rebuild(t.Context())
 		if err == nil {
 			if n < 6 {
@@ -546,7 +547,7 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	if err := s.store.Commit(t.Context(), store.Put(bad), store.Delete(lost.Key, lost.Version)); err != nil {
 		t.Fatal(err)
 	}
-	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances}, "")
+	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances})
 	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
 		t.Errorf("it lists %+v and says: %v", rows, err)
 	}

@@ -39,16 +39,24 @@ type Reconciled struct {
 	Done bool `json:"done"`
 }
 
-// Reconcile looks at one target of a provider, or at all targets if none is named. If a
-// target was restored, or another broker changed it, and meant is true, it locks every
+// A Scope says which targets are reconciled: an empty name stands for all.
+type Scope struct {
+	Provider string `json:"provider,omitempty"`
+	Target   string `json:"target,omitempty"`
+	// Meant says that it is to be done; else it is only said what would be.
+	Meant bool `json:"meant,omitempty"`
+}
+
+// Reconcile looks at the targets of the scope. If a
+// target was restored, or another broker changed it, and Meant is true, it locks every
 // login that no live binding owns, and then records the target's epoch as it is:
 // operations that waited go on. It removes nothing, and leaves other targets alone. It may be stopped
 // at any point and run again: until the end of a run, the target counts as restored,
 // and locked logins are locked again.
-func (c *Console) Reconcile(ctx context.Context, providerName, target string, meant bool) ([]Reconciled, error) {
+func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) {
 	var out []Reconciled
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		if providerName != "" && name != providerName {
+		if s.Provider != "" && name != s.Provider {
 			continue
 		}
 		targets, err := c.Servers[name].Targets(ctx)
@@ -56,25 +64,25 @@ func (c *Console) Reconcile(ctx context.Context, providerName, target string, me
 			return out, fmt.Errorf("reading which targets provider %q has: %w", name, err)
 		}
 		for _, t := range targets {
-			if target != "" && t != target {
+			if s.Target != "" && t != s.Target {
 				continue
 			}
-			done, err := c.reconcile(ctx, name, t, meant)
+			done, err := c.reconcile(ctx, name, t, s.Meant)
 			if err != nil {
 				return out, err
 			}
 			out = append(out, done)
 		}
 	}
-	switch w, known := c.Servers[providerName]; {
-	case len(out) > 0 || providerName == "":
+	switch w, known := c.Servers[s.Provider]; {
+	case len(out) > 0 || s.Provider == "":
 	case known:
 		names, _ := w.Targets(ctx)
-		return nil, refuse("provider %q has no target %q: the known ones are %s", providerName, target, strings.Join(names, ", "))
+		return nil, refuse("provider %q has no target %q: the known ones are %s", s.Provider, s.Target, strings.Join(names, ", "))
 	case len(c.Servers) == 0:
 		return nil, refuse("no provider of this broker is on servers that can be restored: nothing is to be reconciled")
 	default:
-		return nil, refuse("no provider on servers that can be restored is called %q: the known ones are %s", providerName,
+		return nil, refuse("no provider on servers that can be restored is called %q: the known ones are %s", s.Provider,
 			strings.Join(slices.Sorted(maps.Keys(c.Servers)), ", "))
 	}
 	return out, nil

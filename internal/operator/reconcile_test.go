@@ -218,7 +218,7 @@ func TestReconcile(t *testing.T) {
 			want := operator.Reconciled{Provider: "demo", Target: "east", Identity: "s-1", Logins: 1,
 				Locked: []string{"i-removed (i/removed)"}, Unbound: []string{"i/made"}, Gone: []string{"late"}}
 			for _, meant := range []bool{false, true, true} {
-				all, err := s.console.Reconcile(t.Context(), "demo", "", meant)
+				all, err := s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo", Meant: meant})
 				if err != nil || len(all) != 1 {
 					t.Fatalf("%+v %v", all, err)
 				}
@@ -245,7 +245,7 @@ func TestReconcile(t *testing.T) {
 		})
 	}
 	s, _ := restored(t, "one")
-	_, err := s.console.Reconcile(t.Context(), "demo", "west", true)
+	_, err := s.console.Reconcile(t.Context(), operator.Scope{Provider: "demo", Target: "west", Meant: true})
 	if refusal := (*operator.Refusal)(nil); !errors.As(err, &refusal) {
 		t.Errorf("of a target that is none: %v", err)
 	}
@@ -260,7 +260,7 @@ func TestReconcileDies(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				s, h := restored(t, line)
 				h.dieAt, h.after = at, after
-				all, err := s.console.Reconcile(t.Context(), "", "", true)
+				all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true})
 				ended = h.dieAt > 0
 				h.dieAt = -1
 				if err != nil || !ended && !after && all[0].Unreached == "" {
@@ -274,7 +274,8 @@ func TestReconcileDies(t *testing.T) {
 				if goesOn && !h.locked["i-removed"] {
 					t.Errorf("line %s, effect %d: operations go on, and a login that was removed is valid", line, at)
 				}
-				if all, err = s.console.Reconcile(t.Context(), "", "", true); err != nil || all[0].Done == goesOn || all[0].Unreached != "" {
+				all, err = s.console.Reconcile(t.Context(), operator.Scope{Meant: true})
+				if err != nil || all[0].Done == goesOn || all[0].Unreached != "" {
 					t.Errorf("line %s, effect %d, went on %v: again: %+v %v", line, at, goesOn, all, err)
 				}
 				if err := s.bind("i", "next", "sync", ""); err != nil || !h.locked["i-removed"] {
@@ -308,7 +309,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 	if _, err := s.console.Rebuild(t.Context()); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
-	if _, err := s.console.Reconcile(t.Context(), "", "", true); err != nil {
+	if _, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil {
 		t.Fatal(err)
 	}
 	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
@@ -327,7 +328,7 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.console.Reconcile(t.Context(), "", "", true); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
+	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
 		t.Errorf("%+v %v, locked %v", all, err, h.locked)
 	}
 }
@@ -345,7 +346,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.console.Reconcile(t.Context(), "", "", true); err != nil || !h.locked["i-removed"] || all[0].Logins != 1 {
+	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || !h.locked["i-removed"] || all[0].Logins != 1 {
 		t.Errorf("%+v %v, locked %v", all, err, h.locked)
 	}
 }
@@ -365,7 +366,7 @@ func TestReconcileTellsWhatIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.server = snapshot
-	all, err := s.console.Reconcile(t.Context(), "", "", false)
+	all, err := s.console.Reconcile(t.Context(), operator.Scope{})
 	if err != nil || len(all[0].Returned) != 1 || all[0].Trouble == "" {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -406,7 +407,7 @@ func TestReconcileOfACopy(t *testing.T) {
 	if h.things["i-other"].Name != "" {
 		t.Error("the copy has made something")
 	}
-	all, err := copied.console.Reconcile(t.Context(), "", "", true)
+	all, err := copied.console.Reconcile(t.Context(), operator.Scope{Meant: true})
 	if err != nil || !all[0].Done || len(all[0].Locked) != 1 || !h.locked["i-since"] {
 		t.Errorf("the copy reconciles: %+v %v, locked %v", all, err, h.locked)
 	}
@@ -415,7 +416,7 @@ func TestReconcileOfACopy(t *testing.T) {
 	}
 	_, _, err = original.guarded(h).List(t.Context(), "")
 	is("the original's inventory", err)
-	if all, err := original.console.Reconcile(t.Context(), "", "", false); err != nil || all[0].Trouble == "" || all[0].Done {
+	if all, err := original.console.Reconcile(t.Context(), operator.Scope{}); err != nil || all[0].Trouble == "" || all[0].Done {
 		t.Errorf("the original looks: %+v %v", all, err)
 	}
 }
@@ -424,12 +425,12 @@ func TestReconcileOfACopy(t *testing.T) {
 func TestReconcileAgainstALivingCopy(t *testing.T) {
 	_, copied, h := copies(t)
 	h.listed = func() { h.epoch.Count, h.epoch.Mark = h.epoch.Count+1, "theirs" }
-	all, err := copied.console.Reconcile(t.Context(), "", "", true)
+	all, err := copied.console.Reconcile(t.Context(), operator.Scope{Meant: true})
 	if err != nil || all[0].Done || all[0].Unreached == "" {
 		t.Errorf("%+v %v", all, err)
 	}
 	h.listed = nil
-	if all, err = copied.console.Reconcile(t.Context(), "", "", true); err != nil || !all[0].Done {
+	if all, err = copied.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || !all[0].Done {
 		t.Errorf("again: %+v %v", all, err)
 	}
 }

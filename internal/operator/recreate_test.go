@@ -129,7 +129,7 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 			if binding {
 				what = operator.Bindings
 			}
-			rows, _, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)}, "")
+			rows, _, err := s.console.List(t.Context(), operator.Query{What: what, State: string(lifecycle.Deleted)})
 			if err != nil || len(rows) != 1 || !strings.Contains(rows[0].Note, "it is told that the creation failed") {
 				t.Errorf("%+v %v", rows, err)
 			}

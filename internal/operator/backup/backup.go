@@ -22,6 +22,14 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
+// A Wish says what is to be saved: one instance, or a whole data folder.
+type Wish struct {
+	All bool `json:"all,omitempty"`
+	// Instance is an id; Platform is needed if several platforms use that id.
+	Instance string `json:"instance,omitempty"`
+	Platform string `json:"platform,omitempty"`
+}
+
 // A Folder is a data folder to be saved.
 type Folder struct {
 	Dir string

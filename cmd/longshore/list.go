@@ -1,0 +1,281 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+)
+
+// newListing makes the command that lists instances, bindings or operations.
+func newListing(what operator.What) *cobra.Command {
+	var (
+		p     place
+		f     format
+		watch bool
+		limit int
+		q     = operator.Query{What: what}
+		one   = map[bool]string{true: "TOKEN", false: "ID"}[what == operator.Operations]
+	)
+	c := &cobra.Command{
+		Use: fmt.Sprintf("%s [%s]", what, one), Short: fmt.Sprintf("List the %s, or show one in full", what), Args: takes(0, 1, ""),
+		Long: fmt.Sprintf(`List the %s, or show the one in full whose %s is given, or begins like it.`, what, one),
+		RunE: func(c *cobra.Command, args []string) error {
+			machine, err := f.machine()
+			switch {
+			case err != nil:
+				return err
+			case limit < 0:
+				return &usageError{"--limit is negative"}
+			case q.State != "" && !slices.Contains(operator.States(), q.State):
+				return &usageError{fmt.Sprintf("--state %q is none of: %s", q.State, strings.Join(operator.States(), ", "))}
+			}
+			q.ID = strings.Join(args, "")
+			return listing(c.Context(), p, q, machine, watch, limit, c.OutOrStdout(), c.ErrOrStderr())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	p.flags(c)
+	f.flag(c)
+	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
+	c.Flags().StringVar(&q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation")
+	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
+	c.Flags().IntVar(&limit, "limit", 1000, "list `N` at most; 0 lists all")
+	c.Flags().BoolVar(&watch, "watch", false, "follow what runs, until nothing does")
+	return c
+}
+
+func listing(ctx context.Context, p place, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer) error {
+	var unread []error
+	link, closing, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	if watch {
+		return watchRows(ctx, link, q, out)
+	}
+	print, end := printed(out, q, machine)
+	more, listed := false, 0
+	for r, err := range pages.All(ctx, rowsOf(link, q)) {
+		switch {
+		case err != nil && listed == 0 && (ctx.Err() != nil || errors.As(err, new(*operator.Refusal))):
+			return err
+		case err != nil:
+			unread = append(unread, err)
+			continue
+		}
+		if more = limit > 0 && listed == limit; more {
+			break
+		}
+		listed++
+		print(r)
+	}
+	if listed == 0 && len(unread) > 0 {
+		return &cannotRun{errors.Join(unread...)}
+	}
+	if err := end(); err != nil {
+		return err
+	}
+	if more {
+		_, _ = fmt.Fprintf(diagnostics,
+			"These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
+	}
+	return notAll(unread)
+}
+
+// notAll is the error after a list that lacks what could not be read.
+func notAll(unread []error) error {
+	if len(unread) == 0 {
+		return nil
+	}
+	return &cannotRun{fmt.Errorf("not all records could be read: %w", errors.Join(unread...))}
+}
+
+// rowsOf reads the pages of what a query chooses.
+func rowsOf(link operator.Link, q operator.Query) func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+	return func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+		q.After = cursor
+		page, err := operator.List.Ask(ctx, link, q)
+		return page.Items, page.Next, err
+	}
+}
+
+// printed returns how a row is printed as it comes, and how the list ends.
+func printed(out io.Writer, q operator.Query, machine bool) (print func(operator.Row), end func() error) {
+	if machine {
+		return asJSON(out)
+	}
+	// Columns are as wide as those of so many rows need: nothing keeps them all.
+	const together = 500
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var first operator.Row
+	n, waits := 0, map[string]int{}
+	print = func(r operator.Row) {
+		n++
+		if op := r.Operation; op != nil && op.Trouble != "" {
+			waits[op.Trouble]++
+		}
+		switch {
+		case n == 1:
+			first = r // which may be the only one
+			return
+		case n == 2:
+			heading(w, q.What)
+			line(w, q.What, first)
+		case n%together == 0:
+			_ = w.Flush()
+		}
+		line(w, q.What, r)
+	}
+	end = func() error {
+		switch {
+		case n == 0 && q.ID != "":
+			return fmt.Errorf("nothing in the list of %s is called %q, or begins like it: `%s` lists them", q.What, q.ID, "longshore "+q.What)
+		case n == 0:
+			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
+			return err
+		case n == 1 && q.ID != "":
+			return show(out, first)
+		case n == 1:
+			heading(w, q.What)
+			line(w, q.What, first)
+		}
+		err := w.Flush()
+		for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
+			_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	return print, end
+}
+
+// asJSON prints an array, one element after the other.
+func asJSON(out io.Writer) (print func(operator.Row), end func() error) {
+	n, failed := 0, error(nil)
+	print = func(r operator.Row) {
+		text, err := json.MarshalIndent(r, "  ", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s\n  %s", map[bool]string{true: "[", false: ","}[n == 0], text)
+		}
+		failed = errors.Join(failed, err)
+		n++
+	}
+	end = func() error {
+		if n == 0 {
+			_, err := fmt.Fprintln(out, "[]")
+			return err
+		}
+		_, err := fmt.Fprint(out, "\n]\n")
+		return errors.Join(failed, err)
+	}
+	return print, end
+}
+
+func heading(w io.Writer, what operator.What) {
+	switch what {
+	case operator.Operations:
+		_, _ = fmt.Fprintln(w, "KIND\tPHASE\t%\tSTARTED\tPLATFORM\tINSTANCE\tBINDING\tTOKEN")
+	case operator.Bindings:
+		_, _ = fmt.Fprintln(w, "BINDING\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tINSTANCE")
+	default:
+		_, _ = fmt.Fprintln(w, "INSTANCE\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tCREATED")
+	}
+}
+
+func line(w io.Writer, what operator.What, r operator.Row) {
+	switch op := r.Operation; what {
+	case operator.Operations:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), platformOf(r), r.Instance,
+			orDash(r.Binding), op.Token)
+	case operator.Bindings:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, platformOf(r), r.Instance)
+	default:
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), platformOf(r),
+			stamp(r.Created))
+	}
+}
+
+// platformOf is what people call the row's platform.
+func platformOf(r operator.Row) string { return cmp.Or(r.PlatformName, r.Platform) }
+
+func phase(op *operator.Operation) string {
+	if op == nil {
+		return "-"
+	}
+	if op.Phase == string(lifecycle.InProgress) {
+		return fmt.Sprintf("%s, %d %%", op.Kind, op.Percent)
+	}
+	return op.Kind + " " + op.Phase
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// show prints everything about one row.
+func show(out io.Writer, r operator.Row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" && value != "-" {
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, value)
+		}
+	}
+	line("platform", platformOf(r))
+	if r.PlatformName != "" && r.PlatformName != r.Platform {
+		line("  its id", r.Platform)
+	}
+	line("organization", r.Organization)
+	line("space", r.Space)
+	line("instance", r.Instance)
+	line("  called", r.InstanceName)
+	line("binding", r.Binding)
+	line("provider", r.Provider)
+	line("target", r.Target)
+	line("is there as", strings.Join(r.Made, ", "))
+	line("state", r.State)
+	line("offering", r.Service)
+	line("plan", r.Plan)
+	line("created", stamp(r.Created))
+	line("updated", stamp(r.Updated))
+	if r.Unusable {
+		line("usable", "no, since its last update failed")
+	}
+	if op := r.Operation; op != nil {
+		line("operation", op.Kind+", "+op.Phase)
+		line("  token", op.Token)
+		line("  says", op.Description)
+		line("  percent", fmt.Sprint(op.Percent))
+		line("  attempt", fmt.Sprint(op.Attempt))
+		if op.Trouble != "" {
+			line("  waits for", op.Trouble)
+		}
+		if op.Faults > 0 {
+			line("  faults", fmt.Sprintf("%d since its last good step", op.Faults))
+		}
+		line("  started", stamp(op.Started))
+		line("  settled", stamp(op.Settled))
+		line("  expected", stamp(op.Expected))
+		line("  deadline", stamp(op.Deadline))
+		line("  request", op.Request)
+	}
+	line("note", r.Note)
+	return w.Flush()
+}

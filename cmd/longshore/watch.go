@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+)
+
+const watchEvery = 2 * time.Second
+
+// watchRows shows running operations until none is left. It finds them by an index, and
+// those that have ended by their tokens.
+func watchRows(ctx context.Context, link operator.Link, q operator.Query, out io.Writer) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	q.State = "running"
+	last := map[string]string{} // of what runs, by its token
+	tell := func(r operator.Row) {
+		if line := progressLine(r, time.Now()); line != last[r.Operation.Token] {
+			_, _ = fmt.Fprintln(out, line)
+			last[r.Operation.Token] = line
+		}
+	}
+	for {
+		running := map[string]bool{}
+		for r, err := range pages.All(ctx, rowsOf(link, q)) {
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			if err == nil {
+				running[r.Operation.Token] = true
+				tell(r)
+			}
+		}
+		for token := range last {
+			if running[token] || ctx.Err() != nil {
+				continue
+			}
+			settled, err := operator.List.Ask(ctx, link, operator.Query{What: operator.Operations, ID: token})
+			if err != nil {
+				return err
+			}
+			for _, r := range settled.Items {
+				tell(r)
+			}
+			delete(last, token)
+		}
+		if len(running) == 0 && ctx.Err() == nil {
+			_, err := fmt.Fprintln(out, "Nothing runs.")
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+const barWidth = 20
+
+// bar shows how much is done.
+func bar(percent int) string {
+	full := percent * barWidth / 100
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
+}
+
+// progressLine is a line with a bar: the percentage that the provider gave, or the
+// share of the expected time that has passed.
+func progressLine(r operator.Row, now time.Time) string {
+	op := r.Operation
+	percent := op.Percent
+	if total := op.Expected.Sub(op.Started); percent == 0 && !op.Expected.IsZero() && total > 0 {
+		percent = int(min(99, 100*now.Sub(op.Started)/total))
+	}
+	name := r.Instance
+	if r.Binding != "" {
+		name += "/" + r.Binding
+	}
+	if op.Phase != string(lifecycle.InProgress) {
+		percent = 100
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %3d %%  %s of %s: %s  %s", bar(percent), percent, op.Kind, name, op.Phase, op.Description))
+}

@@ -1,0 +1,132 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Link leads to the console of a broker: to one in this process, which is Console.Call,
+// or over the socket of a running broker. It calls a method by its name with what it takes,
+// as JSON, and gives what it answers, also beside an error.
+type Link func(ctx context.Context, method string, in json.RawMessage) (out json.RawMessage, err error)
+
+// A Method is one thing that an operator asks of a broker.
+type Method[In, Out any] struct {
+	name string
+	// within is how long an answer may take; zero as long as it needs.
+	within time.Duration
+}
+
+// brief is how long a method may take that reads or writes few records.
+const brief = time.Minute
+
+// The table of methods, each under the name that a Link calls it by. The method of Console
+// says what it does.
+var (
+	List        = paged("list", (*Console).List)
+	Quarantined = paged("quarantined", (*Console).Quarantined)
+	Retained    = paged("retained", (*Console).Retained)
+	Upgrades    = paged("upgrades", (*Console).Upgrades)
+	Retry       = method("retry", brief, (*Console).Retry)
+	Recreate    = method("recreate", brief, (*Console).Recreate)
+	Settle      = method("settle", brief, (*Console).Settle)
+	Owner       = method("owner", 0, (*Console).Owner)
+	Report      = method("report", brief, alone((*Console).Report))
+	Resume      = method("resume", brief, alone((*Console).Resume))
+	Undelete    = method("undelete", brief, (*Console).Undelete)
+	Release     = method("release", brief, (*Console).Release)
+	Discard     = method("discard", brief, (*Console).Discard)
+	Rebuild     = method("rebuild", 0, alone((*Console).Rebuild))
+	Reconcile   = method("reconcile", 0, (*Console).Reconcile)
+)
+
+// table has each of these methods by its name, as a console does it.
+var table = map[string]func(c *Console, ctx context.Context, in json.RawMessage) (json.RawMessage, error){}
+
+func method[In, Out any](name string, within time.Duration, do func(*Console, context.Context, In) (Out, error)) Method[In, Out] {
+	table[name] = func(c *Console, ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return nil, fmt.Errorf("reading what %q is called with: %w", name, err)
+		}
+		out, failed := do(c, ctx, in)
+		answer, err := json.Marshal(out)
+		if err != nil {
+			return nil, fmt.Errorf("writing what %q answers: %w", name, err)
+		}
+		return answer, failed
+	}
+	return Method[In, Out]{name, within}
+}
+
+// A Page is a part of a list. Next is where the next part begins; empty at the end.
+type Page[T any] struct {
+	Items []T    `json:"items,omitempty"`
+	Next  string `json:"next,omitempty"`
+}
+
+func paged[In, T any](name string, list func(*Console, context.Context, In) ([]T, string, error)) Method[In, Page[T]] {
+	return method(name, brief, func(c *Console, ctx context.Context, in In) (Page[T], error) {
+		items, next, err := list(c, ctx, in)
+		return Page[T]{items, next}, err
+	})
+}
+
+// None is what a method takes or answers that has nothing to be told or to tell.
+type None struct{}
+
+func alone[Out any](do func(*Console, context.Context) (Out, error)) func(*Console, context.Context, None) (Out, error) {
+	return func(c *Console, ctx context.Context, _ None) (Out, error) { return do(c, ctx) }
+}
+
+// Ask asks the broker that the link leads to. What it answers may be of use beside an error.
+func (m Method[In, Out]) Ask(ctx context.Context, link Link, in In) (out Out, _ error) {
+	if m.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.within)
+		defer cancel()
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return out, err
+	}
+	answer, failed := link(ctx, m.name, raw)
+	if len(answer) > 0 {
+		err = json.Unmarshal(answer, &out)
+	}
+	if failed != nil {
+		return out, failed
+	}
+	return out, err
+}
+
+// Knows reports whether there is a method of that name.
+func Knows(name string) bool { return table[name] != nil }
+
+// Call is the Link to the console itself.
+func (c *Console) Call(ctx context.Context, name string, in json.RawMessage) (json.RawMessage, error) {
+	if !Knows(name) {
+		return nil, fmt.Errorf("there is no method %q", name)
+	}
+	return table[name](c, ctx, in)
+}
+
+// Faults are the errors that errors.Join has made one of, and an error that is of one
+// alone.
+func Faults(err error) []error {
+	joined, several := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !several || errors.Join(joined.Unwrap()...).Error() != err.Error(): // it says more than its causes
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, Faults(one)...)
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+package socket_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/socket"
+)
+
+// listening answers calls and backups with these until the test ends.
+func listening(t *testing.T, link operator.Link, save socket.Save) (path string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "s")
+	s := socket.Listen(path, link, save, slog.New(slog.DiscardHandler))
+	if s == nil {
+		t.Fatal("it does not listen")
+	}
+	t.Cleanup(func() {
+		s.Close()
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the socket is left: %v", err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return path
+}
+
+// A broker that answers with a fault runs: it is asked, and what it says is told beside
+// what it gave. A refusal stays one, and several faults stay several.
+func TestOutcomesPass(t *testing.T) {
+	damaged, other := errors.New("a record is damaged"), errors.New("another one is")
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		want   []string
+		refuse bool
+	}{
+		"Done":   {"no error is made up", nil, nil, false},
+		"Failed": {"a fault keeps its words", damaged, []string{"a record is damaged"}, false},
+		"Several": {"each can be counted", errors.Join(damaged, errors.Join(other, damaged)),
+			[]string{"a record is damaged", "another one is", "a record is damaged"}, false},
+		"Wrapped": {"what says more than its causes is not taken apart", fmt.Errorf("reading: %w, %w", damaged, other),
+			[]string{"reading: a record is damaged, another one is"}, false},
+		"Refused": {"a refusal says what to do", &operator.Refusal{Message: "wait"}, []string{"wait"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := listening(t, func(_ context.Context, method string, in json.RawMessage) (json.RawMessage, error) {
+				var q operator.Query
+				if err := json.Unmarshal(in, &q); err != nil || method != "list" || q.Plan != "small" {
+					t.Errorf("called: %q %s %v", method, in, err)
+				}
+				return json.RawMessage(`{"items":[{"instance":"one"}],"next":"two"}`), tc.err
+			}, nil)
+			client := socket.Dial(path)
+			if !client.Answers(t.Context()) {
+				t.Error("it does not answer")
+			}
+			page, err := operator.List.Ask(t.Context(), client.Call, operator.Query{Plan: "small"})
+			if len(page.Items) != 1 || page.Items[0].Instance != "one" || page.Next != "two" {
+				t.Errorf("%s: it gave %+v", tc.reason, page)
+			}
+			var got []string
+			for _, fault := range operator.Faults(err) {
+				got = append(got, fault.Error())
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
+			}
+			if refused := errors.As(err, new(*operator.Refusal)); refused != tc.refuse {
+				t.Errorf("%s: refused %v", tc.reason, refused)
+			}
+		})
+	}
+}
+
+// Only the folder's owner reaches the broker.
+func TestOnlyTheOwnerReachesIt(t *testing.T) {
+	info, err := os.Stat(listening(t, nil, nil))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket has mode %v: %v", info.Mode(), err)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	if socket.Dial(filepath.Join(t.TempDir(), "s")).Answers(t.Context()) {
+		t.Error("nobody listens, and a broker runs")
+	}
+}
+
+// A method of another version of the program is no fault of the records.
+func TestAMethodThatTheBrokerDoesNotKnow(t *testing.T) {
+	path := listening(t, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		t.Error("it was called")
+		return nil, nil
+	}, nil)
+	_, err := socket.Dial(path).Call(t.Context(), "fly", nil)
+	if err == nil || !strings.Contains(err.Error(), `does not know "fly": it is of another version`) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// A backup comes as it is written. One that ends in an error, or breaks off, is not taken
+// for whole.
+func TestBackupsStream(t *testing.T) {
+	read := make(chan struct{})
+	save := func(_ context.Context, wish backup.Wish, to io.Writer) error {
+		_, _ = io.WriteString(to, "first "+wish.Instance)
+		if f, ok := to.(interface{ Flush() }); ok {
+			f.Flush()
+		}
+		switch wish.Platform {
+		case "breaks":
+			panic(errors.New("as http.Server recovers it"))
+		case "refuses":
+			return &operator.Refusal{Message: "wait"}
+		}
+		<-read // the first part, before there is a second one
+		_, err := io.WriteString(to, ", last")
+		return err
+	}
+	client := socket.Dial(listening(t, nil, save))
+	got := &reader{first: read}
+	if err := client.Backup(t.Context(), backup.Wish{Instance: "one"}, got); err != nil || got.String() != "first one, last" {
+		t.Errorf("it gave %q: %v", got, err)
+	}
+	if err := client.Backup(t.Context(), backup.Wish{Platform: "refuses"}, io.Discard); !errors.As(err, new(*operator.Refusal)) {
+		t.Errorf("refused: %v", err)
+	}
+	err := client.Backup(t.Context(), backup.Wish{Platform: "breaks"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("broken off: %v", err)
+	}
+}
+
+// A reader says when it has got something.
+type reader struct {
+	strings.Builder
+	first chan struct{}
+}
+
+func (r *reader) Write(b []byte) (int, error) {
+	if r.Len() == 0 {
+		close(r.first)
+	}
+	return r.Builder.Write(b)
+}
