@@ -167,6 +167,8 @@ func bindRequestCases() []Case {
 		{ID: "BIND-02/twice", Title: "it does so each time", given: bound, needs: []need{withGrant},
 			steps: []step{{set(binding+async, bindBody), status(200).that(sameGrant)}, {set(binding+async, bindBody), status(200).that(sameGrant)}}},
 		again("BIND-03/parameters", "another request for a binding conflicts: parameters", bindBody.with(freeParameter, 7), bindFree),
+		{ID: "BIND-03/2.9", speaks: 9, Title: "another request of version 2.9 conflicts", given: bound, needs: []need{bindFree},
+			steps: []step{{set(binding+async, bindBody.with(freeParameter, 7)).as(9), status(409)}}},
 		again("BIND-03/plan", "another request for a binding conflicts: plan", bindBody.with("plan_id", "$otherplan"), withSibling),
 		again("BIND-03/app", "another request for a binding conflicts: application",
 			bindBody.with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")),
@@ -215,6 +217,16 @@ func bindStateCases() []Case {
 				a, ok := s.send(set(binding2, bindBody))
 				if ok && s.checked(a, status(201)) && same(a.body["credentials"], s.grant["credentials"]) {
 					s.fail("BIND-16", a.request, "other credentials than the first binding's", "the same")
+				}
+			}},
+		{ID: "BIND-16/left", Since: 14, Title: "a binding stays when another is deleted", given: bound,
+			needs: []need{bindSync, bindFetchable}, story: func(s *scene) {
+				if !s.asked(set(binding2, bindBody), status(201)) {
+					return
+				}
+				a, ok := s.send(remove(binding2 + asyncIDs))
+				if ok && s.checked(a, status(200, 202)) && s.done(a, binding2+"/last_operation") {
+					s.asked(get(binding), status(200).that(sameGrant))
 				}
 			}},
 		{ID: "BIND-17/provisioning", Since: 14, Title: "a bind while the instance is being provisioned is refused", given: provisioning,

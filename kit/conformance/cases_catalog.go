@@ -277,6 +277,10 @@ func catalogNameCases() []Case {
 			}
 			return out
 		})),
+		looks("CAT-04/clients", 0, "the ids of dashboard clients are unique", unique("the ids of dashboard clients",
+			func(services []object) []string {
+				return slices.DeleteFunc(pickOf("dashboard_client.id")(services), func(id string) bool { return id == "" })
+			})),
 		looks("CAT-05", 0, "names can be typed on a command line", each("services", names), each("plans", names)),
 	}
 }

@@ -24,6 +24,8 @@ func deprovisionCases() []Case {
 					s.ends(instanceOperation, succeeded, gone)
 				}
 			}},
+		{ID: "DEPR-02/2.9", speaks: 9, Title: "an asynchronous deprovision of version 2.9 is answered 202", given: ready,
+			needs: []need{deletedAsync}, steps: []step{{remove(instance + asyncIDs).as(9), status(202)}}},
 		{ID: "DEPR-03", Title: "an unknown instance is 410", needs: []need{inCatalog}, steps: []step{{remove(instance + asyncIDs), status(410)}}},
 		{ID: "DEPR-03/sync", Title: "an unknown instance of a plan that is only asynchronous is 410, or refused to a client that cannot wait",
 			needs: []need{asyncOnly}, steps: []step{{remove(instance + ids), status(410, 422)}}},

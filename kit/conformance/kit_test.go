@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -41,6 +42,41 @@ func TestCasesAreNamed(t *testing.T) {
 	}
 	if n := len(conformance.Options{}.Cases()); n < 400 || n > len(seen) {
 		t.Errorf("%d of %d cases are asked: fewer than there were", n, len(seen))
+	}
+}
+
+// The page says how many cases there are of each version, and how firm they are.
+func TestThePageCountsTheCases(t *testing.T) {
+	page, err := os.ReadFile("../../docs/conformance-kit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[int][3]int{}
+	for _, c := range conformance.Cases() {
+		for _, of := range []int{max(c.Since, 10), 0} { // 0 counts all
+			n := counts[of]
+			n[0]++
+			switch c.Level {
+			case conformance.Must:
+				n[1]++
+			case conformance.Should:
+				n[2]++
+			}
+			counts[of] = n
+		}
+	}
+	for minor, n := range counts {
+		first := fmt.Sprintf("2.%d:", minor)
+		if minor == 0 {
+			first = "together"
+		}
+		row := fmt.Sprintf(`(?m)^\| .*%s.* \| %d \| %d \| %d \|$`, regexp.QuoteMeta(first), n[0], n[1], n[2])
+		if !regexp.MustCompile(row).Match(page) {
+			t.Errorf("docs/conformance-kit.md has no row %q with %v", first, n)
+		}
+	}
+	if asks := fmt.Sprintf("some %d cases", counts[0][0]); !strings.Contains(string(page), asks) {
+		t.Errorf("docs/conformance-kit.md does not say %q", asks)
 	}
 }
 

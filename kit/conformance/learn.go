@@ -83,6 +83,17 @@ func (p *plan) sibling() *plan {
 	return nil
 }
 
+// later is a plan of the offering that is provisioned and updated only asynchronously,
+// or nil.
+func (p *plan) later() *plan {
+	for _, other := range p.service.plans {
+		if other != p && other.works && other.asyncOnly && other.changeAsync {
+			return other
+		}
+	}
+	return nil
+}
+
 // foreign is a plan of another offering, or nil.
 func (p *plan) foreign() *plan {
 	for _, s := range p.knowledge.services {

@@ -280,6 +280,8 @@ func mutantsOfCatalog() []mutant {
 		{name: "NoServices", found: "CAT-01", on: ofCatalog, breaks: says("services", nil)},
 		{name: "BindableMissing", found: "CAT-02/bindable", on: ofCatalog, breaks: services(func(s map[string]any) { delete(s, "bindable") })},
 		{name: "PlanWithoutDescription", found: "CAT-03", on: ofCatalog, breaks: plans(setting("description", ""))},
+		{name: "ClientsTwice", found: "CAT-04/clients", on: ofCatalog,
+			breaks: services(setting("dashboard_client", map[string]any{"id": "one"}))},
 		{name: "PlanIDsTwice", found: "CAT-04/plan-ids", on: ofCatalog, breaks: plans(setting("id", "one"))},
 		{name: "SpacesInNames", found: "CAT-05", on: ofCatalog, breaks: plans(setting("name", "a plan"))},
 		{name: "IDsChange", found: "CAT-07", on: ofCatalog, breaks: func() func(*reply) {
@@ -325,6 +327,10 @@ func mutantsOfCatalog() []mutant {
 			}
 		}()},
 		{name: "OperationChanges", found: "PROV-10/operation", on: anew("PUT", 202), breaks: ever("operation")},
+		{name: "OperationChangesForOldClients", found: "PROV-10/2.9", on: anew("PUT", 202), breaks: ever("operation")},
+		{name: "ConflictWhileRunningIs202", found: "PROV-11/parameters", on: anew("PUT", 409), breaks: answers(202)},
+		{name: "WithoutPlanIs409", found: "PROV-13/2.9-plan", on: anew("PUT", 400), breaks: answers(409)},
+		{name: "WithoutMaintenanceVersionIs409", found: "PROV-23/absent", on: anew("PUT", 400, 422), breaks: answers(409)},
 		{name: "OperationIsANumber", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", 5)},
 		{name: "OperationTooLong", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", strings.Repeat("x", 10_001))},
 	}
@@ -343,6 +349,9 @@ func mutantsOfRequests() []mutant {
 		{name: "PlanNotShown", found: "GETI-01/ids", on: anew("GET", 200), breaks: lacks("plan_id")},
 		{name: "FetchWhileUpdating", found: "GETI-04", on: anew("GET", 422), breaks: answers(200)},
 		{name: "OldPlanShown", found: "GETI-11", on: anew("GET", 200), breaks: says("plan_id", "the old one")},
+		{name: "UpdateWithoutPermissionIs400", found: "UPD-03/2.9", on: anew("PATCH", 422), breaks: answers(400)},
+		{name: "ChangeOfPlanWithoutPermissionIs200", found: "UPD-03/plan", on: anew("PATCH", 422), breaks: answers(200)},
+		{name: "PreviousValuesAreRefused", found: "UPD-18/2.9", on: anew("PATCH", 200, 202), breaks: answers(400)},
 		{name: "UpdatedIs204", found: "UPD-01", on: anew("PATCH", 200), breaks: both(answers(204), sends(""))},
 		{name: "UpdateAcceptedIs200", found: "UPD-02", on: anew("PATCH", 202), breaks: answers(200)},
 		{name: "UnknownServiceUpdated", found: "UPD-04/unknown", on: anew("PATCH", 400), breaks: answers(200)},
@@ -373,10 +382,12 @@ func mutantsOfRequests() []mutant {
 			r.says("credentials", map[string]any{"password": "a-fresh-one-each-time"})
 		}},
 		{name: "CredentialsOnce", found: "BIND-02/twice", on: toBind(200), breaks: lacks("credentials")},
+		{name: "BindConflictOfOldClientsIs200", found: "BIND-03/2.9", on: toBind(409), breaks: answers(200)},
 		{name: "BindConflictIs200", found: "BIND-03/app", on: toBind(409), breaks: answers(200)},
 		{name: "UnknownPlanBound", found: "BIND-05/plan", on: toBind(400), breaks: answers(201)},
 		{name: "RequiresAppIs400", found: "BIND-10", on: toBind(422), breaks: answers(400)},
 		{name: "NotBindableBound", found: "BIND-13", on: toBind(400), breaks: answers(201)},
+		{name: "BindingsGoTogether", found: "BIND-16/left", on: on("GET", bindingPath, 200), breaks: answers(404)},
 		{name: "SharedCredentials", found: "BIND-16", on: toBind(201), breaks: sharing()},
 		{name: "BindWhileUpdating", found: "BIND-17/updating", on: toBind(422), breaks: lacks("error")},
 		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: toBind(422), breaks: both(answers(202), says("operation", "bind"))},
@@ -411,6 +422,7 @@ func mutantsOfRequests() []mutant {
 		{name: "UnbindTokenChanges", found: "UNB-06/again", on: toUnbind(202), breaks: ever("operation")},
 
 		{name: "DeletedIs202", found: "DEPR-01", on: anew("DELETE", 200), breaks: answers(202)},
+		{name: "DeletionAcceptedOfOldClientsIs200", found: "DEPR-02/2.9", on: anew("DELETE", 202), breaks: answers(200)},
 		{name: "DeletionAcceptedIs200", found: "DEPR-02", on: anew("DELETE", 202), breaks: answers(200)},
 		{name: "UnknownDeletedIs404", found: "DEPR-03", on: anew("DELETE", 410), breaks: answers(404)},
 		{name: "UnknownDeletedIs200", found: "DEPR-04", on: anew("DELETE", 410), breaks: answers(200)},

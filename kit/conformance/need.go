@@ -39,6 +39,9 @@ var (
 	plansChange   = need{"a plan that can be changed for another (plan_updateable)", func(p *plan) bool {
 		return p.works && p.updateable && !p.noUpdates && p.sibling() != nil
 	}}
+	toAsyncOnly = need{"a synchronous plan that can be changed for one that is only asynchronous (plan_updateable)", func(p *plan) bool {
+		return p.works && p.sync && p.updateable && !p.noUpdates && p.later() != nil
+	}}
 	deletedAsync  = need{"a plan that is deprovisioned asynchronously", func(p *plan) bool { return p.works && p.deleteAsync }}
 	deletedSync   = need{"a plan that is deprovisioned synchronously", func(p *plan) bool { return p.works && p.sync && !p.deleteAsync }}
 	bindable      = need{"a plan that can be bound", func(p *plan) bool { return p.works && p.binds }}

@@ -456,6 +456,8 @@ func (s *scene) value(name string) string {
 			v = p.id
 		case "otherplan":
 			v = p.sibling().id
+		case "laterplan":
+			v = p.later().id
 		case "foreignplan":
 			v = p.foreign().id
 		case "foreignservice":

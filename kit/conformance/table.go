@@ -374,7 +374,7 @@ var sources = map[string][]Source{
 		{Level: Recommended, From: 9, To: 14},
 		must(15, sOffering, "MUST be unique across all Service Offering objects returned in this response.")},
 	"CAT-04/plan-names": {{Level: Recommended, From: 9, To: 14}, must(15, sPlan, "MUST be unique within the Service Offering.")},
-	"CAT-04/apart":      unsaid(9),
+	"CAT-04/apart":      unsaid(9), "CAT-04/clients": unsaid(9),
 	"CAT-05": {
 		{Should, 9, 10, cf, sCatalog, "The CLI-friendly name of the service that will appear in the catalog."},
 		should(11, sOffering, "A CLI-friendly name of the service. All lowercase, no spaces.").ending(12),
@@ -445,9 +445,9 @@ var sources = map[string][]Source{
 	"PROV-07": identical, "PROV-07/2.9": at(9, identical...), "PROV-07/async-only": identical,
 	"PROV-08": conflicts, "PROV-08/2.9": at(9, conflicts...), "PROV-09": unsaid(9),
 	"PROV-10":           again,
-	"PROV-10/operation": {must(14, "Provisioning, 202 Accepted", sameToken)},
-	"PROV-11":           from(15, conflicts...), "PROV-12": provisions,
-	"PROV-13": unlike, "PROV-13/2.9": unsaid(9), "PROV-14": mayInvalid, "PROV-15": from(11, unlike...),
+	"PROV-10/operation": {must(14, "Provisioning, 202 Accepted", sameToken)}, "PROV-10/2.9": unsaid(9),
+	"PROV-11": from(15, conflicts...), "PROV-12": provisions,
+	"PROV-13": unlike, "PROV-13/2.9": unsaid(9), "PROV-13/2.9-plan": unsaid(9), "PROV-14": mayInvalid, "PROV-15": from(11, unlike...),
 	"PROV-15/organization-empty": from(12, mayInvalid...), "PROV-15/space-empty": from(12, mayInvalid...),
 	"PROV-16": unsaid(9), "PROV-17": from(12, created...), "PROV-18": valid, "PROV-19": valid,
 	"PROV-20": otherVersion, "PROV-20/none": unsaid(15), "PROV-21": from(15, created...), "PROV-22": unsaid(9),
@@ -483,7 +483,8 @@ var sources = map[string][]Source{
 	"GETI-11": {must(14, sFetch, "The ID of the Service Plan from the catalog that is associated with the Service Instance.")},
 	"GETI-12": unsaid(9),
 
-	"UPD-01": applied, "UPD-02": inUpdate, "UPD-03": updates, "UPD-04": mayInvalid, "UPD-04/missing": unlike, "UPD-05": unsaid(9),
+	"UPD-01": applied, "UPD-02": inUpdate, "UPD-03": updates, "UPD-03/2.9": at(9, updates...), "UPD-03/plan": unsaid(9),
+	"UPD-04": mayInvalid, "UPD-04/missing": unlike, "UPD-05": unsaid(9),
 	"UPD-06": unsupported, "UPD-09": unsupported,
 	"UPD-07": {
 		must(12, sUpdate,
@@ -500,7 +501,8 @@ var sources = map[string][]Source{
 		must(15, sUpdate,
 			"a Service Broker MUST declare support by including `\"allow_context_updates\": true` in its catalog "+
 				"endpoint.")},
-	"UPD-16": from(15, applied...), "UPD-18": applied, "UPD-18/maintenance": from(15, applied...), "UPD-18/stale": unsaid(9),
+	"UPD-16": from(15, applied...), "UPD-18": applied, "UPD-18/2.9": at(9, applied...),
+	"UPD-18/maintenance": from(15, applied...), "UPD-18/stale": unsaid(9),
 	"UPD-17": {
 		must(15, "Updating a Service Instance, 422 Unprocessable entity",
 			"Additionally, this MUST be returned if the `maintenance_info.version` provided in the request does not "+
@@ -540,7 +542,8 @@ var sources = map[string][]Source{
 
 	"BIND-01": bindCreated, "BIND-01/2.9": at(9, bindCreated...), "BIND-02": bindAgain, "BIND-02/credentials": onceOnly,
 	"BIND-02/twice": onceOnly,
-	"BIND-03":       unsaid(9), "BIND-03/parameters": bindConflict, "BIND-04": unlike, "BIND-04/service_id-empty": mayInvalid,
+	"BIND-03":       unsaid(9), "BIND-03/parameters": bindConflict, "BIND-03/2.9": at(9, bindConflict...),
+	"BIND-04": unlike, "BIND-04/service_id-empty": mayInvalid,
 	"BIND-04/plan_id-empty": mayInvalid, "BIND-05": mayInvalid,
 	"BIND-06": unsaid(9), "BIND-07": unsaid(9), "BIND-08": bindCreated, "BIND-09": unsaid(9), "BIND-10": apps,
 	"BIND-10/resource": bindCreated,
@@ -555,7 +558,8 @@ var sources = map[string][]Source{
 		open(14, sBind,
 			"Otherwise, Platforms MUST NOT make a binding request to the Service Broker for any Service Instance "+
 				"using the given Service Offering or Service Plan.")},
-	"BIND-14": from(13, bindCreated...), "BIND-15": valid, "BIND-16": uniqueKeys, "BIND-17": mayChoose, "BIND-17/failed": unsaid(9),
+	"BIND-14": from(13, bindCreated...), "BIND-15": valid, "BIND-16": uniqueKeys, "BIND-16/left": unsaid(14),
+	"BIND-17": mayChoose, "BIND-17/failed": unsaid(9),
 	"BIND-19": unsaid(9),
 	"BIND-21": {
 		must(14, "Binding, 202 Accepted",
@@ -633,7 +637,8 @@ var sources = map[string][]Source{
 				"deletion of any resources associated with the Service Binding.")},
 	"UNB-10": unsaid(9),
 
-	"DEPR-01": deletedAll, "DEPR-01/2.9": at(9, deletedAll...), "DEPR-02": inDeletion, "DEPR-03": noInstance, "DEPR-04": noInstance,
+	"DEPR-01": deletedAll, "DEPR-01/2.9": at(9, deletedAll...), "DEPR-02": inDeletion, "DEPR-02/2.9": at(9, inDeletion...),
+	"DEPR-03": noInstance, "DEPR-04": noInstance,
 	"DEPR-05": unlike, "DEPR-05/empty": mayInvalid, "DEPR-06": deletes,
 	"DEPR-07": {
 		must(12, "Deprovisioning, 202 Accepted",
