@@ -27,6 +27,15 @@ CONTEXT     ?=
 BENCH       ?=
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
+# The folders of all Go modules: those of the go.mod files that git knows of, so that none is left out.
+MODULES = $(or $(patsubst %/,%,$(dir $(shell git ls-files --cached --others --exclude-standard go.mod '*/go.mod'))),$(error git knows of no go.mod here))
+.PHONY: modules
+modules:
+	@echo $(MODULES)
+
+# Runs a command in each of them.
+each = @for module in $(MODULES); do echo "in $$module: $(1)"; (cd "$$module" && $(1)); done
+
 # Without paths of this machine in them, packages are compiled once for all checkouts.
 export GOFLAGS := -mod=readonly -buildvcs=false -trimpath
 
@@ -79,15 +88,15 @@ clients: $(CLIENTS)/installed ## install the drivers that the guide's examples a
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests
-	$(GO) test -short ./...
+	$(call each,$(GO) test -short ./...)
 
 .PHONY: lint
 lint: format vet $(STATICCHECK) ## format, vet, linter
-	$(STATICCHECK) -tags deployed ./...
+	$(call each,$(STATICCHECK) -tags deployed ./...)
 
 .PHONY: format
 format:
-	@files=$$(gofmt -l bench cmd functions infra internal kit localstack offerings); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
+	@files=$$(gofmt -l */); if [ -n "$$files" ]; then echo "not formatted (run: gofmt -w .):"; echo "$$files"; exit 1; fi
 
 .PHONY: tokens
 tokens: ## count the product by folder, and what is over its limits (DIR=CHECKOUT: beside another checkout)
@@ -95,7 +104,7 @@ tokens: ## count the product by folder, and what is over its limits (DIR=CHECKOU
 
 .PHONY: vet
 vet:
-	$(GO) vet -tags deployed ./...
+	$(call each,$(GO) vet -tags deployed ./...)
 
 .PHONY: validate
 validate: build ## check the shipped offering files
@@ -111,10 +120,10 @@ lint-offerings: build cfn-lint ## check and lint what ships, the examples, and w
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME (30s)
-	@for package in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
-	  done; done
+	@for module in $(MODULES); do for package in $$(cd $$module && $(GO) list ./...); do \
+	  for target in $$($(GO) test -C $$module -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; $(GO) test -C $$module -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; done; done
 
 # Runs the test of crashes that is given; the last line says what came of it.
 histories = out=$$(mktemp); status=0; \
@@ -131,8 +140,7 @@ histories: ## crash the broker at any effect, the same histories each time
 soak: ## crash, for SECONDS (60): random histories with faults at any effect
 	@$(call histories,SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/test/crashtest)
 
-# What the benchmark is told, such as -rounds 3, stands in BENCH. It is a module
-# of its own in bench, so that the product depends on nothing that it needs.
+# What the benchmark is told, such as -rounds 3, stands in BENCH.
 .PHONY: bench
 bench: build postgres ## compare with a broker made of brokerapi, and measure databases (BENCH="-rounds 3")
 	cd bench && $(GO) vet ./... && $(GO) test ./...
@@ -161,7 +169,7 @@ cdk = cd infra && CDK_DISABLE_CLI_TELEMETRY=true $(CDK)/node_modules/.bin/cdk $(
   -c stack=$(STACK) -c architecture=$(ARCHITECTURE) $${state:-} $(CONTEXT)
 # A stack that took over another one's state goes on with it, unless CONTEXT says
 # otherwise.
-state = state="$$($(GO) run ./infra/deployed state --stack $(STACK))"
+state = state="$$($(GO) run -C infra ./deployed state --stack $(STACK))"
 
 .PHONY: synth
 synth: functions $(CDK)/installed ## make the CloudFormation template in cdk.out
@@ -177,7 +185,7 @@ diff: functions $(CDK)/installed ## say what deploying would change
 
 .PHONY: deploy
 deploy: functions $(CDK)/installed ## deploy the stack STACK (Longshore) to your AWS account
-	@$(GO) run ./infra/deployed prepare --stack $(STACK) -- $(CONTEXT)
+	@$(GO) run -C infra ./deployed prepare --stack $(STACK) -- $(CONTEXT)
 	@$(state); $(call cdk,deploy)
 
 .PHONY: destroy
@@ -185,7 +193,7 @@ destroy: functions $(CDK)/installed ## remove the stack, unless instances live (
 	@if [ "$(FORCE)" != 1 ]; then \
 	  live="$$($(GO) run ./cmd/longshore instances --stack $(STACK))" && [ "$$live" = "No instances." ] || \
 	  { echo "$$live"; echo "nothing was removed: have the platform delete what lives; FORCE=1 leaves it behind"; exit 1; }; fi
-	@$(GO) run ./infra/deployed kept --stack $(STACK) || [ "$(FORCE)" = 1 ]
+	@$(GO) run -C infra ./deployed kept --stack $(STACK) || [ "$(FORCE)" = 1 ]
 	$(call cdk,destroy)
 
 # EMULATOR is docker, ministack or external; unset it is docker where a Docker

@@ -63,22 +63,33 @@ func TestEveryScenarioIsAnswered(t *testing.T) {
 				}
 			})
 		}
-		for name, h := range handlers(t) { // of their own: ids are used once
+		for name := range handlers(t) {
 			t.Run(sc.name+"/"+name+"/Loopback", func(t *testing.T) {
-				s := httptest.NewServer(h)
-				defer s.Close()
-				address := s.Listener.Addr().String()
-				l, err := sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) })
-				if err != nil {
-					t.Fatal(err)
+				measured := 50 * time.Millisecond
+				r, err := overLoopback(t, sc, name, measured)
+				for err != nil && measured < time.Minute { // a busy machine may take longer for one answer
+					measured *= 4
+					r, err = overLoopback(t, sc, name, measured)
 				}
-				r, err := drive(address, 2, time.Millisecond, 50*time.Millisecond, l)
 				if err != nil || r.perSecond <= 0 || r.median <= 0 || r.p99 < r.median {
 					t.Errorf("over loopback: %+v: %v", r, err)
 				}
 			})
 		}
 	}
+}
+
+// overLoopback drives a handler of its own: ids are used once.
+func overLoopback(t *testing.T, sc scenario, name string, measured time.Duration) (loadResult, error) {
+	t.Helper()
+	s := httptest.NewServer(handlers(t)[name])
+	defer s.Close()
+	address := s.Listener.Addr().String()
+	l, err := sc.load(func(s wire.Shot) ([]byte, error) { return ask(address, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drive(address, 2, time.Millisecond, measured, l)
 }
 
 // A wrong status ends a measurement.

@@ -20,8 +20,6 @@ const module = "github.com/longshore/longshore/"
 // no product imports it.
 var floors = []string{"app", "operator", "front", "broker", "work", "records", "provider", "catalog", "lifecycle", "base"}
 
-const tests = "internal/test/"
-
 // programs stand above all floors.
 var programs = []string{"cmd/", "functions/", "infra"}
 
@@ -83,8 +81,6 @@ func rooms(t *testing.T) []room {
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != "..":
 			return filepath.SkipDir
-		case d.IsDir() && path != ".." && isModule(path):
-			return filepath.SkipDir // it has rooms of its own
 		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
@@ -126,16 +122,12 @@ func rooms(t *testing.T) []room {
 	return out
 }
 
-// isModule reports whether a folder is a module beside this one.
-func isModule(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "go.mod"))
-	return err == nil
-}
-
 func hasDoc(f *ast.File) bool { return f.Doc != nil && strings.TrimSpace(f.Doc.Text()) != "" }
 
-// isSuite reports whether a package is there for tests alone.
-func isSuite(path string) bool { return strings.HasPrefix(path+"/", tests) }
+// isSuite reports whether a package is there for tests or measurements alone.
+func isSuite(path string) bool {
+	return below(path, "internal/test") || below(path, "localstack") || below(path, "bench")
+}
 
 func TestFloorsImportDownwards(t *testing.T) {
 	entries, err := os.ReadDir(".")
@@ -155,7 +147,7 @@ func TestFloorsImportDownwards(t *testing.T) {
 		t.Errorf("there are %d folders for %d floors and the tests; %d are the most", folders, len(floors), most)
 	}
 	for _, r := range rooms(t) {
-		if isSuite(r.path) || strings.HasPrefix(r.path, "localstack/") {
+		if isSuite(r.path) {
 			continue
 		}
 		for _, imported := range r.imports {
@@ -318,7 +310,7 @@ func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 		"internal/work/inprocess", "internal/records/store/dynamo"}
 	for _, r := range rooms(t) {
 		dir := r.path
-		if slices.Contains(free, dir) || isSuite(dir) || strings.HasPrefix(dir, "localstack") {
+		if slices.Contains(free, dir) || isSuite(dir) {
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(dir), "*.go"))
@@ -367,43 +359,5 @@ func TestNothingSkipsVerification(t *testing.T) {
 	}
 	if seen < 100 {
 		t.Errorf("only %d files were seen", seen)
-	}
-}
-
-// required are the versions that a go.mod requires, by module.
-func required(t *testing.T, path string) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(strings.TrimPrefix(line, "require "))
-		if len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
-			versions[fields[0]] = fields[1]
-		}
-	}
-	return versions
-}
-
-// The benchmark is a module of its own, which make bench alone builds. It builds
-// the product's code too: Go refuses it as long as it asks for other versions
-// than the product does, and the test of the kit on brokerapi with it.
-func TestTheBenchmarkHasTheProductsVersions(t *testing.T) {
-	product, bench := required(t, "../go.mod"), required(t, "../bench/go.mod")
-	shared := 0
-	for module, version := range bench {
-		want, ok := product[module]
-		if !ok {
-			continue
-		}
-		shared++
-		if version != want {
-			t.Errorf("bench/go.mod requires %s %s, the product %s: run go mod tidy in bench", module, version, want)
-		}
-	}
-	if shared == 0 {
-		t.Error("bench/go.mod shares no module with go.mod")
 	}
 }

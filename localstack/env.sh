@@ -4,4 +4,4 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 url=$endpoint$(base_path)
-go run ./infra/deployed env --stack "${STACK:-Longshore}" --url "$url"
+go run -C infra ./deployed env --stack "${STACK:-Longshore}" --url "$url"

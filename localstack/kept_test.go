@@ -97,7 +97,7 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	time.Sleep(platforms.Spread) // each process of the function learns of it by itself
 	ofFirst, ofSecond := first.bound(t, "i", "b-1"), second.bound(t, "i", "b-2")
 
-	kept, err := exec.CommandContext(t.Context(), "go", "run", "../infra/deployed", "kept", "--stack", stack).Output()
+	kept, err := exec.CommandContext(t.Context(), "go", "run", "-C", "../infra", "./deployed", "kept", "--stack", stack).Output()
 	if err != nil {
 		t.Fatalf("what stays is not said: %v", err)
 	}

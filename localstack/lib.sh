@@ -68,7 +68,7 @@ prepare() {
   local context
   contexts
   # shellcheck disable=SC2086 # it is several words
-  go run ./infra/deployed prepare --stack "$STACK" -- "${context[@]}" ${CONTEXT:-}
+  go run -C infra ./deployed prepare --stack "$STACK" -- "${context[@]}" ${CONTEXT:-}
 }
 
 # The CDK's command line says what it does where nobody looks unless it fails.

@@ -8,14 +8,18 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offered"
 )
 
-// cdkFile is where the CDK finds context values beside those of its command line.
-const cdkFile = "infra/cdk.json"
+// This program runs where the CDK does, in infra.
+const (
+	repository = ".."       // what paths in context values are relative to
+	cdkFile    = "cdk.json" // has context values beside those of the CDK's command line
+)
 
 // contextOf reads context values as the CDK does: from its file, and then from the
 // words that follow on its command.
@@ -55,7 +59,11 @@ func prepare(ctx context.Context, stack string, values map[string]string, out, d
 	if state := values[app.ProviderCloudFormation]; state != on && state != withdrawn {
 		return nil
 	}
-	all, err := offered.Load(values["offerings"])
+	own := values["offerings"]
+	if own != "" && !filepath.IsAbs(own) {
+		own = filepath.Join(repository, own)
+	}
+	all, err := offered.Load(own)
 	if err != nil {
 		return err
 	}

@@ -22,20 +22,20 @@ import (
 // Loopback is where servers of tests listen.
 const Loopback = "127.0.0.1"
 
-// Installed is the place in the module of what make installs, by its path from the
-// module's root. Whether it is there is not looked at.
+// Installed is the place of what make installs, by its path from the repository's root,
+// where the Makefile is. Whether it is there is not looked at.
 func Installed(path string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "Makefile")); err == nil {
 			return filepath.Join(dir, filepath.FromSlash(path)), nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("the module's root is not above the tests")
+			return "", errors.New("the repository's root is not above the tests")
 		}
 		dir = parent
 	}

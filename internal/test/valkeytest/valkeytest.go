@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // program is what `make valkey` installs, from the module's root.
@@ -127,21 +128,14 @@ func start(settings []string) (s *Server, err error) {
 	return nil, err
 }
 
-// find looks for the program from here up to the module's root.
+// find looks for the program that make has installed.
 func find() (string, error) {
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("the module's root is not above the tests")
-		}
-		dir = filepath.Dir(dir)
+	path, err := testserver.Installed(program)
+	if err != nil {
+		return "", err
 	}
-	path := filepath.Join(dir, filepath.FromSlash(program))
-	if _, statErr := os.Stat(path); err != nil || statErr != nil {
-		return "", errors.Join(err, fmt.Errorf("%s is not installed: run `make valkey`", program))
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s is not installed: run `make valkey`", program)
 	}
 	return path, nil
 }
