@@ -10,17 +10,19 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// An answer is what came of a call of a provider, and the lease that it was made
-// under. The zero answer is that of a step which did not call: nothing is done yet.
+// An answer is what came of a call of a provider. The zero status is that of a step
+// which did not call: nothing is done yet.
 type answer struct {
-	lease  held
 	status provider.Status
 	err    error
+	// began is when the step read the records, and instance the version that the record of
+	// the instance then had.
+	began    time.Time
+	instance int64
 }
 
 // A verdict is what an answer means for the operation.
@@ -43,14 +45,14 @@ const (
 	lastLooks  = 15 * time.Minute
 )
 
-// judge tells what an answer means for an operation whose step read the records at
-// began. It fails an operation as overdue only if the step began after the deadline:
-// an outage may have kept all steps away until then, and it may be done by now.
-func (a answer) judge(op *lifecycle.Operation, began, now time.Time) verdict {
+// judge tells what an answer means for an operation. It fails an operation as overdue
+// only if the step began after the deadline: an outage may have kept all steps away
+// until then, and it may be done by now.
+func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 	status, err := a.status, a.err
 	var failure *provider.Failure
 	overdue := lifecycle.Overdue()
-	switch last := op.Overdue(began); {
+	switch last := op.Overdue(a.began); {
 	case errors.As(err, &failure):
 		return verdict{failure: &lifecycle.Failure{
 			Message: failure.Message, InstanceUsable: failure.InstanceUsable, UpdateRepeatable: failure.UpdateRepeatable,
@@ -73,41 +75,35 @@ func (a answer) judge(op *lifecycle.Operation, began, now time.Time) verdict {
 	return verdict{look: look, state: status.State, target: status.Target}
 }
 
-// answered records the answer of a provider. A bind whose instance has changed since
-// the call does not end by it: the grant was for the instance as it was, so neither
-// the grant nor the state that goes with it is recorded, and the next step asks again.
-func (w *Worker) answered(ctx context.Context, ref workflow.Ref, s subject, a answer) (workflow.Outcome, error) {
-	asked, began := s.instance.Version, s.at
-	return w.record(ctx, ref, s, a.lease, func(ctx context.Context, s subject, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-		v := a.judge(s.record.Operation, began, now)
-		if ends := v.done || v.failure != nil; ends && s.record.Operation.Kind == lifecycle.Bind && s.instance.Version != asked {
-			again := verdict{look: lifecycle.Look{After: instanceWait}}
-			if !v.done {
-				again.state = v.state
-			}
-			v = again
+// answered implements task. A bind whose instance has changed since the call does not
+// end by it: the grant was for the instance as it was, so neither the grant nor the
+// state that goes with it is recorded, and the next step asks again.
+func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	v := a.judge(t.record.Operation, now)
+	if ends := v.done || v.failure != nil; ends && t.record.Operation.Kind == lifecycle.Bind && t.instance.Version != a.instance {
+		again := verdict{look: lifecycle.Look{After: instanceWait}}
+		if !v.done {
+			again.state = v.state
 		}
-		if s.standing() == lost { // the state goes with the failure: the deletion needs it to find what was made
-			failure := lifecycle.SourceLost()
-			v = verdict{failure: &failure, state: v.state, target: v.target}
-		}
-		next, more, err := w.judged(ctx, ref, s.record, v, now)
-		if err != nil && s.record.Operation.Overdue(began) { // it must end all the same
-			return w.judged(ctx, ref, s.record, answer{err: err}.judge(s.record.Operation, began, now), now)
-		}
-		return next, more, err
-	})
+		v = again
+	}
+	if t.gate() == failSource { // the state goes with the failure: the deletion needs it to find what was made
+		failure := lifecycle.SourceLost()
+		v = verdict{failure: &failure, state: v.state, target: v.target}
+	}
+	return t.judged(ctx, t.record, v, now)
 }
 
 // judged is the record after an answer, and what is written in the same commit.
-func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
-	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
+func (s *step) judged(
+	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
+) (_ lifecycle.Record, more []ledger.Change, err error) {
 	if v.fault != nil {
-		w.logFault(ctx, ref, r, v.fault)
+		s.logFault(ctx, s.ref, r, v.fault)
 	}
-	r, err = w.remembers(ctx, r, v)
+	r, err = s.remembers(ctx, r, v)
 	if errors.Is(err, errStateSize) {
-		return w.unkept(ctx, ref, r, err, now)
+		return s.unkept(ctx, r, err, now)
 	}
 	if err != nil {
 		return r, nil, err
@@ -118,13 +114,13 @@ func (w *Worker) judged(ctx context.Context, ref workflow.Ref, r lifecycle.Recor
 	case v.fault != nil:
 		r = r.Faulted(now, faultOf(v.fault, r.Operation.Faults))
 	case v.done && r.Operation.Kind.Deletes():
-		seen, proven := r.AbsenceSeen(r.Operation.ID, now, w.witness())
+		seen, proven := r.AbsenceSeen(r.Operation.ID, now, s.witness())
 		if !proven {
 			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
 		}
-		return w.deleted(ctx, ref, seen, v, now)
+		return s.deleted(ctx, seen, v, now)
 	case v.done && r.Operation.Kind == lifecycle.Bind:
-		r, err = w.bound(ctx, ref, r, v.grant, now)
+		r, err = s.bound(ctx, r, v.grant, now)
 	case v.done:
 		r, err = r.Succeed(now, nil)
 	default:
@@ -146,19 +142,20 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 
 // deleted is the tombstone of what the provider no longer has, and what is written
 // in the same commit: the end of the binding's pointer, or what was retained.
-func (w *Worker) deleted(ctx context.Context, ref workflow.Ref, r lifecycle.Record, v verdict,
-	now time.Time) (_ lifecycle.Record, more []ledger.Change, err error) {
-	pointer, err := w.pointerOf(ctx, r.Key)
+func (s *step) deleted(
+	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
+) (_ lifecycle.Record, more []ledger.Change, err error) {
+	pointer, err := s.pointerOf(ctx, r.Key)
 	if err != nil {
 		return r, nil, err
 	}
-	retains := w.retains
+	retains := s.retains
 	if r.Undeletes != nil {
-		retains = w.givesBack
+		retains = s.givesBack
 	}
 	kept, err := retains(ctx, r, v.kept, now)
 	if errors.Is(err, errRetained) {
-		return w.unkept(ctx, ref, r, err, now)
+		return s.unkept(ctx, r, err, now)
 	}
 	if err != nil {
 		return r, nil, err
@@ -169,11 +166,14 @@ func (w *Worker) deleted(ctx context.Context, ref workflow.Ref, r lifecycle.Reco
 
 // unkept fails an operation whose provider gave what cannot be recorded: asked again,
 // it would give the same.
-func (w *Worker) unkept(ctx context.Context, ref workflow.Ref, r lifecycle.Record, why error,
-	now time.Time) (lifecycle.Record, []ledger.Change, error) {
-	w.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", ref.Name(), "provider", r.Provider, "error", why)
-	r, err := r.Fail(now, lifecycle.Failure{Message: "The service gave a state that this broker cannot keep. Ask the operator of the " +
-		"service."})
+func (s *step) unkept(
+	ctx context.Context, r lifecycle.Record, why error, now time.Time,
+) (lifecycle.Record, []ledger.Change, error) {
+	s.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", s.ref.Name(), "provider", r.Provider,
+		"error", why)
+	r, err := r.Fail(now, lifecycle.Failure{
+		Message: "The service gave a state that this broker cannot keep. Ask the operator of the service.",
+	})
 	return r, nil, err
 }
 
@@ -188,16 +188,16 @@ func patience(fault error, faults int) time.Duration {
 }
 
 // bound is the record of a binding after its provider has given the grant.
-func (w *Worker) bound(ctx context.Context, ref workflow.Ref, r lifecycle.Record, g *provider.Grant,
-	now time.Time) (lifecycle.Record, error) {
+func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant, now time.Time) (lifecycle.Record, error) {
 	plain, ok := encodeGrant(g)
 	if !ok { // asked again, it would give the same
-		w.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", ref.Name(), "provider", r.Provider, "bytes",
-			len(plain))
-		return r.Fail(now, lifecycle.Failure{Message: "The service gave credentials that this broker cannot keep. Ask the operator of the " +
-			"service."})
+		s.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", s.ref.Name(),
+			"provider", r.Provider, "bytes", len(plain))
+		return r.Fail(now, lifecycle.Failure{
+			Message: "The service gave credentials that this broker cannot keep. Ask the operator of the service.",
+		})
 	}
-	sealed, err := w.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, plain)
+	sealed, err := s.Vault.Seal(ctx, vault.Label{Key: r.Key, Member: vault.Grant}, plain)
 	if err != nil {
 		return r, fmt.Errorf("sealing a grant: %w", err)
 	}

@@ -11,50 +11,42 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// firstBindings removes a binding of an instance that is being deleted. Before the
-// first one it asks whether the provider refuses the deletion: nothing is removed of
-// an instance that stays.
-func (w *Worker) firstBindings(ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record) (workflow.Outcome, error) {
-	if op := s.record.Operation; op.Unbound == "" {
-		if refusal := w.refusal(ctx, s, op); refusal != nil {
-			return w.answered(ctx, ref, s, answer{err: refusal})
+// removeBinding removes one binding of an instance that is being deleted. None can
+// be added meanwhile: a bind checks that the instance is ready. A bind or an unbind that
+// runs has stopped, or this waits until its lease is given up or has run out. Before the
+// first one it asks whether the provider refuses the deletion: nothing is removed of an
+// instance that stays.
+func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.Outcome, error) {
+	op := s.record.Operation
+	if op.Unbound == "" {
+		if refusal := s.refusal(ctx, op); refusal != nil {
+			return s.unanswered(ctx, refusal)
 		}
+		s.at = s.Now() // the provider may have taken its time
 	}
-	s.at = w.Now() // the provider may have taken its time
-	return w.removeBinding(ctx, ref, s, b)
+	if until := b.Busy(op.ID, s.at, s.witness()); !until.IsZero() {
+		return s.wait(ctx, leasePause(op, until, s.at))
+	}
+	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && b.Operation.TakenBy != op.ID {
+		return s.takeOver(ctx, b, op.ID)
+	}
+	return s.perform(ctx, removal{s, b})
 }
 
 // refusal asks the provider whether it refuses the deletion of the instance. It needs
 // no lease, since the question changes nothing.
-func (w *Worker) refusal(ctx context.Context, s subject, op *lifecycle.Operation) error {
-	in, err := w.instanceFor(ctx, s.record, op)
+func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
+	in, err := s.instanceFor(ctx, s.record, op)
 	if err != nil {
 		return nil // the deletion itself will say what is wrong
 	}
-	_, err = w.within(ctx, s.record.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	_, err = s.within(ctx, s.record.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
 		if can, ok := p.Provider.(provider.Refuser); ok {
 			return provider.Status{}, can.Refuses(ctx, in)
 		}
 		return provider.Status{}, nil
 	})
 	return err
-}
-
-// removeBinding removes one binding of an instance that is being deleted. None can
-// be added meanwhile: a bind checks that the instance is ready. A bind or an unbind that
-// runs has stopped, or this waits until its lease is given up or has run out.
-func (w *Worker) removeBinding(ctx context.Context, ref workflow.Ref, s subject, b lifecycle.Record) (workflow.Outcome, error) {
-	op := s.record.Operation
-	if until := b.Busy(op.ID, s.at, w.witness()); !until.IsZero() {
-		return w.wait(ctx, ref, s, leasePause(op, until, s.at))
-	}
-	if b.InProgress() && b.Operation.Kind == lifecycle.Unbind && b.Operation.TakenBy != op.ID {
-		return w.takeOver(ctx, b, op.ID)
-	}
-	return w.ask(ctx, ref, s, subject{record: b, instance: s.record},
-		func(ctx context.Context, ref workflow.Ref, s subject, a answer) (workflow.Outcome, error) {
-			return w.bindingAnswered(ctx, ref, s, b.Key, a)
-		})
 }
 
 // takeOver has the deprovision remove a binding in place of an unbind that runs. The
@@ -72,79 +64,71 @@ func (w *Worker) takeOver(ctx context.Context, b lifecycle.Record, deprovision s
 	return workflow.Outcome{Wait: raceWait}, nil
 }
 
-// bindingAnswered records what a provider answered to the removal of a binding, in the
-// records of the binding and of its instance.
-func (w *Worker) bindingAnswered(ctx context.Context, ref workflow.Ref, s subject, key lifecycle.Key, a answer) (workflow.Outcome, error) {
-	began := s.at
-	return w.record(ctx, ref, s, a.lease,
-		func(ctx context.Context, s subject, now time.Time) (next lifecycle.Record, more []ledger.Change, err error) {
-			i := s.record
-			if v := a.judge(i.Operation, began, now); v.done {
-				next, more, err = w.unboundFrom(ctx, i, key, now)
-			} else {
-				next, more, err = w.unbinding(ctx, ref, i, key, v, now)
-			}
-			if err != nil && i.Operation.Overdue(began) { // it must end all the same
-				return w.judged(ctx, ref, i, answer{err: err}.judge(i.Operation, began, now), now)
-			}
-			return next, more, err
-		})
+// A removal is the task of removing a binding for the deletion of its instance.
+type removal struct {
+	*step
+	binding lifecycle.Record
 }
 
-// unbinding is what is written while the provider still has a binding of an instance
-// that is being deleted: its state goes into the binding's record, all else into the
-// instance's.
-func (w *Worker) unbinding(ctx context.Context, ref workflow.Ref, i lifecycle.Record, key lifecycle.Key, v verdict,
-	now time.Time) (lifecycle.Record, []ledger.Change, error) {
+func (t removal) question(ctx context.Context) (question, error) {
+	return t.step.question(ctx, reading{at: t.at, record: t.binding, instance: t.record}, t.record.Operation)
+}
+
+// answered implements task: it is written into the records of the binding and of its
+// instance.
+func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	v := a.judge(t.record.Operation, now)
+	if v.done {
+		return t.gone(ctx, now)
+	}
+	return t.remains(ctx, v, now)
+}
+
+// remains is what is written while the provider still has the binding: its state goes
+// into the binding's record, all else into the instance's.
+func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	var more []ledger.Change
 	if v.state != nil {
-		b, err := w.Records.Record(ctx, key, now)
+		b, err := t.Records.Record(ctx, t.binding.Key, now)
 		if err != nil {
-			return i, nil, err
+			return t.record, nil, err
 		}
 		if b.Exists() { // else an unbind that was under way has ended it
-			if b, err = w.remembers(ctx, b, verdict{state: v.state}); err != nil {
-				return i, nil, err
+			if b, err = t.remembers(ctx, b, verdict{state: v.state}); err != nil {
+				return t.record, nil, err
 			}
 			more = []ledger.Change{ledger.Put(b)}
 		}
 	}
 	v.state, v.target = nil, nil
-	next, _, err := w.judged(ctx, ref, i, v, now)
+	next, _, err := t.judged(ctx, t.record, v, now)
 	return next, more, err
 }
 
-// unboundFrom is what is written once the provider no longer has a binding of an
-// instance that is being deleted.
-func (w *Worker) unboundFrom(ctx context.Context, i lifecycle.Record, key lifecycle.Key,
-	now time.Time) (lifecycle.Record, []ledger.Change, error) {
-	b, err := w.Records.Record(ctx, key, now)
+// gone is what is written once the provider no longer has the binding.
+func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	i := t.record
+	b, err := t.Records.Record(ctx, t.binding.Key, now)
 	if err != nil {
 		return i, nil, err
 	}
-	seen, proven := b.AbsenceSeen(i.Operation.ID, now, w.witness())
+	seen, proven := b.AbsenceSeen(i.Operation.ID, now, t.witness())
 	if !proven {
 		return i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), []ledger.Change{ledger.Put(seen)}, nil
 	}
-	changes, err := w.removed(ctx, seen, i.DeleteReceived, now)
-	if err != nil {
-		return i, nil, err
+	var changes []ledger.Change
+	if b.Exists() { // else an unbind that was under way has ended it
+		dead, err := seen.Remove(now, i.DeleteReceived)
+		if err != nil {
+			return i, nil, err
+		}
+		pointer, err := t.pointerOf(ctx, b.Key)
+		if err != nil {
+			return i, nil, err
+		}
+		changes = []ledger.Change{ledger.Put(dead), ledger.DeletePointer(pointer)}
 	}
-	return i.Looked(now, lifecycle.Look{}).Unbound(key.Binding), changes, nil
-}
-
-// removed is what is written when a binding ends with its instance; asked is when the
-// instance's deletion was requested.
-func (w *Worker) removed(ctx context.Context, b lifecycle.Record, asked, now time.Time) ([]ledger.Change, error) {
-	if !b.Exists() {
-		return nil, nil // an unbind that was under way has ended it
-	}
-	gone, err := b.Remove(now, asked)
-	if err != nil {
-		return nil, err
-	}
-	pointer, err := w.pointerOf(ctx, b.Key)
-	return []ledger.Change{ledger.Put(gone), ledger.DeletePointer(pointer)}, err
+	return i.Looked(now, lifecycle.Look{}).Unbound(b.Key.Binding), changes, nil
 }
 
 // pointerOf reads the pointer to a binding. It has version 0 if it points to another

@@ -109,16 +109,6 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// A question is one call of a provider about what is in a target, which it is told where
-// that has been.
-type question struct {
-	target provider.Target
-	ask    func(context.Context, provider.Wired, provider.Epoch) (provider.Status, error)
-	// evicts says that it takes a binding away, which may be what keeps the target from
-	// being raised.
-	evicts bool
-}
-
 // call asks the provider to change something. What it answers as done is so only after a
 // raise of the target: what is on record as done is never later than the epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {

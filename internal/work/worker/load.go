@@ -8,9 +8,9 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A subject is what a step is about, as it was read: the record of an instance or
+// A reading is what one look at the records gave a step: the record of an instance or
 // binding, and the records that its operation depends on.
-type subject struct {
+type reading struct {
 	at       time.Time          // when it was read
 	record   lifecycle.Record   // whose operation the step is of
 	instance lifecycle.Record   // that a binding belongs to; of an instance, its own record
@@ -18,14 +18,14 @@ type subject struct {
 	retained lifecycle.Retained // that an instance is made from by undelete
 }
 
-// read reads the subject of a step.
-func (w *Worker) read(ctx context.Context, key lifecycle.Key, now time.Time) (s subject, err error) {
-	s.at = now
-	if s.record, err = w.Records.Record(ctx, key, now); err != nil {
+// read reads what a step depends on.
+func (w *Worker) read(ctx context.Context, key lifecycle.Key) (s reading, err error) {
+	s.at = w.Now()
+	if s.record, err = w.Records.Record(ctx, key, s.at); err != nil {
 		return s, err
 	}
 	if key.IsBinding() {
-		s.instance, err = w.Records.Record(ctx, key.InstanceKey(), now)
+		s.instance, err = w.Records.Record(ctx, key.InstanceKey(), s.at)
 		return s, err
 	}
 	s.instance = s.record
@@ -34,51 +34,51 @@ func (w *Worker) read(ctx context.Context, key lifecycle.Key, now time.Time) (s 
 		return s, err
 	}
 	if op := s.record.Operation; s.record.InProgress() && op.Source != nil {
-		s.source, err = w.Records.Record(ctx, op.Source.Key(key), now)
+		s.source, err = w.Records.Record(ctx, op.Source.Key(key), s.at)
 	}
 	return s, err
 }
 
-// A standing says whether an operation may go on: a bind depends on the state of
-// its instance, a restore on its source. Nothing else depends on either.
-type standing int
+// A gate says whether an operation may go on: a bind depends on the state of its
+// instance, a restore on its source. Nothing else depends on either.
+type gate int
 
 const (
-	free    standing = iota // the instance, or the source, is unchanged and ready
-	changes                 // wait: the instance is being updated
-	broken                  // fail: the deletion of the instance has failed
-	over                    // stop: the deletion of the instance removes the binding
-	lost                    // fail: the source has changed
-	taken                   // wait: the deletion of the instance removes the binding in place of the unbind
+	open         gate = iota // the instance, or the source, is unchanged and ready
+	waitUpdate               // the instance is being updated
+	waitDeletion             // the deletion of the instance removes the binding in place of the unbind
+	stop                     // the deletion of the instance removes the binding
+	failInstance             // the deletion of the instance has failed
+	failSource               // the source has changed
 )
 
-// standing tells whether the operation may go on. An unbind may (UNB-10), unless the
+// gate tells whether the operation may go on. An unbind may (UNB-10), unless the
 // deletion of its instance has taken it over.
-func (s subject) standing() standing {
+func (s reading) gate() gate {
 	switch source := s.record.Operation.Source; {
 	case source == nil:
 	case source.Retained && !source.StandsRetained(s.retained, s.record.Operation.ID):
-		return lost
+		return failSource
 	case !source.Retained && !source.Stands(s.source):
-		return lost
+		return failSource
 	}
 	switch op := s.record.Operation; {
 	case op.TakenBy != "" && s.instance.Runs(lifecycle.Token{Operation: op.TakenBy}):
-		return taken
+		return waitDeletion
 	case op.Kind != lifecycle.Bind:
-		return free
+		return open
 	case s.instance.Incarnation != s.record.InstanceIncarnation:
-		return over
+		return stop
 	}
 	switch s.instance.State {
 	case lifecycle.Ready:
-		return free
+		return open
 	case lifecycle.Updating:
-		return changes
+		return waitUpdate
 	case lifecycle.DeleteFailed:
-		return broken
+		return failInstance
 	default:
-		return over
+		return stop
 	}
 }
 
@@ -86,9 +86,9 @@ func (s subject) standing() standing {
 // was read: a bind must not outlive its instance, and nothing is restored from a
 // source that has changed. The commit that makes an undeleted instance ready ends
 // the record of what was retained.
-func (s subject) check(next lifecycle.Record) ledger.Change {
+func (s reading) check(next lifecycle.Record) ledger.Change {
 	source := s.record.Operation.Source
-	switch stands := source != nil && s.standing() == free; {
+	switch stands := source != nil && s.gate() == open; {
 	case stands && source.Retained && next.State == lifecycle.Ready:
 		return ledger.DeleteRetained(s.retained)
 	case stands && source.Retained:

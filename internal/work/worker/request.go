@@ -13,6 +13,52 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
+// A question is one call of a provider about what is in a target, which it is told where
+// that has been.
+type question struct {
+	target provider.Target
+	ask    func(context.Context, provider.Wired, provider.Epoch) (provider.Status, error)
+	// evicts says that it takes a binding away, which may be what keeps the target from
+	// being raised.
+	evicts bool
+}
+
+// question is what the provider is to do for an operation on the record.
+func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operation) (question, error) {
+	if s.record.IsBinding() {
+		in, err := w.bindingFor(ctx, s.instance, s.record, op)
+		if err != nil {
+			return question{}, err
+		}
+		return question{in.Instance.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+			in.Instance.Epoch = at
+			if op.Kind == lifecycle.Bind {
+				return p.Provider.Bind(ctx, in)
+			}
+			return p.Provider.Unbind(ctx, in)
+		}, op.Kind != lifecycle.Bind}, err
+	}
+	in, err := w.instanceFor(ctx, s.record, op)
+	switch {
+	case err != nil:
+	case s.retained.Version > 0:
+		in.Source, err = w.retainedFor(ctx, s.retained, op)
+	case op.Source != nil:
+		in.Source, err = w.sourceFor(ctx, s.source, op)
+	}
+	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		in.Epoch = at
+		switch op.Kind {
+		case lifecycle.Provision:
+			return p.Provider.Provision(ctx, in)
+		case lifecycle.Update:
+			return p.Provider.Update(ctx, in)
+		default:
+			return p.Provider.Deprovision(ctx, in)
+		}
+	}, false}, err
+}
+
 func operationFor(op *lifecycle.Operation) provider.Operation {
 	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
 }
