@@ -38,7 +38,7 @@ type BindResult struct {
 	Grant *provider.Grant
 }
 
-// Bind answers a PUT of a binding (checklist sections 10 and 14.2).
+// Bind answers a PUT of a binding (BIND-*, ROT-*, IDEM-07).
 func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
 	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideBind(limited, q) })
 	if err != nil {
@@ -119,7 +119,7 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	return true
 }
 
-// beginBind checks in the order of checklist section 0, steps 8 to 12. It commits the
+// beginBind checks in the order that docs/divergences.md gives. It commits the
 // intent on condition that the instance is unchanged since it was read.
 func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (decision, error) {
 	now := b.Now()

@@ -22,7 +22,7 @@ func (q DeleteRequest) key() lifecycle.Key {
 
 var errGone = lifecycle.RefuseGone()
 
-// Delete answers a DELETE (checklist sections 12 and 13). The ids of service and plan
+// Delete answers a DELETE (DEPR-*, UNB-*). The ids of service and plan
 // may be empty for a binding: whether that matters depends on what exists (UNB-04).
 func (b *Broker) Delete(ctx context.Context, q DeleteRequest) (Result, error) {
 	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideDelete(limited, q) })

@@ -33,7 +33,7 @@ func (q ProvisionRequest) attributes() lifecycle.Attributes {
 	}
 }
 
-// Provision answers a PUT of an instance (checklist sections 5 and 14.1).
+// Provision answers a PUT of an instance (PROV-*, IDEM-01).
 func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, error) {
 	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideProvision(limited, q) })
 	if err != nil {
@@ -129,7 +129,7 @@ type InstanceView struct {
 	DashboardURL       string // empty for none
 }
 
-// Instance answers a GET of an instance (checklist section 6).
+// Instance answers a GET of an instance (GETI-*).
 func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()

@@ -17,8 +17,8 @@ type Poll struct {
 	RetryAfter time.Duration
 }
 
-// LastOperation answers a poll of an instance or a binding (checklist sections 8 and
-// 9). The token is a hint: if it is not recognised or belongs to something else, the
+// LastOperation answers a poll of an instance or a binding (LOP-*, LOB-*). The
+// token is a hint: if it is not recognised or belongs to something else, the
 // answer is the latest operation, and says nothing of the other (LOP-08).
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
 	ctx, cancel := b.limited(ctx)
@@ -55,7 +55,7 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	return b.poll(key, op), nil
 }
 
-// Operation answers the status façade (checklist section 19).
+// Operation answers the status façade (FAC-*).
 func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, error) {
 	t, err := lifecycle.ParseToken(token)
 	if err != nil || t.Key.Platform != c.Platform {

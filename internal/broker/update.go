@@ -37,7 +37,7 @@ type target struct {
 	changes    bool // it differs from what the instance is
 }
 
-// Update answers a PATCH of an instance (checklist section 7).
+// Update answers a PATCH of an instance (UPD-*).
 func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideUpdate(limited, q) })
 	if err != nil {

@@ -6,7 +6,7 @@
 // the same for one offering as for a hundred: an offering is decoded, and a
 // schema compiled, when it is first asked for. Whether a request may name a plan, and
 // what is answered when it may not, are the callers' decisions. The rules are
-// section 4 of the specification checklist (CAT-*).
+// CAT-*.
 package catalog
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // An Offering is a service offering. Its JSON form is the one of the catalog
-// endpoint (checklist section 4); members tagged "-" are the broker's own.
+// endpoint (CAT-*); members tagged "-" are the broker's own.
 type Offering struct {
 	ID                   string           `json:"id"`
 	Name                 string           `json:"name"`

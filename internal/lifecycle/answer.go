@@ -60,8 +60,8 @@ func (d rule) holds(r Record, f Facts) bool {
 		(d.when == nil || d.when(r, f))
 }
 
-// decisions is section 14 of the checklist: the first rule that holds decides on a
-// request. A state change that begins an operation is legal only where a rule answers
+// decisions is the table of decisions (IDEM-01, IDEM-07): the first rule that holds
+// decides on a request. A state change that begins an operation is legal only where a rule answers
 // Begin.
 var decisions = map[Request][]rule{
 	Put: {

@@ -2,6 +2,6 @@
 // and the only legal ways in which they change.
 //
 // Everything here is a pure function of its arguments: the clock, randomness
-// and all input and output belong to the callers. Section 14 of the
-// specification checklist is the truth table of this package.
+// and all input and output belong to the callers. The table of
+// decisions in answer.go says what each state answers to each request (IDEM-01).
 package lifecycle

@@ -47,7 +47,7 @@ func (k Key) either(instance, binding Kind) Kind {
 // A Token names an operation to the platform: the operation's random id, and
 // the key of the record that carries it, so that reading it needs no index.
 // It is opaque to platforms, holds no secret, and is made of unreserved URL
-// characters only (checklist PROV-25).
+// characters only (PROV-25).
 type Token struct {
 	Operation string
 	Key       Key

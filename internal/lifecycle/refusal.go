@@ -9,7 +9,7 @@ import (
 // status and error code; nothing else does.
 type Reason int
 
-// The reasons. The comment names the checklist item that fixes the answer.
+// The reasons. The comment names the rule that fixes the answer.
 const (
 	Internal                Reason = iota // ERR-12: 500, in a fixed sentence
 	OperationFailed                       // 500 with the provider's safe message

@@ -26,7 +26,7 @@ func (c *Client) clamped(d time.Duration) time.Duration {
 }
 
 // poll asks about an accepted operation until it has ended, a limit is reached
-// or the request is overtaken (checklist section 18). An error means that the
+// or the request is overtaken (POLL-*). An error means that the
 // platform does not know how it ends.
 func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted answer) (ending, error) {
 	began, limit := c.Now(), c.limit(i)

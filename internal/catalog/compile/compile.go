@@ -5,7 +5,7 @@
 //
 // What an offering file may hold stands in the JSON Schema that is published
 // with the shipped offerings. Here stands only what a schema cannot say. The
-// rules are section 4 of the specification checklist (CAT-*).
+// rules are CAT-*.
 package compile
 
 import (

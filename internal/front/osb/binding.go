@@ -11,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// bind is checklist section 10.
+// bind answers a PUT of a binding (BIND-*, ROT-*).
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
 	ids := c.body.required
@@ -63,8 +63,8 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	return answer, err
 }
 
-// unbind is checklist section 12. Which of its refusals comes first depends on
-// what exists, so that the broker checks the ids (UNB-04).
+// unbind answers a DELETE of a binding (UNB-*). Which of its refusals comes first
+// depends on what exists, so that the broker checks the ids (UNB-04).
 func (s *Server) unbind(ctx context.Context, c *call) (response, error) {
 	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
 		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),

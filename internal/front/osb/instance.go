@@ -41,7 +41,7 @@ func noneMatch(headers []string, etag string) bool {
 	return false
 }
 
-// provision is checklist section 5.
+// provision answers a PUT of an instance (PROV-*).
 func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	q := broker.ProvisionRequest{Caller: c.Caller, InstanceID: c.instanceID()}
 	err := firstError(
@@ -94,7 +94,7 @@ func placement(q *broker.ProvisionRequest, v version, body object) error {
 	return nil
 }
 
-// update is checklist section 7.
+// update answers a PATCH of an instance (UPD-*).
 func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	q := broker.UpdateRequest{Caller: c.Caller, InstanceID: c.instanceID()}
 	err := firstError(
@@ -125,7 +125,7 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 	return s.changed(r, err)
 }
 
-// deprovision is checklist section 13.
+// deprovision answers a DELETE of an instance (DEPR-*).
 func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
 	service, plan := c.query.Get("service_id"), c.query.Get("plan_id")
 	if service == "" || plan == "" { // DEPR-05
@@ -178,8 +178,8 @@ type instanceBody struct {
 	MaintenanceInfo *catalog.MaintenanceInfo `json:"maintenance_info,omitempty"` // from 2.17 on
 }
 
-// getInstance is checklist section 6. The ids of the query are hints that it has
-// no use for (GETI-09).
+// getInstance answers a GET of an instance (GETI-*). The ids of the query are hints
+// that it has no use for (GETI-09).
 func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 	v, err := s.Broker.Instance(ctx, c.Caller, c.instanceID())
 	if err != nil {

@@ -21,8 +21,7 @@ type pollBody struct {
 	UpdateRepeatable *bool           `json:"update_repeatable,omitempty"`
 }
 
-// lastOperation is checklist sections 8 and 9: always 200 while the record is
-// known, whatever became of the operation (LOP-03, LOP-04).
+// lastOperation answers a poll (LOP-*, LOB-*): always 200 while the record is known, whatever became of the operation (LOP-03, LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	token := c.hint("operation")
 	if len(token) > limits.Token { // LOP-17
@@ -90,7 +89,7 @@ var pendingStates = map[lifecycle.Kind]string{
 	lifecycle.Bind: "Binding", lifecycle.Unbind: "Unbinding",
 }
 
-// getOperation is checklist section 19: the same operation as last_operation,
+// getOperation answers a GET of a status (FAC-*): the same operation as last_operation,
 // on a resource of its own, with the answers of an asynchronous request-reply.
 func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	p, err := s.Broker.Operation(ctx, c.Caller, c.segments[0])

@@ -330,8 +330,8 @@ func TestVersionHeader(t *testing.T) {
 	}
 }
 
-// Which error wins is checklist section 0, but for the size of a body: nothing is
-// read of it, and nothing told about it, to who has not logged in.
+// Of several refusals, the first in the order of docs/divergences.md is given. Nothing is
+// read of a body, and nothing told about it, to who has not logged in.
 func TestEvaluationOrder(t *testing.T) {
 	big := strings.Repeat("x", 300<<10)
 	cases := map[string]struct {

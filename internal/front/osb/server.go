@@ -204,8 +204,8 @@ type call struct {
 
 type handler func(s *Server, ctx context.Context, c *call) (response, error)
 
-// ServeHTTP answers one request, in the evaluation order of checklist section
-// 0. It is the only place that writes, logs and counts.
+// ServeHTTP answers one request. Of several refusals it gives the first in the order of
+// docs/divergences.md. It is the only place that writes, logs and counts.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := s.Now()
 	received, ok := r.Context().Value(receivedKey{}).(time.Time)

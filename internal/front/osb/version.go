@@ -18,7 +18,7 @@ const (
 )
 
 // A feature is the version that brought something: to clients of older versions
-// it does not exist (checklist section 22).
+// it does not exist.
 type feature version
 
 // The features. No other place says which version brought what.

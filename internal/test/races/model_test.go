@@ -11,7 +11,7 @@ import (
 
 // The model is the broker as it would be if it did one thing at a time: what
 // is recorded of two instances that share their bindings' ids, and what each
-// request then comes to (checklist sections 14 and 15). It knows nothing of
+// request then comes to (IDEM-*, CONC-*). It knows nothing of
 // records, versions and commits.
 //
 // Nobody sees when the work of an operation ends. The model is therefore
