@@ -102,7 +102,8 @@ func notAll(unread []error) error {
 	if len(unread) == 0 {
 		return nil
 	}
-	return &cannotRun{fmt.Errorf("not all records could be read: %w", errors.Join(unread...))}
+	faults := operator.Faults(errors.Join(unread...))
+	return &cannotRun{fmt.Errorf("not all records could be read (%d faults): %w", len(faults), errors.Join(faults...))}
 }
 
 // rowsOf reads the pages of what a query chooses.
@@ -198,20 +199,21 @@ func heading(w io.Writer, what operator.What) {
 }
 
 func line(w io.Writer, what operator.What, r operator.Row) {
+	platform := platformOf(r.PlatformName, r.Platform)
 	switch op := r.Operation; what {
 	case operator.Operations:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", op.Kind, op.Phase, op.Percent, stamp(op.Started), platformOf(r), r.Instance,
-			orDash(r.Binding), op.Token)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			op.Kind, op.Phase, op.Percent, stamp(op.Started), platform, r.Instance, orDash(r.Binding), op.Token)
 	case operator.Bindings:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, platformOf(r), r.Instance)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, platform, r.Instance)
 	default:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), platformOf(r),
-			stamp(r.Created))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))
 	}
 }
 
-// platformOf is what people call the row's platform.
-func platformOf(r operator.Row) string { return cmp.Or(r.PlatformName, r.Platform) }
+// platformOf is what people call a platform; its id where its name is not known.
+func platformOf(name, id string) string { return cmp.Or(name, id) }
 
 func phase(op *operator.Operation) string {
 	if op == nil {
@@ -238,7 +240,7 @@ func show(out io.Writer, r operator.Row) error {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, value)
 		}
 	}
-	line("platform", platformOf(r))
+	line("platform", platformOf(r.PlatformName, r.Platform))
 	if r.PlatformName != "" && r.PlatformName != r.Platform {
 		line("  its id", r.Platform)
 	}

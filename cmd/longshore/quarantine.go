@@ -11,16 +11,16 @@ import (
 )
 
 func newReaperQuarantine() *cobra.Command {
-	return table[lifecycle.Quarantine]{
+	return table[operator.Quarantine]{
 		list: operator.Quarantined,
 		head: "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
-		row: func(q lifecycle.Quarantine) string {
+		row: func(q operator.Quarantine) string {
 			ends := stamp(q.Ends)
 			if q.Phase == lifecycle.Releasing || q.Phase == lifecycle.Released {
 				ends = "-"
 			}
 			return fmt.Sprintf("%s/%s\t%s\t%s\t%s\t%s\t%s\t%s",
-				q.Provider, q.Name, q.Phase, stamp(q.Since), ends, q.Key.Platform, q.Key.Instance, orDash(q.Key.Binding))
+				q.Provider, q.Name, q.Phase, stamp(q.Since), ends, platformOf(q.PlatformName, q.Key.Platform), q.Key.Instance, orDash(q.Key.Binding))
 		},
 		none: "Nothing is in quarantine.",
 	}.command(&cobra.Command{

@@ -47,14 +47,15 @@ func newReaperReport() *cobra.Command {
 
 func reaperReport(ctx context.Context, p place, last int, machine bool, out io.Writer) error {
 	found, err := ask(ctx, p, operator.Report, operator.None{})
-	if err != nil {
-		return err
+	if err != nil && found.Reports == nil {
+		return err // the broker was not reached
 	}
-	found.Reports = each(found.Reports[max(0, len(found.Reports)-last):])
+	unread := operator.Faults(err)
+	found.Reports = found.Reports[max(0, len(found.Reports)-last):]
 	if machine {
-		return printJSON(out, found)
+		return errors.Join(printJSON(out, found), notAll(unread))
 	}
-	return reportTable(out, found)
+	return errors.Join(reportTable(out, found), notAll(unread))
 }
 
 func newReaperResume() *cobra.Command {

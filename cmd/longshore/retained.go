@@ -10,12 +10,13 @@ import (
 )
 
 func newRetained() *cobra.Command {
-	return table[lifecycle.Retained]{
+	return table[operator.Kept]{
 		list: operator.Retained,
 		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
-		row: func(r lifecycle.Retained) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s", r.Handle(), r.Key.Platform, orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
-				stamp(r.Deleted), stamp(r.Until), retainedState(r), r.Provider, r.Name)
+		row: func(r operator.Kept) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s",
+				r.Handle(), platformOf(r.PlatformName, r.Key.Platform), orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
+				stamp(r.Deleted), stamp(r.Until), retainedState(r.Retained), r.Provider, r.Name)
 		},
 		none: "Nothing is retained.",
 	}.command(&cobra.Command{

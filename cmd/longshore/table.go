@@ -58,6 +58,9 @@ func (l table[T]) print(found iter.Seq2[T, error], machine bool, out io.Writer) 
 		}
 		all = append(all, one)
 	}
+	if len(all) == 0 && len(unread) > 0 { // which is no list of nothing
+		return notAll(unread)
+	}
 	return errors.Join(l.printed(all, machine, out), notAll(unread))
 }
 

@@ -30,5 +30,6 @@ func upgradeRow(u operator.Upgrade) string {
 	if u.Unpublished {
 		current += ", edited since"
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s/%s\t%s\t%s", u.Platform, u.Instance, u.State, u.Service, u.Plan, orDash(u.Recorded), current)
+	return fmt.Sprintf("%s\t%s\t%s\t%s/%s\t%s\t%s",
+		platformOf(u.PlatformName, u.Platform), u.Instance, u.State, u.Service, u.Plan, orDash(u.Recorded), current)
 }

@@ -385,6 +385,7 @@ func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
 	var unread, others error
 	r.Inventory, unread = c.Records.Inventory(ctx)
 	r.Reports, others = c.Records.Reports(ctx)
+	r.Reports = append([]ledger.Report{}, r.Reports...) // no null for whoever reads JSON
 	return r, errors.Join(unread, others)
 }
 

@@ -79,11 +79,9 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 }
 
 func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
+	var unread error
 	for r, err := range pages.All(ctx, c.Records.AllRetained) {
-		if err != nil {
-			return Row{}, err
-		}
-		if r.Name == name {
+		if unread = errors.Join(unread, err); err == nil && r.Name == name {
 			return Row{
 				Platform: r.Key.Platform, Instance: r.Key.Instance, State: "retained", Organization: r.OrganizationGUID, Space: r.SpaceGUID,
 				Provider: r.Provider, Target: r.Made.Target.Name, Made: []string{name},
@@ -91,22 +89,20 @@ func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
 			}, nil
 		}
 	}
-	return Row{}, nil
+	return Row{}, unread
 }
 
 func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
+	var unread error
 	for q, err := range pages.All(ctx, c.Records.Quarantines) {
-		if err != nil {
-			return Row{}, err
-		}
-		if q.Name == name {
+		if unread = errors.Join(unread, err); err == nil && q.Name == name {
 			return Row{
 				Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, State: "in quarantine", Provider: q.Provider,
 				Made: []string{name}, Note: "no record explains it; `longshore reaper quarantine` lists it",
 			}, nil
 		}
 	}
-	return Row{}, nil
+	return Row{}, unread
 }
 
 // ofLabel asks the inventories. What they cannot list now may be what is looked for.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/longshore/longshore/internal/base/pages"
@@ -10,10 +11,22 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
+// A Quarantine is a thing in quarantine.
+type Quarantine struct {
+	lifecycle.Quarantine
+	// PlatformName is empty for a platform that is not known any more.
+	PlatformName string `json:"platform_name,omitempty"`
+}
+
 // Quarantined reads one page of the things that are in quarantine, or were released
-// from it.
-func (c *Console) Quarantined(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
-	return c.Records.Quarantines(ctx, after)
+// from it. The error tells what could not be read; the rest is listed.
+func (c *Console) Quarantined(ctx context.Context, after string) (all []Quarantine, next string, err error) {
+	page, next, err := c.Records.Quarantines(ctx, after)
+	known := c.known(ctx)
+	for _, q := range page {
+		all = append(all, Quarantine{q, known[q.Key.Platform]})
+	}
+	return all, next, err
 }
 
 // Release puts a thing in quarantine into use again. From then on it is left alone,
@@ -56,12 +69,13 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 }
 
 // quarantined finds a thing by its name. Things of several providers may have the same
-// name.
-func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle.Quarantine, err error) {
+// name: where a record cannot be read, it may be that of another one.
+func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle.Quarantine, _ error) {
+	var unread error
 	for q, err := range pages.All(ctx, c.Records.Quarantines) {
 		switch {
 		case err != nil:
-			return found, err
+			unread = errors.Join(unread, err)
 		case q.Provider+"/"+q.Name == name:
 			return q, nil
 		case q.Name != name:
@@ -70,6 +84,9 @@ func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle
 		default:
 			found = q
 		}
+	}
+	if unread != nil {
+		return found, fmt.Errorf("not everything in quarantine can be read: name it as PROVIDER/NAME: %w", unread)
 	}
 	if found.Version == 0 {
 		return found, refuse("nothing of the name %q is in quarantine: `longshore reaper quarantine` lists what is", name)

@@ -199,6 +199,10 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 // release takes things out of quarantine that have a record again.
 func (r *rebuilding) release(ctx context.Context) error {
 	for q, err := range pages.All(ctx, r.Records.Quarantines) {
+		if errors.Is(err, ledger.ErrUnreadable) {
+			r.out.Unknown = append(r.out.Unknown, fmt.Sprintf("records that cannot be read: %v", err))
+			continue
+		}
 		if err != nil {
 			return err
 		}

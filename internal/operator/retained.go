@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -13,20 +14,30 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Retained reads one page of what is kept of deleted instances.
-func (c *Console) Retained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	page, next, err = c.Records.AllRetained(ctx, after)
-	for n := range page {
-		page[n].Made.State, page[n].Made.Found = nil, nil // of no use to people
+// A Kept is what is kept of a deleted instance.
+type Kept struct {
+	lifecycle.Retained
+	// PlatformName is empty for a platform that is not known any more.
+	PlatformName string `json:"platform_name,omitempty"`
+}
+
+// Retained reads one page of what is kept of deleted instances. The error tells what could
+// not be read; the rest is listed.
+func (c *Console) Retained(ctx context.Context, after string) (all []Kept, next string, err error) {
+	page, next, err := c.Records.AllRetained(ctx, after)
+	known := c.known(ctx)
+	for _, r := range page {
+		r.Made.State, r.Made.Found = nil, nil // of no use to people
+		all = append(all, Kept{r, known[r.Key.Platform]})
 	}
-	return page, next, err
+	return all, next, err
 }
 
 // An Undeletion says what is to be given back.
 type Undeletion struct {
 	// ID is the id of the deleted instance, or its handle, which names one incarnation.
 	ID string `json:"id"`
-	// Platform is the only one that is looked at; empty for all.
+	// Platform is the id or the name of the only one that is looked at; empty for all.
 	Platform string `json:"platform,omitempty"`
 	// Organization and Space replace those in which it was ordered.
 	Organization string `json:"organization,omitempty"`
@@ -96,13 +107,19 @@ func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
 	return refuse("no plan of its offering can be restored: give one a restore_parameter")
 }
 
-// retained finds what is retained of an instance.
+// retained finds what is retained of an instance. Where a record cannot be read, it may be
+// that of another of its lives.
 func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.Retained, err error) {
+	platform, err := platformID(c.known(ctx), u.Platform)
+	if err != nil {
+		return found, err
+	}
+	var unread error
 	for r, err := range pages.All(ctx, c.Records.AllRetained) {
 		switch {
 		case err != nil:
-			return found, err
-		case u.Platform != "" && r.Key.Platform != u.Platform, r.Key.Instance != u.ID && r.Handle() != u.ID:
+			unread = errors.Join(unread, err)
+		case platform != "" && r.Key.Platform != platform, r.Key.Instance != u.ID && r.Handle() != u.ID:
 		case found.Version > 0 && found.Key.Platform != r.Key.Platform:
 			return found, refuse("two platforms had an instance %q: name the platform", u.ID)
 		case found.Version > 0:
@@ -110,6 +127,9 @@ func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.R
 		default:
 			found = r
 		}
+	}
+	if unread != nil && found.Handle() != u.ID {
+		return found, fmt.Errorf("not everything that is retained can be read: name one life, as `longshore retained` does: %w", unread)
 	}
 	if found.Version == 0 {
 		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists what is", u.ID)

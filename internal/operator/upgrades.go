@@ -12,11 +12,13 @@ import (
 // An Upgrade is an instance that is behind its plan: of an earlier version than the
 // plan's maintenance_info, or made when the plan meant something else.
 type Upgrade struct {
-	Platform string `json:"platform"`
-	Instance string `json:"instance"`
-	State    string `json:"state"`
-	Service  string `json:"service"`
-	Plan     string `json:"plan"`
+	Platform string `json:"platform"` // its id
+	// PlatformName is empty for a platform that is not known any more.
+	PlatformName string `json:"platform_name,omitempty"`
+	Instance     string `json:"instance"`
+	State        string `json:"state"`
+	Service      string `json:"service"`
+	Plan         string `json:"plan"`
 	// Recorded is the maintenance version of the instance, and Current that of its plan;
 	// empty if there is none.
 	Recorded string `json:"recorded_version,omitempty"`
@@ -34,8 +36,10 @@ type Upgrade struct {
 // the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade, next string, err error) {
 	page, next, err := c.Records.ScanPage(ctx, cursor)
+	known := c.known(ctx)
 	for _, r := range page.Records {
 		if u, behind := c.upgrade(r); behind {
+			u.PlatformName = known[u.Platform]
 			found = append(found, u)
 		}
 	}

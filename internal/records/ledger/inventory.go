@@ -2,8 +2,8 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/pages"
@@ -210,26 +210,35 @@ func PutReport(r Report, id string) Change {
 	return Change{key: reaperKey(sort), body: r, due: expires, expire: expires}
 }
 
-// Reports reads the reports that are kept, the oldest first.
-func (l *Ledger) Reports(ctx context.Context) ([]Report, error) {
-	var out []Report
-	for r, err := range l.list(ctx, ReaperPartition, sortReport) {
-		var report Report
-		if err == nil {
-			err = decode(r, &report)
-		}
+// Reports reads the reports that are kept, the oldest first. What cannot be read is left out
+// and told in the error beside the rest.
+func (l *Ledger) Reports(ctx context.Context) (all []Report, _ error) {
+	var unread []error
+	for report, err := range pages.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
+		return listed(ctx, l, sortReport, after, func(*Report, int64) {})
+	}) {
 		if err != nil {
-			return nil, fmt.Errorf("listing the reaper's reports: %w", err)
+			unread = append(unread, err)
+			continue
 		}
-		out = append(out, report)
+		all = append(all, report)
 	}
-	return out, nil
+	return all, errors.Join(unread...)
 }
 
-// list reads the records of a partition whose sort key starts with prefix.
-func (l *Ledger) list(ctx context.Context, partition, prefix string) iter.Seq2[store.Record, error] {
-	return pages.All(ctx, func(ctx context.Context, after string) ([]store.Record, string, error) {
-		page, err := l.store.List(ctx, partition, prefix, after, 0)
-		return page.Records, page.Next, err
-	})
+// listed reads one page of the reaper's records of one kind, each with its version. What
+// cannot be read is left out and told in the error beside the rest.
+func listed[T any](ctx context.Context, l *Ledger, prefix, after string, at func(*T, int64)) (page []T, next string, _ error) {
+	found, err := l.store.List(ctx, ReaperPartition, prefix, after, 0)
+	unread := []error{err}
+	for _, r := range found.Records {
+		var one T
+		if err := decode(r, &one); err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		at(&one, r.Version)
+		page = append(page, one)
+	}
+	return page, found.Next, errors.Join(unread...)
 }

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
@@ -37,19 +36,8 @@ func DeleteQuarantine(q lifecycle.Quarantine) Change {
 }
 
 // Quarantines reads one page of what is in quarantine, in the order of the
-// providers' and the things' names.
+// providers' and the things' names. What cannot be read is left out and told in the error
+// beside the rest.
 func (l *Ledger) Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
-	found, err := l.store.List(ctx, ReaperPartition, sortQuarantine, after, 0)
-	if err != nil {
-		return nil, "", fmt.Errorf("listing what is in quarantine: %w", err)
-	}
-	for _, r := range found.Records {
-		var q lifecycle.Quarantine
-		if err := decode(r, &q); err != nil {
-			return nil, "", err
-		}
-		q.Version = r.Version
-		page = append(page, q)
-	}
-	return page, found.Next, nil
+	return listed(ctx, l, sortQuarantine, after, func(q *lifecycle.Quarantine, version int64) { q.Version = version })
 }

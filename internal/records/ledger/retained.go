@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -62,19 +61,8 @@ func DeleteRetained(r lifecycle.Retained) Change {
 }
 
 // AllRetained reads one page of what is retained, in the order of the platforms'
-// and the instances' ids.
+// and the instances' ids. What cannot be read is left out and told in the error beside the
+// rest.
 func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	found, err := l.store.List(ctx, ReaperPartition, sortRetained, after, 0)
-	if err != nil {
-		return nil, "", fmt.Errorf("listing what is retained: %w", err)
-	}
-	for _, r := range found.Records {
-		var kept lifecycle.Retained
-		if err := decode(r, &kept); err != nil {
-			return nil, "", err
-		}
-		kept.Version = r.Version
-		page = append(page, kept)
-	}
-	return page, found.Next, nil
+	return listed(ctx, l, sortRetained, after, func(r *lifecycle.Retained, version int64) { r.Version = version })
 }

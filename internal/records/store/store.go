@@ -118,7 +118,9 @@ type Store interface {
 	// page. After is empty for the first page, then the Next of the last, or
 	// any sort key with the prefix, recorded or not: what is listed follows on
 	// it. A page reads no more than limit records, which may cost less than
-	// one as large as the store makes it, for which limit is 0.
+	// one as large as the store makes it, for which limit is 0. A record that
+	// cannot be read may be left out; then the page comes beside an error that
+	// names it, and whoever decides by what is missing stops.
 	List(ctx context.Context, partition, prefix, after string, limit int) (Page, error)
 
 	// Due reads the records whose Due is not zero and not after before. A

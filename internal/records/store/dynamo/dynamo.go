@@ -130,7 +130,7 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 		page, err = s.list(ctx, partition, prefix, after, limit)
 	}
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
+		return page, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
 	}
 	return page, nil
 }
@@ -159,11 +159,8 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 		return store.Page{}, err
 	}
 	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
-	if err != nil { // a decision may hang on what is missing
-		return store.Page{}, err
-	}
 	page.Next = last.Sort
-	return page, nil
+	return page, err
 }
 
 // Due implements store.Store. Each page is one Query of a shard of the index, of

@@ -1,0 +1,75 @@
+package operator_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/demotest"
+)
+
+// Lists of the reaper's records go around what is damaged: they name each such record, and
+// give the rest, with the name of the platform as the operator knows it. What names a thing
+// that can be read finds it.
+func TestAListGoesAroundADamagedRecord(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := knowing(t, demotest.NewMemory())
+	key := lifecycle.Key{Platform: s.caller().Platform, Instance: "i"}
+	service, plan := s.plan("retained")
+	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo",
+		Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}}.Retain("kept", now, now)
+	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", now)
+	changes := []ledger.Change{ledger.PutRetained(kept), ledger.PutQuarantine(quarantine), ledger.PutReport(ledger.Report{Started: now}, "1")}
+	if err := s.ledger.Commit(t.Context(), changes...); err != nil {
+		t.Fatal(err)
+	}
+	for _, sort := range []string{"RETAINED#a", "RETAINED#z", "QUARANTINE#a#a", "REPORT#a", "INVENTORY"} {
+		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kepts, next, err := s.console.Retained(t.Context(), "")
+	if len(kepts) != 1 || kepts[0].Name != "kept" || kepts[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+		t.Errorf("retained: %+v %q %v", kepts, next, err)
+	}
+	enclosed, next, err := s.console.Quarantined(t.Context(), "")
+	if len(enclosed) != 1 || enclosed[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 1 {
+		t.Errorf("in quarantine: %+v %q %v", enclosed, next, err)
+	}
+	if r, err := s.console.Report(t.Context()); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
+		t.Errorf("reports: %+v %v", r, err)
+	}
+
+	// Whether a damaged record is of a thing of the same name, nobody can tell.
+	for name, found := range map[string]bool{"enclosed": false, "demo/enclosed": true, "other": false} {
+		if _, err := s.console.Release(t.Context(), name); (err == nil) != found || refused(err) {
+			t.Errorf("release of %q: %v", name, err)
+		}
+	}
+	for id, found := range map[string]bool{"i": false, kept.Handle(): true} {
+		if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id, Platform: "korifi"}); (err == nil) != found || refused(err) {
+			t.Errorf("undelete of %q: %v", id, err)
+		}
+	}
+	if row, err := s.console.Owner(t.Context(), "kept"); err != nil || row.Instance != "i" {
+		t.Errorf("whose: %+v %v", row, err)
+	}
+}
+
+// A rebuild names the quarantines that it cannot read, and comes to its end.
+func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
+	s, name := enclosed(t, demotest.NewMemory())
+	r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: "QUARANTINE#a"}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil || !slices.Equal(found.Released, []string{name}) || len(found.Unknown) != 1 {
+		t.Errorf("%+v %v", found, err)
+	}
+}
