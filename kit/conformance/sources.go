@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -101,6 +102,17 @@ func open(minor int, section, sentence string) Source {
 func unsaid(minor int) []Source { return []Source{{Level: Recommended, From: minor}} }
 
 func all(of ...Source) []Source { return of }
+
+// sources are the sources by the id of a case or of its rule.
+var sources = together(requestSources, resourceSources)
+
+func together(tables ...map[string][]Source) map[string][]Source {
+	all := map[string][]Source{}
+	for _, table := range tables {
+		maps.Copy(all, table)
+	}
+	return all
+}
 
 // sourcesOf are the sources of a case: those of its id, or else of its rule.
 func sourcesOf(id string) []Source {

@@ -28,6 +28,9 @@ func TestEachCaseHasItsSource(t *testing.T) {
 			t.Errorf("%s has no source in the newest version", c.ID)
 		}
 	}
+	if len(sources) != len(requestSources)+len(resourceSources) {
+		t.Error("a case has sources in two tables")
+	}
 	for id := range sources {
 		if !used[id] {
 			t.Errorf("there is no case %s", id)
