@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +18,7 @@ import (
 
 func newCatalog() *cobra.Command {
 	c := &cobra.Command{Use: "catalog", Short: "Write and check offerings"}
-	c.AddCommand(newCatalogNew(), newCatalogValidate())
+	c.AddCommand(newCatalogNew(), newCatalogValidate(), newCatalogLock(), newCatalogPermissions())
 	return c
 }
 
@@ -78,6 +80,68 @@ properties and attributes of all types.`,
 	c.Flags().StringVar(&lint, "lint", "", "have cfn-lint look at the templates; =`PROGRAM` says where it is")
 	c.Flags().Lookup("lint").NoOptDefVal = "cfn-lint"
 	return c
+}
+
+func newCatalogLock() *cobra.Command {
+	return &cobra.Command{
+		Use: "lock DIR", Short: "Note which templates the versions of plans stand for",
+		Args: takes(1, 1, "the folder DIR of your offerings"),
+		Long: `Write DIR/NAME/offering.lock, which says for each plan with a version in
+maintenance_info which template that stands for. A template that has changed under the
+same version is refused: instances would differ, and say that they are the same. Raise
+the version, and lock again.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			changed, err := offered.Lock(args[0])
+			if err != nil {
+				return err
+			}
+			for _, path := range changed {
+				if _, err := fmt.Fprintf(c.OutOrStdout(), "wrote %s\n", path); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), "the offerings are locked")
+			return err
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return offeringsFolder(c, args)
+		},
+	}
+}
+
+func newCatalogPermissions() *cobra.Command {
+	return &cobra.Command{
+		Use: "permissions DIR", Short: "Add to permissions.json what CloudFormation calls",
+		Args: takes(1, 1, "the folder DIR of your offerings"),
+		Long: `Add to the permissions.json of each AWS service in DIR the actions that
+CloudFormation's handlers may call for the resources of its templates, and say which.
+An action goes into a statement that allows others of its service; no Resource and no
+Condition is touched. Remove what no property of the template needs. What is left is
+said too: actions that no statement takes, and those that you alone should give.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			all, err := offered.Permit(args[0])
+			if err != nil {
+				return err
+			}
+			for _, path := range slices.Sorted(maps.Keys(all)) {
+				p := all[path]
+				told(c.OutOrStdout(), path+": added", p.Added)
+				told(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
+			return err
+		},
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return offeringsFolder(c, args)
+		},
+	}
+}
+
+// told prints actions, if there are any.
+func told(out io.Writer, what string, actions []string) {
+	if len(actions) > 0 {
+		_, _ = fmt.Fprintln(out, what, strings.Join(actions, ", ")) // the last line says whether it can be written
+	}
 }
 
 // validate checks the shipped offering files and those of a folder, if one is given, and

@@ -59,7 +59,7 @@ func TestLinted(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"RetentionInHours": 12, "'Am'": 15}, lines); diff != "" || len(problems) != 2 {
+	if diff := cmp.Diff(map[string]int{"RetentionInHours": 16, "'Am'": 19}, lines); diff != "" || len(problems) != 2 {
 		t.Errorf("of %v -want +got:\n%s", problems, diff)
 	}
 }

@@ -39,17 +39,26 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 func compiled(dir string, o compile.Options) ([]byte, error) {
 	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
 	if dir != "" {
-		if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
-			return nil, &remedy.Error{
-				Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
-				Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
-					"the broker's user read it",
-				Cause: err,
-			}
+		own, err := folder(dir)
+		if err != nil {
+			return nil, err
 		}
-		sources = append(sources, compile.Source{Name: dir, FS: os.DirFS(dir)})
+		sources = append(sources, own)
 	}
 	return compile.Compile(o, sources...)
+}
+
+// folder is the operator's own.
+func folder(dir string) (compile.Source, error) {
+	if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
+		return compile.Source{}, &remedy.Error{
+			Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
+			Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
+				"the broker's user read it",
+			Cause: err,
+		}
+	}
+	return compile.Source{Name: dir, FS: os.DirFS(dir)}, nil
 }
 
 // checks are those of all providers: the app's, which the functions hold too, and

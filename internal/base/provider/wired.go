@@ -93,13 +93,8 @@ type Checked struct {
 	// Files is the offering's folder, and Folder its name, as problems show it.
 	Files  fs.FS
 	Folder string
-	// Maintenance is the version of the plan's maintenance_info.
-	Maintenance string
 	// Bindable says whether instances of the plan can be bound.
 	Bindable bool
-	// Create, Update and Bind are the JSON Schemas of what users may set; nil for
-	// anything.
-	Create, Update, Bind json.RawMessage
 	// Deadline is how long an operation may take; 0 if the plan does not say.
 	Deadline time.Duration
 	// Warn tells the operator of what is no reason to refuse the plan; nil if nobody
@@ -108,4 +103,19 @@ type Checked struct {
 	// Keep has the compiled catalog carry a file, such as a template, by the SHA-256
 	// of its content in hex, which it gives; snapshots name it so.
 	Keep func(content []byte) (digest string)
+	// Describe tells what users may set, where that follows from the offering's files: a
+	// plan then has no schemas of its own. A provider that never calls it leaves them to
+	// the plan.
+	Describe func(Parameters)
+	// Lock refuses a plan whose version stands for other files than when it was locked: the
+	// digest is of those that a new version is for.
+	Lock func(digest string) error
+}
+
+// Parameters are what users of a plan may set.
+type Parameters struct {
+	// Properties are JSON Schemas of draft-04, by the names of parameters.
+	Properties map[string]any
+	// Required are those that a provision needs, and Fixed those that no update changes.
+	Required, Fixed []string
 }

@@ -69,23 +69,30 @@ func TestSnapshots(t *testing.T) {
 
 // A plan whose provider takes no parameters needs no schema, and refuses what users give.
 func TestAPlanWithoutParametersTakesNone(t *testing.T) {
-	for snapshot, takes := range map[string]bool{`{"accepts":[]}`: false, `{"accepts":["size"]}`: true, `{}`: true} {
-		o := compile.Options{Providers: map[string]provider.Check{"demo": func(provider.Checked) (json.RawMessage, error) {
-			return json.RawMessage(snapshot), nil
+	size := provider.Parameters{Properties: map[string]any{"size": map[string]any{"type": "integer"}}}
+	for name, c := range map[string]struct {
+		described *provider.Parameters
+		takes     bool
+	}{"None": {&provider.Parameters{}, false}, "Size": {&size, true}, "NotDescribed": {nil, true}} {
+		o := compile.Options{Providers: map[string]provider.Check{"demo": func(p provider.Checked) (json.RawMessage, error) {
+			if c.described != nil {
+				p.Describe(*c.described)
+			}
+			return nil, nil
 		}}}
-		c, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
+		all, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
 		if err != nil {
 			t.Fatal(err)
 		}
 		given := json.RawMessage(`{"size": 1}`)
-		if err := c.CheckCreate("offering-1", "plan-1", given); (err == nil) != takes {
-			t.Errorf("%s: a provision says %v", snapshot, err)
+		if err := all.CheckCreate("offering-1", "plan-1", given); (err == nil) != c.takes {
+			t.Errorf("%s: a provision says %v", name, err)
 		}
-		if err := c.CheckUpdate("offering-1", "plan-1", given); (err == nil) != takes {
-			t.Errorf("%s: an update says %v", snapshot, err)
+		if err := all.CheckUpdate("offering-1", "plan-1", given); (err == nil) != c.takes {
+			t.Errorf("%s: an update says %v", name, err)
 		}
-		if err := c.CheckCreate("offering-1", "plan-1", nil); err != nil {
-			t.Errorf("%s: without parameters it says %v", snapshot, err)
+		if err := all.CheckCreate("offering-1", "plan-1", nil); err != nil {
+			t.Errorf("%s: without parameters it says %v", name, err)
 		}
 	}
 }

@@ -104,6 +104,7 @@ type compiler struct {
 	problems []remedy.Error
 	drafts   []draft
 	kept     map[string][]byte // files of the providers', by digest
+	locks    map[string][]byte // lock files to write, by name; nil to hold plans against those that are there
 }
 
 // source reads one folder.
@@ -165,14 +166,21 @@ func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
 			r.about(broken.Member, broken.Rule, broken.Remedy)
 		}
 	}
+	share(v)
 	d := r.draft(v)
 	c.provider(r, d.offering.Provider)
 	d.offering.Plans = slices.Clone(d.offering.Plans)
 	folder, err := fs.Sub(source.FS, path.Dir(name))
 	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
-		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, provider.Checked{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
+		l, err := readLock(folder, c.locks != nil)
+		if err != nil {
+			r.refused(err, d.offering.Provider, "")
+			return d, r.problems
 		}
+		for i := range d.offering.Plans {
+			r.check(check, d.offering, i, l, provider.Checked{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
+		}
+		c.relock(name, l)
 	}
 	if c.Warn != nil && !source.Shipped {
 		for _, w := range sorted(r.warnings, nil) {

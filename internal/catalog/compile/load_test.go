@@ -137,7 +137,7 @@ func refusedFiles() map[string]refusal {
 		"UnknownMemberFarOff": {
 			reason: "CAT-10: legacy and invented members are refused with what is known.",
 			text:   spoil(map[int]string{5: "bindable: true\nmax_db_per_node: 5"}),
-			want:   []found{in(6, "known here: allow_context_updates, bindable")},
+			want:   []found{in(6, "known here: allow_context_updates, asynchronous, asynchronous_binding, bindable")},
 		},
 		"UnknownPlanMember": {
 			reason: "Plans are checked like offerings; camel case is recognised.",

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -143,22 +142,13 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 }
 
 // check has the provider look at a plan, and keeps its snapshot.
-func (r *reader) check(check provider.Check, o catalog.Offering, plan int, asked provider.Checked) {
+func (r *reader) check(check provider.Check, o catalog.Offering, plan int, l *lock, asked provider.Checked) {
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
 	asked.Offering, asked.Plan, asked.ServiceID, asked.PlanID = o.Name, p.Name, o.ID, p.ID
 	asked.Settings, asked.Bindable = p.Settings, o.PlanBindable(*p)
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
-	if p.MaintenanceInfo != nil {
-		asked.Maintenance = p.MaintenanceInfo.Version
-	}
-	if s := p.Schemas; s != nil {
-		if i := s.ServiceInstance; i != nil {
-			asked.Create, asked.Update = parametersOf(i.Create), parametersOf(i.Update)
-		}
-		if b := s.ServiceBinding; b != nil {
-			asked.Bind = parametersOf(b.Create)
-		}
-	}
+	asked.Lock = func(digest string) error { return l.check(*p, digest) }
+	asked.Describe = func(all provider.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
 	asked.Warn = func(w remedy.Error) { note(&r.warnings, r.located(w, at)) }
 	snapshot, err := check(asked)
 	switch {
@@ -171,35 +161,48 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, asked
 		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:
 		p.Snapshot = snapshot
-		if accepts := provider.ChangeOf(snapshot).Accepts; accepts != nil && len(accepts) == 0 {
-			describeNone(p)
+	}
+}
+
+// described makes the schemas of a plan whose provider says what users may set. They are
+// of draft-04, by its very URL: the only draft that every Cloud Controller takes.
+func (r *reader) described(p catalog.Plan, bindable bool, at string, all provider.Parameters) *catalog.Schemas {
+	if p.Schemas != nil {
+		r.about(at+"/schemas", "says what users may set, which follows from the settings and the files beside them",
+			"remove it: settings may narrow what follows")
+		return p.Schemas
+	}
+	schemas := &catalog.Schemas{ServiceInstance: &catalog.InstanceSchemas{
+		Create: r.schemaOf(at, all.Properties, nil, all.Required), Update: r.schemaOf(at, all.Properties, all.Fixed, nil),
+	}}
+	if bindable {
+		schemas.ServiceBinding = &catalog.BindingSchemas{Create: r.schemaOf(at, nil, nil, nil)}
+	}
+	return schemas
+}
+
+// schemaOf makes a schema of properties, without some of them.
+func (r *reader) schemaOf(at string, properties map[string]any, without, required []string) *catalog.ParametersSchema {
+	left := map[string]any{}
+	for name, property := range properties {
+		if !slices.Contains(without, name) {
+			left[name] = property
 		}
 	}
-}
-
-// describeNone gives a plan that takes no parameters the schemas that say so: without
-// them, what users give would be taken, and have no effect.
-func describeNone(p *catalog.Plan) {
-	none := &catalog.ParametersSchema{Parameters: json.RawMessage(
-		`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{},"additionalProperties":false}`)}
-	var all catalog.Schemas
-	if p.Schemas != nil {
-		all = *p.Schemas
+	object := map[string]any{
+		"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties": left, "additionalProperties": false,
 	}
-	var instance catalog.InstanceSchemas
-	if all.ServiceInstance != nil {
-		instance = *all.ServiceInstance
+	if len(required) > 0 {
+		object["required"] = required
 	}
-	instance.Create, instance.Update = cmp.Or(instance.Create, none), cmp.Or(instance.Update, none)
-	all.ServiceInstance = &instance
-	p.Schemas = &all
-}
-
-func parametersOf(s *catalog.ParametersSchema) json.RawMessage {
-	if s == nil {
-		return nil
+	text, err := json.Marshal(object)
+	if err != nil {
+		r.about(at+"/settings", "make a schema that is no JSON: "+err.Error(), "correct them")
 	}
-	return s.Parameters
+	for _, f := range faultsOf(text) {
+		r.about(at+"/settings", "make a schema of parameters that "+f.what, f.remedy)
+	}
+	return &catalog.ParametersSchema{Parameters: text}
 }
 
 // refused notes each error of a provider about a plan.
@@ -232,6 +235,7 @@ func (r *reader) located(e remedy.Error, at string) remedy.Error {
 	default:
 		at += "/settings"
 	}
+	at = r.stands(at)
 	p, _ := r.nearest(at)
 	return remedy.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }

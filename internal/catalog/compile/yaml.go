@@ -73,6 +73,7 @@ func (r *reader) problem(line int, what, mend string) {
 // about notes a problem of what a pointer names, or would: once where aliases
 // share it.
 func (r *reader) about(at, what, remedy string) {
+	at = r.stands(at)
 	p, nearest := r.nearest(at)
 	key := told{p.value, at[len(nearest):] + " " + what}
 	if !r.told[key] {
@@ -111,8 +112,10 @@ func people(at string) string {
 	return b.String()
 }
 
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // escape makes a token of a JSON pointer.
-func escape(token string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(token) }
+func escape(token string) string { return escapes.Replace(token) }
 
 // visit reports whether the reader may look at one more node. Once it may
 // not, the file is given up.

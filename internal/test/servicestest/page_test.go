@@ -194,6 +194,15 @@ type member struct {
 	Enum                       []string
 	Minimum, Maximum           *json.Number
 	MaxLength                  *int
+	Default                    any
+}
+
+// says is the description, with what is taken unless the user gives something.
+func (m member) says() string {
+	if m.Default == nil || m.Default == "" || m.Default == "-" {
+		return m.Description
+	}
+	return fmt.Sprintf("%s; %v unless given", m.Description, m.Default)
 }
 
 func (m member) values() string {
@@ -228,7 +237,7 @@ func members(t *testing.T, p *catalog.ParametersSchema) map[string]member {
 		t.Errorf("a schema takes what it does not know: %s", raw)
 	}
 	for name, m := range schema.Parameters.Properties {
-		if m.Type == "string" && (m.MaxLength == nil || m.Pattern == "") {
+		if m.Type == "string" && m.Enum == nil && (m.MaxLength == nil || m.Pattern == "") {
 			t.Errorf("the parameter %s has no bounds", name)
 		}
 	}
@@ -244,7 +253,7 @@ func parameters(t *testing.T, b *strings.Builder, p catalog.Plan) {
 		if _, ok := change[name]; ok {
 			later = "yes"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"), create[name].Description, later)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"), create[name].says(), later)
 	}
 }
 

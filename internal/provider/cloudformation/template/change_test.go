@@ -1,7 +1,6 @@
 package template_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -16,17 +15,6 @@ func sourced(t *testing.T, parameters object, more ...wrong) plan.Settings {
 	t.Helper()
 	checked := queue()
 	checked.Settings["parameters"] = parameters
-	properties := object{}
-	for _, s := range parameters {
-		if name, is := s.(object)["parameter"].(string); is {
-			properties[name] = object{"enum": []any{"true", "false", 1}}
-		}
-	}
-	create, err := json.Marshal(object{"properties": properties, "additionalProperties": false})
-	if err != nil {
-		t.Fatal(err)
-	}
-	checked.Create, checked.Update = create, json.RawMessage(nothing)
 	for _, do := range more {
 		do(t, &checked)
 	}

@@ -50,9 +50,9 @@ func Check(checked provider.Checked) (json.RawMessage, error) {
 		known = c.stack(&m)
 	} else {
 		m.Shape = shapeExisting
+		c.users(&model{}, nil)
 	}
 	c.binding(&m, known)
-	c.users(&m)
 	c.times()
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
@@ -168,10 +168,19 @@ func (c *checker) stack(m *plan.Settings) map[string]bool {
 	m.Accepts = accepts(m.Parameters)
 	e := &evaluator{model: t, sources: c.parameters}
 	m.Fixed, m.Shape = e.change()
+	for _, name := range c.fixed {
+		if !slices.Contains(m.Fixed, name) {
+			m.Fixed = append(m.Fixed, name)
+		}
+	}
+	slices.Sort(m.Fixed)
+	c.users(t, m.Fixed)
 	c.care(t, e)
 	c.deletion(m, t)
 	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
-	c.version(m.Template)
+	if c.Lock != nil {
+		c.add(c.Lock(m.Template))
+	}
 	return c.outputs(t, e)
 }
 
@@ -210,33 +219,16 @@ func accepts(sources map[string]plan.Source) []string {
 	return all
 }
 
-// version refuses a template that changed while its version did not: instances would
-// differ and say that they are the same.
-func (c *checker) version(digest string) {
-	switch {
-	case c.Maintenance == "" && c.digest == "" || c.digest == digest || digest == "":
-	case c.digest == "":
-		c.about("template_digest", "is missing, and the plan has a version in maintenance_info", "write template_digest: "+digest)
-	case c.Maintenance == "":
-		c.about("template_digest", "is another than the template's", "write "+digest+", or leave it out")
-	default:
-		c.about("template_digest", fmt.Sprintf("is another than the template's: it changed since version %s", c.Maintenance),
-			"raise the version in maintenance_info, and write "+digest)
-	}
-}
-
 // sources refuses parameters without values, and values without parameters.
 func (c *checker) sources(t *model) {
-	required := requiredOf(c.Create)
 	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
 		p, there := t.parameters[name]
 		s := c.parameters[name]
 		switch {
 		case !there:
 			c.about("parameters."+name, "is no parameter of the template", "declare it there, or remove it here")
-		case s.Value == nil && p.fallback == nil && s.Target == "" && !slices.Contains(required, s.Parameter):
-			c.about("parameters."+name, "has no value where none is given",
-				"write a value, give the template's parameter a Default, or require "+s.Parameter+" in the plan's schema")
+		case s.Value == nil && p.fallback == nil && s.Target == "" && !needsUser(s, p):
+			c.about("parameters."+name, "has no value where none is given", "write a value, or give the template's parameter a Default")
 		case s.Value != nil && p.secret && *s.Value != "":
 			c.about("parameters."+name+".value", "is a secret that stands in a file",
 				"leave it out: a secret is a user's to give, or made in the stack")

@@ -25,9 +25,9 @@ Parameters:
   Days:
     Type: Number
     Default: 4
-  Fifo:
-    Type: String
-    AllowedValues: ["true", "false"]
+    MinValue: 1
+    MaxValue: 14
+  Fifo: {Type: String, AllowedValues: ["true", "false"]}
 Conditions:
   IsFifo: !Equals [!Ref Fifo, "true"]
 Resources:
@@ -50,14 +50,10 @@ const queuePermissions = `{"Version": "2012-10-17", "Statement": [{"Effect": "Al
 const queuePolicy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
   "Action": ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"], "Resource": "${QueueArn}"}]}`
 
-const daysSchema = `{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "additionalProperties": false,
-  "properties": {"retention_days": {"type": "integer", "minimum": 1, "maximum": 14}}}`
-
 // queue is a plan that is right, with its files.
 func queue() provider.Checked {
 	return provider.Checked{
 		Offering: "sqs", Plan: "standard", ServiceID: "s", PlanID: "p", Bindable: true,
-		Create: json.RawMessage(daysSchema), Update: json.RawMessage(daysSchema),
 		Settings: map[string]any{
 			"parameters": map[string]any{
 				"Days": map[string]any{"parameter": "retention_days", "value": json.Number("4.0")},
@@ -75,7 +71,7 @@ func queue() provider.Checked {
 	}
 }
 
-// meaningOf checks a plan that is right.
+// settingsOf checks a plan that is right.
 func settingsOf(t *testing.T, checked provider.Checked) plan.Settings {
 	t.Helper()
 	snapshot, err := template.Check(checked)
@@ -89,7 +85,7 @@ func settingsOf(t *testing.T, checked provider.Checked) plan.Settings {
 	return m
 }
 
-func TestMeaning(t *testing.T) {
+func TestSettings(t *testing.T) {
 	checked := queue()
 	kept := map[string]string{}
 	checked.Keep = func(content []byte) string {
@@ -121,7 +117,7 @@ func TestMeaning(t *testing.T) {
 }
 
 // What is written as JSON, or in another order, is the same template.
-func TestDigestIsOfTheMeaning(t *testing.T) {
+func TestDigestIsOfTheContent(t *testing.T) {
 	checked := queue()
 	kept := ""
 	checked.Keep = func(content []byte) string {
@@ -166,11 +162,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // What instances record stays what it is: a later program compares with it, and a
 // digest that changed by itself would ask for an upgrade that changes nothing.
-func TestGoldenMeaning(t *testing.T) {
+func TestGoldenSettings(t *testing.T) {
 	const golden = "testdata/settings.json"
 	checked := queue()
 	user(t, &checked)
-	checked.Create = json.RawMessage(described(fifoProperty))
 	snapshot, err := template.Check(checked)
 	if err != nil {
 		t.Fatal(err)

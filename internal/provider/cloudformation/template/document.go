@@ -31,6 +31,9 @@ type document struct {
 	value any
 	lines map[string]int // by JSON pointer
 	nodes int
+	// text is a file of JSON, and ends are where its values end in it.
+	text []byte
+	ends map[string]int64
 }
 
 // problem is an error about what stands at a pointer, or next to it.
@@ -83,7 +86,8 @@ func (d *document) cannot(err error) *remedy.Error {
 // json reads a file of JSON: its values are told apart from YAML's by tabs, which
 // YAML refuses.
 func (d *document) json(text []byte) error {
-	r := jsonReader{document: d, text: text, Decoder: json.NewDecoder(bytes.NewReader(text))}
+	d.text, d.ends = text, map[string]int64{}
+	r := jsonReader{document: d, Decoder: json.NewDecoder(bytes.NewReader(text))}
 	r.UseNumber()
 	var err error
 	if d.value, err = r.next("", 0); err == nil {
@@ -103,7 +107,6 @@ func (d *document) json(text []byte) error {
 type jsonReader struct {
 	*document
 	*json.Decoder
-	text []byte
 }
 
 // line is the one of the token that was read last.
@@ -112,6 +115,7 @@ func (r *jsonReader) line() int {
 }
 
 func (r *jsonReader) next(at string, depth int) (any, error) {
+	defer func() { r.ends[at] = r.InputOffset() }()
 	token, err := r.Token()
 	if err != nil {
 		return nil, err

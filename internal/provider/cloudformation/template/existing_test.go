@@ -1,7 +1,6 @@
 package template_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,7 +14,7 @@ import (
 // existing is a plan of a queue that is there already.
 func existing(names object) provider.Checked {
 	return provider.Checked{
-		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true, Create: json.RawMessage(nothing),
+		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true,
 		Settings: object{
 			"existing": names, "credentials": object{"queue_url": "${Url}"},
 			"proof": object{"service": "sqs", "body": "{}"},

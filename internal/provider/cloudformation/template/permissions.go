@@ -17,6 +17,7 @@ type statement struct {
 	actions   []string
 	resources []string
 	condition condition
+	more      []string // actions to add
 }
 
 // statements reads a policy document of an identity, and refuses what such documents

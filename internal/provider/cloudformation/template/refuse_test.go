@@ -2,7 +2,6 @@ package template_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -35,18 +34,7 @@ func setting(name string, v any) func(*testing.T, *provider.Checked) {
 	}
 }
 
-func schemas(text string) func(*testing.T, *provider.Checked) {
-	return func(_ *testing.T, c *provider.Checked) {
-		c.Create, c.Update = json.RawMessage(text), json.RawMessage(text)
-	}
-}
-
 type object = map[string]any
-
-// described is a schema of retention_days, and of more.
-func described(property string) string {
-	return strings.Replace(daysSchema, `"maximum": 14}`, `"maximum": 14}, `+property, 1)
-}
 
 // more adds a resource to the template, on line 20.
 func more(text string) func(*testing.T, *provider.Checked) {
@@ -77,8 +65,8 @@ var ofTemplates = map[string]refusal{
 		`policy.json:1: "Effect" is given twice`},
 	"Control": {[]wrong{with("template.yaml", "Description: A queue", `Description: "A\x01queue"`)},
 		"template.yaml:2: the text has a control character"},
-	"ControlInSetting": {[]wrong{setting("parameters", object{"Days": object{"value": "4"}, "Fifo": object{"value": "fal\x01se"}}),
-		schemas(nothing)}, "parameters.Fifo.value is no value"},
+	"ControlInSetting": {[]wrong{setting("parameters", object{"Days": object{"value": "4"}, "Fifo": object{"value": "fal\x01se"}})},
+		"parameters.Fifo.value is no value"},
 	"Null": {[]wrong{with("template.yaml", "SqsManagedSseEnabled: true", "SqsManagedSseEnabled:")},
 		"template.yaml:18: there is no value"},
 	"Transform": {[]wrong{with("template.yaml", "Parameters:", "Transform: AWS::Serverless-2016-10-31\nParameters:")},
@@ -146,12 +134,12 @@ var ofTemplates = map[string]refusal{
 	"ResolvedDefault": {[]wrong{with("template.yaml", "Default: 4", `Default: "{{resolve:ssm:x}}"`)},
 		"template.yaml:6: a default is a dynamic reference"},
 	"ResolvedValue": {[]wrong{setting("parameters", object{"Days": object{"value": "{{resolve:ssm:x}}"},
-		"Fifo": object{"value": "false"}}), schemas(nothing)}, "parameters.Days.value is a dynamic reference"},
+		"Fifo": object{"value": "false"}})}, "parameters.Days.value is a dynamic reference"},
 	"ShownSecret": {[]wrong{with("template.yaml", "    Default: 4\n", "    Default: 4\n    NoEcho: true\n"), with("template.yaml",
 		"!GetAtt Queue.Arn", "!Ref Days"), setting("parameters", object{"Days": object{"parameter": "retention_days"},
 		"Fifo": object{"value": "false"}})}, "template.yaml:22: output QueueArn shows the secret parameter Days"},
 	"EchoedSecret": {[]wrong{setting("parameters", object{"Days": object{"parameter": "password"},
-		"Fifo": object{"value": "false"}}), schemas(strings.Replace(daysSchema, "retention_days", "password", 1))},
+		"Fifo": object{"value": "false"}})},
 		"template.yaml:4: parameter Days takes the secret password"},
 	"SecretInFile": {[]wrong{with("template.yaml", "    Default: 4\n", "    NoEcho: true\n")},
 		"parameters.Days.value is a secret that stands in a file"},
@@ -159,7 +147,7 @@ var ofTemplates = map[string]refusal{
 
 var ofPlans = map[string]refusal{
 	"NoSource": {[]wrong{setting("parameters", object{"Days": object{"parameter": "retention_days"}})},
-		"template.yaml:7: parameter Fifo has neither a default nor a source"},
+		"template.yaml:9: parameter Fifo has neither a default nor a source"},
 	"NoParameter": {[]wrong{setting("parameters", object{"Days": object{"parameter": "retention_days"},
 		"Fifo": object{"value": "false"}, "Dais": object{"value": 1}})}, "parameters.Dais is no parameter of the template"},
 	"NoValue": {[]wrong{setting("parameters", object{"Days": object{"parameter": "retention_days"},
@@ -175,34 +163,33 @@ var ofPlans = map[string]refusal{
 	"OpenPlaceholder": {[]wrong{setting("credentials", object{"queue_url": "${QueueUrl"})},
 		"credentials.queue_url has a ${ that is not closed"},
 	"KeyOfPrincipal": {[]wrong{setting("credentials", object{"access_key_id": "x"})}, "credentials.access_key_id is the principal's own"},
-	"UnsureOutput": {[]wrong{user, schemas(described(fifoProperty)), setting("credentials", object{"url": "${QueueUrl}"}),
-		updates(daysSchema), with("template.yaml", "QueueUrl: {", "QueueUrl: {Condition: IsFifo, ")},
+	"UnsureOutput": {[]wrong{user, setting("credentials", object{"url": "${QueueUrl}"}),
+		with("template.yaml", "QueueUrl: {", "QueueUrl: {Condition: IsFifo, ")},
 		`credentials.url names the output "QueueUrl", which not every instance`},
 	"OutputInPolicy": {[]wrong{with("policy.json", "QueueArn", "Arn")}, `policy.json:2: the policy names "Arn", which is no output`},
 	"OutputInProof": {[]wrong{setting("proof", object{"service": "sqs", "body": "${Url}"})},
 		`proof.body names "Url", which is no output`},
-	"UndescribedUse": {[]wrong{schemas(nothing)}, "parameters.Days.parameter is no parameter of the plan's schemas"},
-	"NoSchema":       {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Create = nil }}, " take anything of users"},
-	"OpenSchema": {[]wrong{updates(strings.Replace(daysSchema, `"additionalProperties": false`, `"additionalProperties": true`,
-		1))}, "/schemas/service_instance/update/parameters takes parameters that it does not describe"},
-	"NoEffect": {[]wrong{schemas(described(`"more": {"type": "boolean"}`)), updates(daysSchema)},
-		"/schemas/service_instance/create/parameters/properties/more has no effect"},
-	"BindingParameter": {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Bind = json.RawMessage(daysSchema) }},
-		"/schemas/service_binding/create/parameters/properties/retention_days has no effect"},
-	"LongText": {[]wrong{schemas(days(`{"type": "string", "maxLength": 1025}`)), updates(nothing)},
-		"/schemas/service_instance/create/parameters/properties/retention_days can be longer than 4096 bytes"},
-	"EndlessText": {[]wrong{schemas(days(`{"type": "string"}`)), updates(nothing)},
-		"/schemas/service_instance/create/parameters/properties/retention_days is a text without a maxLength"},
-	"EndlessNumber": {[]wrong{schemas(days(`{"type": "integer", "minimum": 1}`)), updates(nothing)},
-		"/schemas/service_instance/create/parameters/properties/retention_days is a number without bounds"},
-	"EndlessList": {[]wrong{schemas(days(`{"type": "array", "items": {"type": "boolean"}}`)), updates(nothing)},
-		"/schemas/service_instance/create/parameters/properties/retention_days is a list without a maxItems"},
-	"LongList": {[]wrong{schemas(days(`{"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 100}}`)),
-		updates(nothing)}, "/schemas/service_instance/create/parameters/properties/retention_days can be longer"},
-	"Untyped": {[]wrong{schemas(days(`{}`)), updates(nothing)},
-		"/schemas/service_instance/create/parameters/properties/retention_days does not say which values"},
-	"FixedInUpdate": {[]wrong{user, schemas(described(fifoProperty))},
-		"/schemas/service_instance/update/parameters/properties/fifo cannot change once an instance is made"},
+	"TakenTwice": {[]wrong{setting("parameters", object{"Days": object{"parameter": "days"},
+		"Fifo": object{"parameter": "days", "value": "false"}})}, "parameters.Fifo.parameter is the one that Days takes"},
+	"LongText":    {[]wrong{days("Type: String", "MaxLength: 1025")}, "template.yaml:4: parameter Days can be longer than 4096 bytes"},
+	"EndlessText": {[]wrong{days("Type: String", "MinLength: 1")}, "template.yaml:4: parameter Days takes a user's text without"},
+	"EndlessNumber": {[]wrong{with("template.yaml", "    MaxValue: 14\n", "")},
+		"template.yaml:4: parameter Days takes a user's number without bounds"},
+	"EndlessList": {[]wrong{days("Type: CommaDelimitedList", "MaxLength: 9")},
+		"template.yaml:4: parameter Days takes a user's list without a bound"},
+	"LongList": {[]wrong{days("Type: CommaDelimitedList", "MaxLength: 100"), narrowed(object{"maxItems": 100.0})},
+		"template.yaml:4: parameter Days can be longer"},
+	"BoundIsText": {[]wrong{with("template.yaml", "MaxValue: 14", "MaxValue: many")},
+		"template.yaml:4: parameter Days has a MaxValue that is no number"},
+	"PatternOfJava": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: \"(?i)x\"")},
+		"template.yaml:4: parameter Days has an AllowedPattern that not all"},
+	"WiderNumber": {[]wrong{narrowed(object{"maximum": 15.0})},
+		"parameters.Days.schema.maximum allows what the template's parameter does not"},
+	"WiderType": {[]wrong{narrowed(object{"type": "string"})}, "parameters.Days.schema.type allows what"},
+	"WiderValues": {[]wrong{days("Type: String", "AllowedValues: [a, b]"), narrowed(object{"enum": []any{"a", "c"}})},
+		"parameters.Days.schema.enum allows what"},
+	"OtherPattern": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: \"a+\""), narrowed(object{"pattern": "a"})},
+		"parameters.Days.schema.pattern allows what"},
 	"Wildcard": {[]wrong{with("permissions.json", `"sqs:CreateQueue"`, `"sqs:CreateQueue", "sqs:*"`)},
 		`permissions.json:2: "sqs:*" allows everything`},
 	"Everything": {[]wrong{with("permissions.json", `"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"`,
@@ -224,9 +211,9 @@ var ofPlans = map[string]refusal{
 		"policy.json:2: sqs:SendMessage is allowed on everything"},
 	"PolicyOfIAM": {[]wrong{with("policy.json", `"sqs:SendMessage"`, `"iam:CreateUser"`)},
 		`policy.json:2: "iam:CreateUser" would let a binding make itself more`},
-	"Version": {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Maintenance = "1.0.0" }}, "template_digest is missing"},
-	"Changed": {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Maintenance = "1.0.0" }, setting("template_digest",
-		strings.Repeat("0", 64))}, "template_digest is another than the template's: it changed since version 1.0.0"},
+	"Locked": {[]wrong{func(_ *testing.T, c *provider.Checked) {
+		c.Lock = func(string) error { return remedy.For("/maintenance_info", "is locked", "raise the version") }
+	}}, "/maintenance_info is locked"},
 	"Outlasting": {[]wrong{setting("minutes", json.Number("30")), func(_ *testing.T,
 		c *provider.Checked) {
 		c.Deadline = 30 * time.Minute
@@ -251,7 +238,7 @@ func TestRefusals(t *testing.T) {
 	cases := maps.Clone(ofTemplates)
 	maps.Copy(cases, ofPlans)
 	// What is wrong in several ways.
-	several := []string{"NameOfUsers", "NameOfNothing", "UnknownType"}
+	several := []string{"NameOfUsers", "NameOfNothing"}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			checked := queue()
@@ -272,18 +259,16 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-const (
-	nothing      = `{"type": "object", "properties": {}, "additionalProperties": false}`
-	fifoProperty = `"fifo": {"type": "boolean"}`
-)
-
-// days is a schema of retention_days alone.
-func days(property string) string {
-	return fmt.Sprintf(`{"type": "object", "properties": {"retention_days": %s}, "additionalProperties": false}`, property)
+// days gives the parameter of retention_days another type and bound.
+func days(kind, bound string) wrong {
+	return with("template.yaml", "Type: Number\n    Default: 4\n    MinValue: 1\n    MaxValue: 14", kind+"\n    Default: a\n    "+bound)
 }
 
-func updates(schema string) func(*testing.T, *provider.Checked) {
-	return func(_ *testing.T, c *provider.Checked) { c.Update = json.RawMessage(schema) }
+// narrowed gives the parameter of retention_days keywords of the plan's own.
+func narrowed(keywords object) wrong {
+	return setting("parameters", object{
+		"Days": object{"parameter": "retention_days", "schema": keywords}, "Fifo": object{"value": "false"},
+	})
 }
 
 // rights adds actions to what CloudFormation may do.

@@ -25,8 +25,9 @@ const (
 // settings are those of a plan, read.
 type settings struct {
 	template, permissions, policy string // names of files
-	digest                        string
 	parameters                    map[string]plan.Source
+	narrowed                      map[string]map[string]any // JSON Schema's keywords, by the template's parameters
+	fixed                         []string                  // parameters of users that the plan keeps as they are
 	credentials                   map[string]string
 	principal                     plan.Principal
 	assume                        []string
@@ -102,14 +103,13 @@ func (r *reader) texts(at string, object map[string]any, name, mend string) map[
 
 func readSettings(given map[string]any) (s settings, problems []error) {
 	var r reader
-	r.known("", given, "template", "permissions", "policy", "template_digest", "parameters", "credentials", "principal", "assume",
+	r.known("", given, "template", "permissions", "policy", "parameters", "credentials", "principal", "assume",
 		"proof", "on_delete", "existing", "target", "minutes", "warnings")
 	for name, into := range map[string]*string{"template": &s.template, "permissions": &s.permissions, "policy": &s.policy} {
 		*into = r.text("", given, name, "", "name a file beside the offering's, such as "+templateFile)
 	}
-	s.digest = r.text("", given, "template_digest", "", "write the SHA-256 of the template in hex")
 	s.target = r.text("", given, "target", "", "write the name of a target of the operator's, or leave it out")
-	s.parameters = r.sources(given)
+	r.sources(&s, given)
 	s.credentials = r.texts("", given, "credentials", "write NAME: \"${OUTPUT}\" for each")
 	for _, own := range []string{"access_key_id", "secret_access_key", "region"} {
 		if _, taken := s.credentials[own]; taken && own != "region" {
@@ -143,9 +143,9 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 const maxMinutes = 7 * 24 * 60
 
 // sources reads where the values of parameters are from.
-func (r *reader) sources(given map[string]any) map[string]plan.Source {
+func (r *reader) sources(into *settings, given map[string]any) {
 	const mend = "write NAME: {parameter: NAME, value: DEFAULT}, or context, target or value alone"
-	all := map[string]plan.Source{}
+	into.parameters, into.narrowed = map[string]plan.Source{}, map[string]map[string]any{}
 	members := r.object("", given, "parameters", mend)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		at := "parameters." + name + "."
@@ -154,9 +154,9 @@ func (r *reader) sources(given map[string]any) map[string]plan.Source {
 			r.about("parameters."+name, "does not say where its value is from", mend)
 			continue
 		}
-		r.known(at, member, "parameter", "context", "target", "value")
+		r.known(at, member, "parameter", "context", "target", "value", "schema", "fixed")
 		s := plan.Source{
-			Parameter: r.text(at, member, "parameter", "", "name a parameter of the plan's schemas"),
+			Parameter: r.text(at, member, "parameter", "", "name the parameter that users give"),
 			Context:   r.text(at, member, "context", "", "write organization, space or instance_name"),
 			Target:    r.text(at, member, "target", "", "write vpc, subnets or cidrs"),
 		}
@@ -172,9 +172,15 @@ func (r *reader) sources(given map[string]any) map[string]plan.Source {
 				r.about(at+"value", "is no value of a parameter", "write text without control characters, a number, true or false, or a list of them")
 			}
 		}
-		all[name] = s
+		into.parameters[name] = s
+		into.narrowed[name] = r.object(at, member, "schema", "write keywords of JSON Schema, such as {minimum: 5}")
+		switch fixed, is := member["fixed"].(bool); {
+		case member["fixed"] != nil && !is:
+			r.about(at+"fixed", "is neither true nor false", "write true where no update may change it")
+		case fixed:
+			into.fixed = append(into.fixed, s.Parameter)
+		}
 	}
-	return all
 }
 
 // valueText is a setting as CloudFormation takes it.
@@ -304,7 +310,7 @@ func (r *reader) existing(given map[string]any) *plan.Existing {
 	case (e.Tag == "") != (e.Type == ""):
 		r.about("existing.type", "is given without a tag, or a tag without it", mend)
 	}
-	for _, unused := range []string{"template", "permissions", "template_digest", "parameters", "minutes"} {
+	for _, unused := range []string{"template", "permissions", "parameters", "minutes"} {
 		if given[unused] != nil {
 			r.about(unused, "means nothing for what exists already", "leave it out, or leave out existing")
 		}

@@ -1,164 +1,254 @@
 package template
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Where the schemas of what users may set stand in a plan.
-const (
-	createAt = "/schemas/service_instance/create/parameters"
-	updateAt = "/schemas/service_instance/update/parameters"
-	bindAt   = "/schemas/service_binding/create/parameters"
-)
-
-// users checks the schemas of what users may set: only what is declared and bounded
-// reaches a stack, and an update offers only what can change in place.
-func (c *checker) users(m *plan.Settings) {
-	uses := accepts(c.parameters)
-	create := c.schema(createAt, c.Create, uses)
-	update := c.schema(updateAt, c.Update, uses)
-	for _, name := range c.schema(bindAt, c.Bind, nil) {
-		c.about(bindAt+"/properties"+slot(name), "has no effect", "remove it: what a binding may do is in the plan's policy")
-	}
-	for _, name := range uses {
-		switch in := slices.Contains(create, name) || slices.Contains(update, name); {
-		case !in:
-			c.about(parameterOf(c.parameters, name), "is no parameter of the plan's schemas", "describe "+name+" in schemas.service_instance.create")
-		case slices.Contains(update, name) && slices.Contains(m.Fixed, name):
-			c.about(updateAt+"/properties"+slot(name),
-				"cannot change once an instance is made: another value would replace a resource, and lose what it holds",
-				"remove it from the update's schema")
+// users tells what users may set: the bounds are those of the template's parameters,
+// which a plan may narrow, and an update offers only what can change in place.
+func (c *checker) users(t *model, fixed []string) {
+	all := provider.Parameters{Properties: map[string]any{}, Fixed: fixed}
+	taken := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
+		s := c.parameters[name]
+		p, there := t.parameters[name]
+		if s.Parameter == "" || !there || !slices.Contains(plainTypes, p.kind) {
+			continue // which is noted already
 		}
-	}
-}
-
-// parameterOf is the setting that takes a parameter of users.
-func parameterOf(sources map[string]plan.Source, parameter string) string {
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		if sources[name].Parameter == parameter {
-			return "parameters." + name + ".parameter"
-		}
-	}
-	return ""
-}
-
-func decoded(text json.RawMessage) (object map[string]any) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	_ = d.Decode(&object) // the compiler has looked at it
-	return object
-}
-
-func requiredOf(text json.RawMessage) (all []string) {
-	list, _ := decoded(text)["required"].([]any)
-	for _, item := range list {
-		name, _ := item.(string)
-		all = append(all, name)
-	}
-	return all
-}
-
-// schema checks one, and gives the parameters that it has. Uses are those that have
-// an effect, nil for where none has.
-func (c *checker) schema(at string, text json.RawMessage, uses []string) []string {
-	if len(text) == 0 {
-		if len(uses) > 0 {
-			c.about("", "take anything of users: the plan has no"+strings.ReplaceAll(at, "/", " "),
-				"describe the parameters there, with additionalProperties: false")
-		}
-		return nil
-	}
-	object := decoded(text)
-	if object["additionalProperties"] != false {
-		c.about(at, "takes parameters that it does not describe", "write additionalProperties: false")
-	}
-	for _, wide := range []string{"patternProperties", "$ref"} {
-		if object[wide] != nil {
-			c.about(at+slot(wide), "describes parameters without naming them", "write each below properties")
-		}
-	}
-	properties, _ := object["properties"].(map[string]any)
-	names := slices.Sorted(maps.Keys(properties))
-	if uses == nil {
-		return names
-	}
-	for _, name := range names {
-		below := at + "/properties" + slot(name)
-		if !slices.Contains(uses, name) {
-			c.about(below, "has no effect", "remove it, or write parameters: {NAME: {parameter: "+name+"}} in the settings")
+		if other, twice := taken[s.Parameter]; twice {
+			c.about("parameters."+name+".parameter", "is the one that "+other+" takes",
+				"have one parameter of the template for both")
 			continue
 		}
-		described, _ := properties[name].(map[string]any)
-		if most, why, mend := longest(described); why != "" {
-			c.about(below, why, mend)
-		} else if most > plan.MaxValue {
-			c.about(below, fmt.Sprintf("can be longer than %d bytes, which CloudFormation does not take", plan.MaxValue),
-				fmt.Sprintf("bound it: maxLength up to %d, as a character can have four bytes, or maxItems", plan.MaxValue/utf8Most))
+		taken[s.Parameter] = name
+		if needsUser(s, p) {
+			all.Required = append(all.Required, s.Parameter)
+		}
+		all.Properties[s.Parameter] = c.property(t, name, p, s)
+	}
+	if c.Describe != nil {
+		c.Describe(all)
+	}
+}
+
+// needsUser reports whether users have to give a parameter: there is nothing in its place.
+func needsUser(s plan.Source, p parameter) bool {
+	return s.Parameter != "" && s.Value == nil && p.fallback == nil && s.Target == "" && s.Context == ""
+}
+
+// property is the JSON Schema of what users may give for a template's parameter.
+func (c *checker) property(t *model, name string, p parameter, s plan.Source) map[string]any {
+	problem := func(what, mend string) {
+		c.add(t.problem("/Parameters"+slot(name), "parameter "+name+" "+what, mend))
+	}
+	property := bounds(p, problem)
+	narrow(property, c.narrowed[name], func(keyword, what, mend string) {
+		c.about("parameters."+name+".schema."+keyword, what, mend)
+	})
+	switch most, why, mend := longest(property); {
+	case why != "":
+		problem(why, mend)
+	case most > plan.MaxValue:
+		problem(fmt.Sprintf("can be longer than %d bytes, which CloudFormation does not take", plan.MaxValue),
+			fmt.Sprintf("bound it: MaxLength up to %d, as a character can have four bytes", plan.MaxValue/utf8Most))
+	}
+	text, given := scalarText(p.fallback)
+	if s.Value != nil {
+		text, given = *s.Value, true
+	}
+	if given && !p.secret && s.Context == "" && s.Target == "" {
+		property["default"] = typed(property["type"], text)
+	}
+	return property
+}
+
+// limits are the bounds of template's parameters, by JSON Schema's keywords.
+var limits = map[string]string{"minimum": "MinValue", "maximum": "MaxValue", "minLength": "MinLength", "maxLength": "MaxLength"}
+
+// bounds are those of a template's parameter, in the words of JSON Schema.
+func bounds(p parameter, problem func(what, mend string)) map[string]any {
+	property := map[string]any{}
+	if text, is := p.members["Description"].(string); is {
+		property["description"] = text
+	}
+	item := property
+	switch p.kind {
+	case "CommaDelimitedList", "List<Number>":
+		item = map[string]any{}
+		property["type"], property["items"] = "array", item
+	}
+	item["type"] = "string"
+	if strings.Contains(p.kind, "Number") {
+		item["type"] = "integer"
+	}
+	for keyword, of := range limits {
+		switch text, _ := scalarText(p.members[of]); {
+		case p.members[of] == nil:
+		case jsonNumber.MatchString(text):
+			item[keyword] = json.Number(text)
+		default:
+			problem("has a "+of+" that is no number", "write a number")
+			item[keyword] = json.Number("0")
 		}
 	}
-	return names
+	if pattern, is := p.members["AllowedPattern"].(string); is {
+		if !common(pattern) {
+			problem("has an AllowedPattern that not all who read it understand alike",
+				"write it of characters, classes such as [a-z], groups, alternatives, and quantifiers such as * and {2,5} alone")
+		}
+		item["pattern"] = whole(pattern)
+	}
+	if list, is := p.members["AllowedValues"].([]any); is {
+		var values []any
+		for _, v := range list {
+			text, _ := scalarText(v)
+			values = append(values, typed(item["type"], text))
+		}
+		item["enum"] = values
+		if len(values) == 2 && slices.Contains(values, any("true")) && slices.Contains(values, any("false")) {
+			delete(item, "enum")
+			item["type"] = "boolean"
+		}
+	}
+	return property
+}
+
+// whole has a pattern match all of a text, as CloudFormation does.
+func whole(pattern string) string {
+	if strings.Contains(pattern, "|") {
+		return "^(" + pattern + ")$"
+	}
+	if pattern = strings.TrimPrefix(pattern, "^"); !strings.HasSuffix(pattern, `\$`) {
+		pattern = strings.TrimSuffix(pattern, "$")
+	}
+	return "^" + pattern + "$"
+}
+
+// typed is a parameter's text as JSON has a value of a type.
+func typed(kind any, text string) any {
+	switch kind {
+	case "integer", "number":
+		if jsonNumber.MatchString(text) {
+			return json.Number(text)
+		}
+	case "boolean":
+		return text == "true"
+	case "array":
+		return strings.Split(text, ",")
+	}
+	return text
+}
+
+var (
+	punctuation = regexp.MustCompile(`\\[!-/:-@\[-` + "`" + `{-~]`)
+	class       = regexp.MustCompile(`\[\^?[^\[\]\\&]+\]`)
+	times       = regexp.MustCompile(`\{[0-9]+(,[0-9]*)?\}`)
+)
+
+// common reports whether Java, which CloudFormation matches by, the platforms, and this
+// program read a pattern alike: it keeps to what JSON Schema names for that (draft
+// 2020-12, Core, section 6.4), and quotes punctuation.
+func common(pattern string) bool {
+	rest := times.ReplaceAllString(class.ReplaceAllString(punctuation.ReplaceAllString(pattern, "x"), "x"), "?")
+	_, err := regexp.Compile(pattern)
+	return err == nil && !strings.ContainsAny(rest, `\[]{}.`) && !strings.Contains(rest, "(?")
+}
+
+// narrow puts a plan's own keywords into a property. What the template does not take,
+// CloudFormation would refuse when somebody orders.
+func narrow(property, own map[string]any, wrong func(keyword, what, mend string)) {
+	for _, keyword := range slices.Sorted(maps.Keys(own)) {
+		v, was := own[keyword], property[keyword]
+		ok := true
+		switch {
+		case was == nil || keyword == "description":
+		case keyword == "type":
+			ok = v == was || v == "number" && was == "integer"
+		case keyword == "enum":
+			list, _ := v.([]any)
+			known, _ := was.([]any)
+			ok = !slices.ContainsFunc(list, func(v any) bool {
+				return !slices.ContainsFunc(known, func(k any) bool { return fmt.Sprint(k) == fmt.Sprint(v) })
+			})
+		case strings.HasPrefix(keyword, "min"):
+			ok = atLeast(v, was)
+		case strings.HasPrefix(keyword, "max"):
+			ok = atLeast(was, v)
+		default:
+			ok = false
+		}
+		if !ok {
+			wrong(keyword, "allows what the template's parameter does not", "narrow what the template says, or change it there")
+			continue
+		}
+		property[keyword] = v
+	}
 }
 
 const utf8Most = 4 // bytes of a character
 
-// longest is how many bytes a value that a schema takes can have as CloudFormation
+// longest is how many bytes a value that a property takes can have as CloudFormation
 // takes it; or why it cannot be said.
 func longest(s map[string]any) (most int, why, mend string) {
-	if of := s["const"]; of != nil {
-		text, _ := valueText(of)
-		return len(text), "", ""
-	}
 	if list, ok := s["enum"].([]any); ok {
 		for _, item := range list {
-			text, ok := valueText(item)
-			if !ok {
-				return 0, "can be what is no value of a template's parameter", "list texts, numbers, true and false only"
-			}
+			text, _ := valueText(item)
 			most = max(most, len(text))
 		}
 		return most, "", ""
 	}
 	switch s["type"] {
-	case "boolean":
-		return len("false"), "", ""
 	case "integer", "number":
 		low, high := numberText(s["minimum"]), numberText(s["maximum"])
 		if low == "" || high == "" {
-			return 0, "is a number without bounds", "write its minimum and maximum"
+			return 0, "takes a user's number without bounds", "write MinValue and MaxValue, or AllowedValues"
 		}
 		return max(len(low), len(high)), "", ""
 	case "string":
 		n, ok := count(s["maxLength"])
 		if !ok {
-			return 0, "is a text without a maxLength", fmt.Sprintf("write maxLength, up to %d", plan.MaxValue/utf8Most)
+			return 0, "takes a user's text without a bound",
+				fmt.Sprintf("write MaxLength, up to %d, or AllowedValues", plan.MaxValue/utf8Most)
 		}
 		return n * utf8Most, "", ""
 	case "array":
 		n, ok := count(s["maxItems"])
 		items, _ := s["items"].(map[string]any)
 		if !ok || items == nil {
-			return 0, "is a list without a maxItems, or without items", "write both"
-		}
-		if items["type"] == "array" {
-			return 0, "is a list of lists", "write a list of texts or numbers"
+			return 0, "takes a user's list without a bound", "write schema: {maxItems: …} beside parameter in the settings"
 		}
 		one, why, mend := longest(items)
 		return n * (one + 1), why, mend
 	}
-	return 0, "does not say which values it takes", "write its type: string, integer, number, boolean or array; or enum"
+	return len("false"), "", ""
 }
 
+// atLeast compares numbers; false for what is none.
+func atLeast(a, b any) bool {
+	x, isNumber := new(big.Rat).SetString(numberText(a))
+	y, areNumbers := new(big.Rat).SetString(numberText(b))
+	return isNumber && areNumbers && x.Cmp(y) >= 0
+}
+
+// numberText is a number of a template, or of settings; empty for what is none.
 func numberText(v any) string {
-	n, _ := v.(json.Number)
-	return n.String()
+	switch v := v.(type) {
+	case json.Number:
+		return v.String()
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
 }
 
 func count(v any) (int, bool) {
@@ -171,17 +261,15 @@ var hidden = []string{"password", "passphrase", "secret", "token", "private_key"
 
 // secrets refuses a template's parameter that shows what users give as a secret.
 func (c *checker) secrets(t *model) {
-	described, _ := decoded(c.Create)["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
-		given := c.parameters[name].Parameter
-		property, _ := described[given].(map[string]any)
-		is := property["format"] == "password" || property["writeOnly"] == true
+		s, own := c.parameters[name], c.narrowed[name]
+		is := own["format"] == "password" || own["writeOnly"] == true
 		for _, part := range hidden {
-			is = is || given != "" && strings.Contains(strings.ToLower(given), part)
+			is = is || s.Parameter != "" && strings.Contains(strings.ToLower(s.Parameter), part)
 		}
 		if p, there := t.parameters[name]; is && there && !p.secret {
-			c.add(t.problem("/Parameters"+slot(name), fmt.Sprintf("parameter %s takes the secret %s, and shows it", name, given),
-				"add NoEcho: true"))
+			c.add(t.problem("/Parameters"+slot(name),
+				fmt.Sprintf("parameter %s takes the secret %s, and shows it", name, s.Parameter), "add NoEcho: true"))
 		}
 	}
 }

@@ -1,0 +1,85 @@
+package compile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/catalog"
+)
+
+// LockFile stands in an offering's folder, and says which files of a provider's each
+// version in maintenance_info stands for. Without it, an edited template under the same
+// version would make instances that differ and say that they are the same.
+const LockFile = "offering.lock"
+
+// A locked is what a version of a plan stands for.
+type locked struct {
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+}
+
+// A lock is the lock file of an offering, by the ids of its plans.
+type lock struct {
+	was, is map[string]locked
+	renew   bool // takes versions that are new
+}
+
+// readLock reads an offering's; what is not there has locked nothing.
+func readLock(folder fs.FS, renew bool) (*lock, error) {
+	l := &lock{was: map[string]locked{}, is: map[string]locked{}, renew: renew}
+	text, err := fs.ReadFile(folder, LockFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &l.was)
+	}
+	if err != nil {
+		return l, &remedy.Error{File: LockFile, What: "cannot be read: " + err.Error(), Cause: err,
+			Remedy: "have it back as it was, or remove it and run longshore catalog lock DIR"}
+	}
+	return l, nil
+}
+
+// check refuses a plan whose version stands for something else by now.
+func (l *lock) check(p catalog.Plan, digest string) error {
+	if p.MaintenanceInfo == nil {
+		return nil
+	}
+	is, was := locked{p.MaintenanceInfo.Version, digest}, l.was[p.ID]
+	l.is[p.ID] = is
+	switch {
+	case was == is, l.renew && was.Version != is.Version:
+		return nil
+	case was.Version == is.Version:
+		return remedy.For("/maintenance_info",
+			fmt.Sprintf("has still the version %s, and the template has changed since", is.Version),
+			"raise the version, and run longshore catalog lock DIR")
+	}
+	return remedy.For("/maintenance_info",
+		fmt.Sprintf("has the version %s, which %s does not have", is.Version, LockFile), "run longshore catalog lock DIR")
+}
+
+// Lock gives the lock files of a folder's offerings, by their names in it: of those with
+// a plan that has a version, and files that it stands for.
+func Lock(o Options, source Source) (map[string][]byte, error) {
+	c := compiler{Options: o, kept: map[string][]byte{}, locks: map[string][]byte{}}
+	c.source(source)
+	if len(c.problems) > 0 {
+		return nil, sorted(c.problems, c.files)
+	}
+	return c.locks, nil
+}
+
+// relock notes the lock file that an offering is to have.
+func (c *compiler) relock(file string, l *lock) {
+	if c.locks == nil || len(l.is) == 0 {
+		return
+	}
+	text, _ := json.MarshalIndent(l.is, "", "  ") // texts
+	c.locks[path.Join(path.Dir(file), LockFile)] = append(text, '\n')
+}

@@ -1,0 +1,105 @@
+package template
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// Permits are the permissions of offerings with what CloudFormation's handlers may call for
+// their templates, by the paths of the files.
+type Permits map[string]*Permit
+
+// A Permit is what was done to a file.
+type Permit struct {
+	Text  []byte   // what it is to hold
+	Added []string // actions
+	Left  []string // actions that no statement takes, or that are the operator's to give
+}
+
+// Add does so for the template of a plan. Each action goes into the first statement that
+// allows others of its service: on everything if it lists or knows no resources, and else on
+// less. No Resource and no Condition is touched: what the role reaches is the operator's.
+func (all Permits) Add(checked provider.Checked) error {
+	s, _ := readSettings(checked.Settings)
+	if s.existing != nil {
+		return nil
+	}
+	c := &checker{Checked: checked, settings: s}
+	file := cmp.Or(s.permissions, permissionsFile)
+	t, d := c.file(named(s.template, c.Files), templateFile), c.file(file, permissionsFile)
+	if len(c.problems) > 0 {
+		return c.problems[0]
+	}
+	at := path.Join(c.Folder, file)
+	p := all[at]
+	if p == nil {
+		p = &Permit{Text: d.text}
+		all[at] = p
+	} else if d.json(p.Text) != nil {
+		return fmt.Errorf("%s: what was added made it something else than JSON", at)
+	}
+	var calls []string
+	for _, r := range newModel(t, c.problemOf(t)).resources {
+		if known, _ := schemaOf(r.kind); !isCustom(r.kind) && !strings.HasPrefix(r.kind, "AWS::CloudFormation::") {
+			calls = slices.Concat(calls, known.create, known.read, known.update, known.remove)
+		}
+	}
+	statements := c.statements(d)
+	for _, action := range slices.Compact(slices.Sorted(slices.Values(without(statements, calls)))) {
+		i := slices.IndexFunc(statements, func(s statement) bool { return takes(s, action) })
+		switch {
+		case i >= 0 && !isGuarded(action) && d.text != nil:
+			statements[i].more = append(statements[i].more, action)
+			p.Added = append(p.Added, action)
+		case !slices.Contains(p.Left, action):
+			p.Left = append(p.Left, action)
+		}
+	}
+	p.Text = written(d, statements)
+	return errors.Join(c.problems...)
+}
+
+// takes reports whether a statement is for actions like this one.
+func takes(s statement, action string) bool {
+	service, _, _ := strings.Cut(strings.ToLower(action), ":")
+	onAll := slices.ContainsFunc(s.resources, isEverything)
+	return s.allows && onAll == withoutResources(action) && slices.ContainsFunc(s.actions, func(other string) bool {
+		return strings.HasPrefix(strings.ToLower(other), service+":")
+	})
+}
+
+// written is a file of JSON with the actions that its statements are to have more, each
+// behind those that are there.
+func written(d *document, all []statement) []byte {
+	text := d.text
+	for _, s := range slices.Backward(all) { // what stands before stays where it is
+		if len(s.more) == 0 {
+			continue
+		}
+		more := ""
+		for _, action := range s.more {
+			more += ", " + strconv.Quote(action)
+		}
+		end := d.ends[s.at+"/Action"]
+		if text[end-1] != ']' { // one text
+			begin := bytes.LastIndexByte(text[:end-1], '"')
+			text = slices.Concat(text[:begin], []byte("["), text[begin:end], []byte(more+"]"), text[end:])
+			continue
+		}
+		last := len(bytes.TrimRight(text[:end-1], " \t\r\n"))
+		if line := text[bytes.LastIndexByte(text[:last], '\n')+1 : last]; bytes.ContainsRune(text[last:end], '\n') {
+			indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+			more = ",\n" + string(indent) + strings.TrimPrefix(more, ", ")
+		}
+		text = slices.Concat(text[:last], []byte(more), text[last:])
+	}
+	return text
+}

@@ -1,0 +1,80 @@
+package template_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+)
+
+const scant = `{"Version": "2012-10-17", "Statement": [
+  {"Effect": "Allow", "Action": "sqs:ListQueues", "Resource": "*"},
+  {"Effect": "Deny", "Action": ["sqs:TagQueue"], "Resource": "arn:aws:sqs:::x"},
+  {
+    "Effect": "Allow",
+    "Action": [
+      "sqs:CreateQueue", "sqs:DeleteQueue"
+    ],
+    "Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*",
+    "Condition": {"Bool": {"aws:SecureTransport": "true"}}
+  }
+]}
+`
+
+// What CloudFormation calls is added where others of its service are allowed, and
+// nothing else of the file changes.
+func TestPermit(t *testing.T) {
+	checked := queue()
+	checked.Folder = "mine/sqs"
+	checked.Files.(fstest.MapFS)["permissions.json"] = &fstest.MapFile{Data: []byte(scant)}
+	more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n")(t, &checked)
+	all := template.Permits{}
+	for range 2 { // plans share the file
+		if err := all.Add(checked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := all["mine/sqs/permissions.json"]
+	want := strings.Replace(scant, `"sqs:CreateQueue", "sqs:DeleteQueue"`, `"sqs:CreateQueue", "sqs:DeleteQueue",
+      "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SetQueueAttributes", "sqs:TagQueue", "sqs:UntagQueue"`, 1)
+	want = strings.Replace(want, `"Action": "sqs:ListQueues"`, `"Action": ["sqs:ListQueues", "sqs:ListQueueTags"]`, 1)
+	if diff := cmp.Diff(want, string(got.Text)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if len(got.Added) != 6 || len(got.Left) == 0 || strings.Contains(strings.Join(got.Left, " "), "sqs:") {
+		t.Errorf("added %q, left %q", got.Added, got.Left)
+	}
+}
+
+// What reaches others is the operator's to give, and what is no JSON is not written.
+func TestPermitLeaves(t *testing.T) {
+	checked := queue()
+	for _, do := range append(role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), rights("iam:GetUser")) {
+		do(t, &checked)
+	}
+	all := template.Permits{}
+	if err := all.Add(checked); err != nil {
+		t.Fatal(err)
+	}
+	got := all["permissions.json"]
+	if len(got.Added) != 0 || !strings.Contains(strings.Join(got.Left, " "), "iam:TagRole") {
+		t.Errorf("added %q, left %q", got.Added, got.Left)
+	}
+
+	checked = queue()
+	checked.Files.(fstest.MapFS)["rights.yaml"] = &fstest.MapFile{Data: []byte(scant)}
+	checked.Settings["permissions"] = "rights.yaml"
+	if err := all.Add(checked); err != nil {
+		t.Fatal(err)
+	}
+	if got := all["rights.yaml"]; len(got.Added) != 0 || len(got.Left) != 6 {
+		t.Errorf("added %q, left %q", got.Added, got.Left)
+	}
+	existing := existing(object{"exports": object{"Url": "u", "Arn": "a"}})
+	if err := all.Add(existing); err != nil || len(all) != 2 {
+		t.Errorf("of what exists: %v, %d files", err, len(all))
+	}
+}

@@ -1,0 +1,90 @@
+package template_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// describedBy is what a plan tells of what users may set.
+func describedBy(t *testing.T, do ...wrong) provider.Parameters {
+	t.Helper()
+	checked := queue()
+	var got provider.Parameters
+	checked.Describe = func(all provider.Parameters) { got = all }
+	for _, do := range do {
+		do(t, &checked)
+	}
+	settingsOf(t, checked)
+	return got
+}
+
+// The bounds stand in the template, and are the users'. A plan narrows them.
+func TestBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   []wrong
+		want object
+	}{
+		"Number": {nil, object{"type": "integer", "minimum": 1, "maximum": 14, "default": 4}},
+		"Described": {[]wrong{days("Type: Number", "Description: How many\n    AllowedValues: [1, 7]"), setting("parameters", object{
+			"Days": object{"parameter": "retention_days", "value": 7.0}, "Fifo": object{"value": "false"}})},
+			object{"type": "integer", "enum": []int{1, 7}, "description": "How many", "default": 7}},
+		"Text": {[]wrong{days("Type: String", "MaxLength: 9\n    MinLength: 1")},
+			object{"type": "string", "minLength": 1, "maxLength": 9, "default": "4"}},
+		"Values": {[]wrong{days("Type: String", "AllowedValues: [a, 4]")},
+			object{"type": "string", "enum": []string{"a", "4"}, "default": "4"}},
+		"Truth": {[]wrong{user, days("Type: String", `AllowedValues: ["false", "true"]`)}, object{"type": "boolean", "default": false}},
+		"Pattern": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: a[b-d]{1,2}")},
+			object{"type": "string", "pattern": "^a[b-d]{1,2}$", "maxLength": 9, "default": "4"}},
+		"Alternatives": {[]wrong{days("Type: String", `MaxLength: 9
+    AllowedPattern: "^a|b\\.$"`)},
+			object{"type": "string", "pattern": `^(^a|b\.$)$`, "maxLength": 9, "default": "4"}},
+		"Secret": {[]wrong{days("Type: String", "MaxLength: 9\n    NoEcho: true"), setting("parameters", object{
+			"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})}, object{"type": "string", "maxLength": 9}},
+		"List": {[]wrong{days("Type: List<Number>", "MinValue: 0\n    MaxValue: 9"), narrowed(object{"maxItems": 3.0})},
+			object{"type": "array", "items": object{"type": "integer", "minimum": 0, "maximum": 9},
+				"maxItems": 3, "default": []string{"a"}}},
+		"Narrowed": {[]wrong{narrowed(object{"minimum": 2.0, "type": "number", "multipleOf": 0.5, "description": "More"})},
+			object{"type": "number", "minimum": 2, "maximum": 14, "multipleOf": 0.5, "description": "More", "default": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := describedBy(t, c.do...)
+			got, err := json.Marshal(all.Properties["retention_days"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := json.Marshal(c.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// What has nothing in its place has to be given, and what cannot change in place cannot
+// be updated. What exists already takes nothing.
+func TestRequiredAndFixed(t *testing.T) {
+	got := describedBy(t, setting("parameters", object{"Days": object{"parameter": "days"}, "Fifo": object{"parameter": "fifo"}}))
+	if diff := cmp.Diff([][]string{{"fifo"}, {"fifo"}}, [][]string{got.Required, got.Fixed}); diff != "" || len(got.Properties) != 2 {
+		t.Errorf("required and fixed: -want +got\n%s", diff)
+	}
+	got = describedBy(t, setting("parameters", object{"Days": object{"parameter": "days", "fixed": true},
+		"Fifo": object{"value": "true"}}))
+	if diff := cmp.Diff([]string{"days"}, got.Fixed); diff != "" {
+		t.Errorf("what the plan keeps as it is: -want +got\n%s", diff)
+	}
+	got = describedBy(t, func(_ *testing.T, c *provider.Checked) {
+		describe := c.Describe
+		*c = existing(object{"exports": object{"Url": "u", "Arn": "a"}})
+		c.Describe = describe
+	})
+	if len(got.Properties) != 0 || got.Properties == nil {
+		t.Errorf("what exists takes %v", got.Properties)
+	}
+}
