@@ -61,9 +61,10 @@ func TestFsck(t *testing.T) {
 		"Key":         {spoil("vault.key", ""), 1, []string{"damaged: vault.key: ", "restore the folder"}},
 		"KeyGone":     {remove("vault.key"), 1, []string{"damaged: vault.key: "}},
 		"Marker":      {spoil("longshore.json", ""), 1, []string{"damaged: longshore.json: "}},
-		"Foreign":     {spoil("longshore.json", `"identity": "`), 1, []string{"belong to another folder"}},
+		"Foreign":     {spoil("longshore.json", `"records": "`), 1, []string{"belong to another folder"}},
 		"Logins":      {write("credentials.json", "x"), 1, []string{"damaged: credentials.json: "}},
 		"Later":       {write("longshore.json", `{"format": 9}`), 2, []string{"a newer version", "run that version"}},
+		"Old":         {write("longshore.json", `{"format": 1, "identity": "i"}`), 2, []string{"before the first release", "name an empty folder"}},
 		"NoFolder":    {remove("longshore.json"), 2, []string{"is not a data folder"}},
 	}
 	for name, test := range tests {

@@ -299,80 +299,17 @@ func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {
 	s.lets("", "cf-eu", password, 200)
 }
 
-// Folders of programs that let the environment decide at each start: it decides
-// once more, and whoever logged in goes on to.
-func TestFoldersFromBeforeTheyDecided(t *testing.T) {
-	old := func(t *testing.T, username, password string, change func(file map[string]any)) (dir string) {
-		dir = t.TempDir()
-		s := mustStart(t, dir, username, password)
-		s.stop()
-		edit(t, dir, func(file map[string]any) {
-			delete(file, "format")
-			delete(file, "chosen")
-			change(file)
-		})
-		return dir
+// Logins that a later program wrote are not read, and not written over.
+func TestLoginsOfALaterVersion(t *testing.T) {
+	dir := t.TempDir()
+	mustStart(t, dir, "cf", first).stop()
+	edit(t, dir, func(file map[string]any) { file["format"] = 9 })
+	if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("it starts: %v", err)
 	}
-	asItIs := func(map[string]any) {}
-	t.Run("AlwaysSet", func(t *testing.T) {
-		dir := old(t, "cf", first, asItIs)
-		if err := os.Remove(credentialsOf(dir)); err != nil {
-			t.Fatal(err)
-		}
-		status, _, diagnostics := called(t, nil, "platform", "rotate", "default", "--now", "--data", dir)
-		if status != 1 || !strings.Contains(diagnostics, "start the broker in it once") {
-			t.Errorf("a command comes before the start: %d %s", status, diagnostics)
-		}
-		s := mustStart(t, dir, "cf", first)
-		has(t, s.log.String(), "the data folder keeps the user name and the password that are set")
-		s.stop()
-		refuses(t, dir, "cf", other, app.EnvPassword)
-		mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
-	})
-	t.Run("SetOverAGeneratedOne", func(t *testing.T) {
-		dir := old(t, "broker", other, func(file map[string]any) {
-			file["previous"] = []any{map[string]any{"password": "nobody's", "until": time.Now().Add(time.Hour).UTC()}}
-			file["platforms"] = []any{map[string]any{"id": "p-1", "name": "korifi", "username": "korifi", "password": "korifis"}}
-		})
-		if status, _, diagnostics := called(t, nil, "platform", "list", "--data", dir); status != 1 ||
-			!strings.Contains(diagnostics, "start the broker in it once") {
-			t.Errorf("a command comes before the start: %d %s", status, diagnostics)
-		}
-		s := mustStart(t, dir, "cf", first)
-		s.lets("", "cf", first, 200)
-		s.lets("", "broker", other, 401) // as it was
-		s.lets("", "cf", "nobody's", 401)
-		s.lets("", "korifi", "korifis", 200)
-		s.stop()
-		refuses(t, dir, "broker", other, app.EnvUsername)
-		say(t, dir, `: (\S+)\n`, "rotate", "default", "--now", "--overlap", "0s")
-		refuses(t, dir, "cf", first, app.EnvPassword)
-	})
-	t.Run("NeverSet", func(t *testing.T) {
-		dir := old(t, "broker", other, asItIs)
-		s := mustStart(t, dir, "", "")
-		s.lets("", "broker", other, 200)
-		s.stop()
-		refuses(t, dir, "cf", first, app.EnvUsername)
-	})
-	// Such a folder could not be started, and its platforms not be changed.
-	t.Run("BlockedByAPlatformOfThatUser", func(t *testing.T) {
-		dir := old(t, "broker", other, func(file map[string]any) {
-			file["platforms"] = []any{map[string]any{"id": "p-1", "name": "cf", "username": "cf", "password": "its-own"}}
-		})
-		refuses(t, dir, "cf", first, app.EnvUsername, `user name of platform "cf"`, "set another one")
-		s := mustStart(t, dir, "cf-main", first)
-		s.lets("", "cf-main", first, 200)
-		s.lets("", "cf", "its-own", 200)
-		s.stop()
-		say(t, dir, "refused", "remove", "cf")
-	})
-	t.Run("OfANewerProgram", func(t *testing.T) {
-		dir := old(t, "cf", first, func(file map[string]any) { file["format"] = 3 })
-		if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
-			t.Errorf("it starts: %v", err)
-		}
-	})
+	if status, _, said := called(t, nil, "platform", "rotate", "default", "--data", dir); status != 1 || !strings.Contains(said, "later version") {
+		t.Errorf("exit status %d: %s", status, said)
+	}
 }
 
 // A password that was generated is shown, as nobody knows it; one that was set

@@ -43,10 +43,7 @@ func ScopeOfStack(stack string) plan.Scope { return plan.ScopeOf(stack) }
 // the folder, and sets the folder up if there is none; a broker may run on it.
 func ScopeOfFolder(dir string) (plan.Scope, error) {
 	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
-	if err != nil {
-		return "", notAFolder(dir, err)
-	}
-	if !found || mark.Broker == "" {
+	if err != nil || !found {
 		f, err := openFolder(dir, false)
 		if err != nil {
 			return "", err

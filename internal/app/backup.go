@@ -29,8 +29,8 @@ type Dumper interface {
 // Backup saves what is wished for from the embedded broker over a data folder. If the
 // broker runs, it is asked to; if not, only a whole folder can be saved.
 func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
-	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
-		return notAFolder(dir, err)
+	if _, err := markerOf(dir); err != nil {
+		return err
 	}
 	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
 		return running.Backup(ctx, wish, to)

@@ -85,8 +85,8 @@ const fileControl = "control.sock"
 func FolderConsole(
 	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
 ) (_ operator.Link, closing func(), _ error) {
-	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
-		return nil, nil, notAFolder(dir, err)
+	if _, err := markerOf(dir); err != nil {
+		return nil, nil, err
 	}
 	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
 		return running.Call, func() {}, nil

@@ -53,17 +53,17 @@ type folder struct {
 // A marker says that the folder was set up completely, and which records belong to it.
 // In a folder with a marker, whatever is missing was lost, and is never made anew.
 type marker struct {
-	Format   int    `json:"format"`
-	Identity string `json:"identity"`
+	Format int `json:"format"`
+	// Records is the identity of the file of records.
+	Records string `json:"records"`
 	// Broker is the identity of the broker, which everything that it makes carries. It
-	// outlives the records. It is empty in a folder of an earlier version, until that is
-	// opened.
-	Broker string `json:"broker,omitempty"`
+	// outlives the records.
+	Broker string `json:"broker"`
 	// Providers are those that were used in the folder, of the providers that can be left
 	// out.
 	Providers []string `json:"providers,omitempty"`
-	// Check proves the vault's key; nil in a folder of an earlier version.
-	Check []byte `json:"check,omitempty"`
+	// Check proves the vault's key.
+	Check []byte `json:"check"`
 }
 
 const folderFormat = 1
@@ -150,20 +150,7 @@ func (f *folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	case err != nil: // nobody is to give up a key for a full disk
 		return fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
-	if err := f.identify(); err != nil {
-		return fail("cannot keep the broker's identity", "allow it to be written", err)
-	}
 	return nil
-}
-
-// identify gives an identity to the broker of a folder of an earlier version. What it
-// has made before keeps its names, and the records of that hold no identity.
-func (f *folder) identify() error {
-	if f.mark.Broker != "" {
-		return nil
-	}
-	f.mark.Broker = newID()
-	return writeJSON(f.path(fileMarker), f.mark)
 }
 
 const restore = "restore the folder from a backup; " +
@@ -173,18 +160,27 @@ const restore = "restore the folder from a backup; " +
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes makes " +
 	"a new one and gives up what was sealed with it: the parameters and credentials that users were given"
 
-// unreadable says what to do about a file that cannot be read. A file that a later
+// unreadable says what to do about a file that cannot be read. A file that another
 // version wrote is not damaged: a rebuild or an empty folder would lose what is in it.
 func unreadable(file string, err error) (what, mend string, cause error) {
-	if isNewer(err) {
+	switch {
+	case errors.Is(err, errOld):
+		return "is of a version before the first release, which this program does not read", "name an empty folder with --data", nil
+	case ofAnotherVersion(err):
 		return "was written by a newer version of this program", "run that version or a later one; nothing is damaged", err
+	default:
+		return "is damaged: " + file + " cannot be read", restore, err
 	}
-	return "is damaged: " + file + " cannot be read", restore, err
 }
 
-var errNewer = errors.New("a later version wrote it")
+var (
+	errOld   = errors.New("a version before the first release wrote it")
+	errNewer = errors.New("a later version wrote it")
+)
 
-func isNewer(err error) bool { return errors.Is(err, errNewer) || errors.Is(err, bolt.ErrNewer) }
+func ofAnotherVersion(err error) bool {
+	return errors.Is(err, errOld) || errors.Is(err, errNewer) || errors.Is(err, bolt.ErrNewer)
+}
 
 var errOtherKey = errors.New("it does not open what was sealed in the folder")
 
@@ -198,7 +194,7 @@ func (f *folder) openRecords(mark marker) (err error) {
 	if f.records, err = bolt.Open(f.path(fileRecords), how...); err != nil {
 		return err
 	}
-	if f.records.Identity() != mark.Identity {
+	if f.records.Identity() != mark.Records {
 		return errForeign
 	}
 	f.behind = f.clock.notBefore(f.records.LastCommit())
@@ -219,30 +215,18 @@ func (f *folder) beginRecords() (err error) {
 		return err
 	}
 	giveToOwner(f.path(fileRecords))
-	f.mark.Identity = f.records.Identity()
+	f.mark.Records = f.records.Identity()
 	return writeJSON(f.path(fileMarker), f.mark)
 }
 
-// prove makes sure that the key is the one that was used before. A folder of an earlier
-// version has no check value: everything that is sealed in its records has to open, and
-// then it gets one. If some of it does not open, an operator has to decide which key is
-// the wrong one; the cause of errOtherKey counts what opens.
+// prove makes sure that the key is the one that was used before; otherwise it is
+// errOtherKey.
 func (f *folder) prove() error {
-	ctx := context.Background()
-	if f.mark.Check != nil {
-		if same, err := vault.IsCheck(ctx, f.vault, f.mark.Check); err != nil || same {
-			return err
-		}
-		return errOtherKey
+	same, err := vault.IsCheck(context.Background(), f.vault, f.mark.Check)
+	if err == nil && !same {
+		err = errOtherKey
 	}
-	sealed, opened, err := f.sealed(ctx)
-	if err != nil {
-		return err
-	}
-	if opened < sealed {
-		return fmt.Errorf("%w: it opens %d of %d sealed values", errOtherKey, opened, sealed)
-	}
-	return f.keepCheck(ctx)
+	return err
 }
 
 // sealed counts what is sealed in the records, and how much of that opens.
@@ -280,9 +264,9 @@ func (f *folder) keepCheck(ctx context.Context) (err error) {
 }
 
 // replaceKey sets the key aside and makes a new one, unless the key opens some of what
-// is sealed: then it is one of several that were used, and stays. The check value is
-// still that of the old key, so that nothing opens the folder before a rebuild has
-// ended (rebuilt); another rebuild may begin again.
+// is sealed: then it stays, and the check value is the wrong one. That is still of the
+// old key, so that nothing opens the folder before a rebuild has ended (rebuilt);
+// another rebuild may begin again.
 func (f *folder) replaceKey() error {
 	if f.vault != nil {
 		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
@@ -304,10 +288,8 @@ func (f *folder) replaceKey() error {
 // rebuilt ends the replacement of a key: the key opens everything that is left in the
 // records.
 func (f *folder) rebuilt(ctx context.Context) error {
-	if f.mark.Check != nil {
-		if same, err := vault.IsCheck(ctx, f.vault, f.mark.Check); err != nil || same {
-			return err
-		}
+	if err := f.prove(); !errors.Is(err, errOtherKey) {
+		return err
 	}
 	return f.keepCheck(ctx)
 }
@@ -357,11 +339,8 @@ func (f *folder) setUp() error {
 	if f.records, err = bolt.Open(f.path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
 		return fail("cannot be set up", restore, err)
 	}
-	f.mark = marker{Format: folderFormat, Identity: f.records.Identity(), Broker: newID()}
-	switch err := f.prove(); {
-	case errors.Is(err, errOtherKey):
-		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
-	case err != nil:
+	f.mark = marker{Format: folderFormat, Records: f.records.Identity(), Broker: newID()}
+	if err := f.keepCheck(context.Background()); err != nil {
 		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
 	}
 	return nil
@@ -397,10 +376,28 @@ func readMarker(path string) (m marker, found bool, err error) {
 	if m.Format > folderFormat {
 		return m, false, fmt.Errorf("format %d is not %d: %w", m.Format, folderFormat, errNewer)
 	}
-	if m.Format != folderFormat || m.Identity == "" {
-		return m, false, fmt.Errorf("format %d is not %d, or no identity is in it", m.Format, folderFormat)
+	if m.Format != folderFormat || m.Records == "" || m.Broker == "" || m.Check == nil {
+		return m, false, errOld
 	}
 	return m, true, nil
+}
+
+// markerOf is the marker of a folder in which a broker was started.
+func markerOf(dir string) (marker, error) {
+	m, found, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil {
+		what, mend, cause := unreadable(fileMarker, err)
+		return m, &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+	}
+	if !found {
+		return m, notAFolder(dir)
+	}
+	return m, nil
+}
+
+func notAFolder(dir string) error {
+	const start = "name one with --data in which the broker was started once"
+	return &remedy.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start}
 }
 
 // registry is the platforms that the folder keeps. The environment gives the first
@@ -409,55 +406,31 @@ func readMarker(path string) (m marker, found bool, err error) {
 // leaked password would stay valid.
 func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, error) {
 	registrar := folderRegistrar{f.dir}
-	r, format, err := registrar.read()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		r = initialRegistry()
-	case errors.As(err, new(*fs.PathError)):
-		return r, &remedy.Error{Name: dataFolder(f.dir), What: "has a " + fileCredentials + " that cannot be read",
-			Remedy: "allow it to be read", Cause: err}
-	case isNewer(err):
-		what, mend, cause := unreadable(fileCredentials, err)
+	r, err := registrar.read()
+	fail := func(what, mend string, cause error) (platforms.Registry, error) {
 		return r, &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
-	case err != nil:
-		return r, &remedy.Error{
-			Name: dataFolder(f.dir), What: "has a damaged " + fileCredentials,
-			Remedy: "restore it from a backup; without it, every platform but the first is unknown", Cause: err,
-		}
-	case format >= credentialsFormat:
+	}
+	switch {
+	case err == nil:
 		return r, f.known(r, s, log)
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, new(*fs.PathError)):
+		return fail("has a "+fileCredentials+" that cannot be read", "allow it to be read", err)
+	case ofAnotherVersion(err):
+		return fail(unreadable(fileCredentials, err))
+	default:
+		return fail("has a damaged "+fileCredentials, "restore it from a backup; without it, every platform but the first is unknown", err)
 	}
-	// A new folder, or one of a program that let the environment decide at each
-	// start: here it does so for the last time.
-	if err := adopt(&r, s); err != nil {
-		return r, err
-	}
-	if err := f.known(r, s, log); err != nil {
-		return r, err
-	}
-	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
-		return r, &remedy.Error{Name: dataFolder(f.dir), What: "cannot keep the platforms' credentials", Remedy: "allow it to be written",
-			Cause: err}
-	}
+	r = initialRegistry()
 	if s.Username != "" {
+		first := &r.Platforms[0]
+		first.Credential, first.Chosen = platforms.Credential{Username: s.Username, Password: s.Password}, true
 		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)
 	}
+	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
+		return fail("cannot keep the platforms' credentials", "allow it to be written", err)
+	}
 	return r, nil
-}
-
-// adopt gives the default platform the environment's credential, if that has one.
-func adopt(r *platforms.Registry, s Settings) error {
-	if s.Username == "" {
-		return nil
-	}
-	first := &r.Platforms[0]
-	if name, taken := r.UserOf(s.Username); taken && name != first.Name {
-		return remedy.For(EnvUsername, fmt.Sprintf("is %q, which is the user name of platform %q too", s.Username, name),
-			"set another one and tell the platform of it, or unset both it and "+EnvPassword+" to have the first platform's login printed")
-	}
-	first.Credential = platforms.Credential{Username: s.Username, Password: s.Password}
-	first.Previous, first.Chosen = nil, true
-	return nil
 }
 
 // known refuses an environment that names a login which the folder does not know, or no

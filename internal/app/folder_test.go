@@ -86,19 +86,6 @@ func flip(t *testing.T, dir string) {
 	}
 }
 
-// forget makes the folder one of an earlier version, without a check value.
-func forget(t *testing.T, dir string) {
-	t.Helper()
-	path := filepath.Join(dir, fileMarker)
-	m, found, err := readMarker(path)
-	if err != nil || !found || m.Check == nil {
-		t.Fatalf("%+v %v", m, err)
-	}
-	if err := os.WriteFile(path, []byte(`{"format": 1, "identity": "`+m.Identity+`"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // opens requires that the folder opens and all that is sealed in it, and gives
 // how much that is.
 func opens(t *testing.T, dir string) int {
@@ -175,41 +162,68 @@ func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	return found
 }
 
-// A folder does not open with a key that is not its own, whatever its version;
-// with its own again it does, and nothing is lost.
+// A folder does not open with a key that is not its own; with its own again it does,
+// and nothing is lost.
 func TestAnotherKeyIsRefused(t *testing.T) {
-	for name, earlier := range map[string]bool{"Checked": false, "OfAnEarlierVersion": true} {
-		t.Run(name, func(t *testing.T) {
-			dir := filled(t)
-			if earlier {
-				forget(t, dir)
-			}
-			flip(t, dir)
-			refused(t, dir)
-			flip(t, dir)
-			if n := opens(t, dir); n != 6 {
-				t.Errorf("%d sealed values are left of 6", n)
-			}
-			flip(t, dir)
-			refused(t, dir) // also one that was of an earlier version
-		})
+	dir := filled(t)
+	flip(t, dir)
+	refused(t, dir)
+	flip(t, dir)
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
 	}
 }
 
-// A folder of an earlier version in which nothing is sealed yet gets its check
-// value.
-func TestAnEmptyFolderOfAnEarlierVersion(t *testing.T) {
-	dir := t.TempDir()
-	opens(t, dir)
-	forget(t, dir)
-	opens(t, dir)
-	flip(t, dir)
-	refused(t, dir)
+// A folder that a version before the first release wrote is refused with one sentence,
+// also by a rebuild, which leaves it as it is.
+func TestAnOldFolderIsRefused(t *testing.T) {
+	dir := filled(t)
+	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
+	if err := os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	open := func(anew bool) error { _, err := openFolder(dir, anew); return err }
+	check := func() error { _, err := CheckFolder(t.Context(), dir, nil); return err }
+	registrar := func() error { _, err := FolderRegistrar(dir); return err }
+	console := func() error {
+		_, _, err := FolderConsole(t.Context(), dir, demoCatalog, nil, nil)
+		return err
+	}
+	says := fmt.Sprintf("data folder %q is of a version before the first release, which this program does not read: "+
+		"name an empty folder with --data", dir)
+	for name, err := range map[string]error{
+		"Start": open(false), "Rebuild": open(true), "Fsck": check(), "Platforms": registrar(), "Console": console(),
+	} {
+		if err == nil || err.Error() != says {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("the folder was changed:\n%s\n%s", before, after)
+	}
 }
 
-// Programs before the check value may have sealed with two keys in turn. The
-// operator is told how much the one opens; a rebuild gives up the rest alone.
-func TestTwoKeys(t *testing.T) {
+// otherCheck puts another key's check value into the folder's marker.
+func otherCheck(t *testing.T, dir string) {
+	t.Helper()
+	other, err := markerOf(filled(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := markerOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark.Check = other.Check
+	if err := writeJSON(filepath.Join(dir, fileMarker), mark); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where the check value alone is another's, a rebuild keeps the key and all that it
+// opens, and gives up the rest alone.
+func TestAnotherCheckValue(t *testing.T) {
 	dir := filled(t)
 	f, err := openFolder(dir, false)
 	if err != nil {
@@ -221,34 +235,12 @@ func TestTwoKeys(t *testing.T) {
 	}
 	record(t, f, other, "three")
 	f.close()
-	forget(t, dir)
-	refused(t, dir, "6 of 9")
+	otherCheck(t, dir)
+	refused(t, dir)
 	found := rebuilt(t, dir)
 	if len(found.Parameters) != 1 || len(found.Rotate) != 1 || found.Rotate[0] != "three/b" {
 		t.Errorf("%+v", found)
 	}
-	if n := opens(t, dir); n != 6 {
-		t.Errorf("%d sealed values are left of 6", n)
-	}
-}
-
-// Where the check value alone is another's, a rebuild keeps the key and all.
-func TestAnotherCheckValue(t *testing.T) {
-	dir := filled(t)
-	other, _, err := readMarker(filepath.Join(filled(t), fileMarker))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark, _, err := readMarker(filepath.Join(dir, fileMarker))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark.Check = other.Check
-	if err := writeJSON(filepath.Join(dir, fileMarker), mark); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, dir)
-	rebuilt(t, dir)
 	if n := opens(t, dir); n != 6 {
 		t.Errorf("%d sealed values are left of 6", n)
 	}
@@ -273,8 +265,8 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Where a folder of an earlier version cannot be read or written, the key is not
-// to blame: nobody is told to give up what is sealed with it.
+// Where what is sealed cannot be counted, the key is not to blame: nobody is told to
+// give up what is sealed with it.
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
 	f, err := openFolder(dir, false)
@@ -287,16 +279,13 @@ func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forget(t, dir)
-	for _, anew := range []bool{false, true} {
-		f, err := openFolder(dir, anew)
-		if err == nil {
-			f.close()
-			t.Fatal("it opens")
-		}
-		if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
-			t.Errorf("the key is blamed: %v", err)
-		}
+	otherCheck(t, dir)
+	if f, err = openFolder(dir, true); err == nil {
+		f.close()
+		t.Fatal("it opens")
+	}
+	if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
+		t.Errorf("the key is blamed: %v", err)
 	}
 }
 
@@ -375,8 +364,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	}
 }
 
-// A broker has one identity for good: it outlives its records and its key, and a
-// folder of an earlier version gets it at the next start.
+// A broker has one identity for good: it outlives its records and its key.
 func TestTheBrokersIdentity(t *testing.T) {
 	identity := func(dir string, anew bool) string {
 		t.Helper()
@@ -405,13 +393,6 @@ func TestTheBrokersIdentity(t *testing.T) {
 		if again := identity(dir, true); again != was {
 			t.Errorf("without %s it is %q, not %q", lost, again, was)
 		}
-	}
-
-	earlier := filled(t)
-	forget(t, earlier)
-	first := identity(earlier, false)
-	if again := identity(earlier, false); again != first {
-		t.Errorf("a folder of an earlier version is given %q, and then %q", first, again)
 	}
 }
 

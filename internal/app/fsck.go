@@ -38,7 +38,7 @@ const Restore = restore
 func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
-		return out, notAFolder(dir, nil)
+		return out, notAFolder(dir)
 	}
 	lock, err := lockToRead(filepath.Join(dir, fileLock))
 	if errors.Is(err, fs.ErrNotExist) { // as in a copy: no broker runs on it
@@ -58,7 +58,7 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	if err != nil {
 		out.add(fmt.Errorf("%s: %w", fileKey, err))
 	}
-	_, _, loginsErr := folderRegistrar{dir}.read()
+	_, loginsErr := folderRegistrar{dir}.read()
 	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
 		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}
@@ -70,15 +70,15 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 		out.add(fmt.Errorf("%s: %w", fileRecords, p))
 	}
 	out.Wrong += records.Wrong - len(records.Problems)
-	switch later := errors.Join(markErr, loginsErr, err); {
-	case isNewer(later):
-		what, mend, cause := unreadable(fileRecords, later)
+	switch other := errors.Join(markErr, loginsErr, err); {
+	case ofAnotherVersion(other):
+		what, mend, cause := unreadable(fileRecords, other)
 		return FolderCheck{}, &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	case errors.Is(err, bolt.ErrMissing):
 		out.add(fmt.Errorf("%s: %w", fileRecords, err))
 	case err != nil:
 		return out, err
-	case records.Wrong == 0 && markErr == nil && records.Identity != mark.Identity:
+	case records.Wrong == 0 && markErr == nil && records.Identity != mark.Records:
 		out.add(fmt.Errorf("%s: %w", fileRecords, errForeign))
 	}
 	return out, nil
@@ -126,9 +126,4 @@ func sealedIn(r store.Record) (values []vault.Value, err error) {
 		values = append(values, vault.Of(record)...)
 	}
 	return values, err
-}
-
-func notAFolder(dir string, cause error) error {
-	const start = "name one with --data in which the broker was started once"
-	return &remedy.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start, Cause: cause}
 }

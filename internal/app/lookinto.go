@@ -18,9 +18,9 @@ func lookInto(dir string) (*folder, error) {
 		return &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	}
 	f = &folder{dir: dir, clock: newClock(), toRead: true}
-	mark, found, err := readMarker(f.path(fileMarker))
-	if err != nil || !found {
-		return nil, notAFolder(dir, err)
+	mark, err := markerOf(dir)
+	if err != nil {
+		return nil, err
 	}
 	f.lock, err = lockToRead(f.path(fileLock))
 	if errors.Is(err, errLocked) {

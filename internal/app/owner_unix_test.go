@@ -37,7 +37,6 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	rebuilt(t, dir) // the demo's folder is there from the first start on
-	forget(t, dir)
 	each(func(path string) error { return os.Lchown(path, owner, owner) })
 
 	err := registrar.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {

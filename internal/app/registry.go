@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"github.com/longshore/longshore/internal/base/outputs"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/front/platforms"
 )
 
@@ -56,23 +55,17 @@ var errChanging = errors.New("somebody else is changing the platforms: run the c
 // reads changes by itself.
 type folderRegistrar struct{ dir string }
 
-// credentialsFormat is the format of files that alone decide who may log in. Before it
-// had a format, the environment decided at each start of the broker, so the password of
-// the default platform in such a file may not be in use.
-const credentialsFormat = 2
+const credentialsFormat = 1
 
 // FolderRegistrar keeps the registry of the embedded broker over a data folder, on
 // which the broker was started once.
 func FolderRegistrar(dir string) (Registrar, error) {
-	if _, found, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || !found {
-		return nil, notAFolder(dir, err)
+	if _, err := markerOf(dir); err != nil {
+		return nil, err
 	}
 	f := folderRegistrar{dir}
-	if _, format, err := f.read(); errors.Is(err, fs.ErrNotExist) || err == nil && format < credentialsFormat {
-		return nil, &remedy.Error{
-			Name: dataFolder(dir), What: "has not yet been taken over by this version",
-			Remedy: "start the broker in it once, with the same environment as ever, which then is asked no more who may log in",
-		}
+	if _, err := os.Stat(f.path()); errors.Is(err, fs.ErrNotExist) {
+		return nil, notAFolder(dir)
 	}
 	return f, nil
 }
@@ -80,28 +73,23 @@ func FolderRegistrar(dir string) (Registrar, error) {
 func (f folderRegistrar) path() string { return filepath.Join(f.dir, fileCredentials) }
 
 // Registry implements Registrar.
-func (f folderRegistrar) Registry(context.Context) (platforms.Registry, error) {
-	r, _, err := f.read()
-	return r, err
-}
+func (f folderRegistrar) Registry(context.Context) (platforms.Registry, error) { return f.read() }
 
-// read gives the registry, and the format of its file; zero for none.
-func (f folderRegistrar) read() (r platforms.Registry, format int, err error) {
+func (f folderRegistrar) read() (r platforms.Registry, err error) {
 	raw, err := os.ReadFile(f.path())
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
 	var file struct {
 		Format int `json:"format"`
 	}
 	if json.Unmarshal(raw, &file) != nil {
-		return r, 0, platforms.ErrDocument
+		return r, platforms.ErrDocument
 	}
 	if file.Format > credentialsFormat {
-		return r, 0, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
+		return r, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
 	}
-	r, err = platforms.Decode(raw)
-	return r, file.Format, err
+	return platforms.Decode(raw)
 }
 
 // write is called under the lock.

@@ -37,10 +37,10 @@ func (f *folder) salvageRecords() error {
 	if err := os.Remove(f.path(fileSalvaged)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	saved, err := bolt.Salvage(f.path(fileRecords), f.path(fileSalvaged), f.mark.Identity, func(r store.Record) bool {
+	saved, err := bolt.Salvage(f.path(fileRecords), f.path(fileSalvaged), f.mark.Records, func(r store.Record) bool {
 		return !ledger.IsIdentity(r)
 	})
-	if err == nil && saved.Identity != "" && saved.Identity != f.mark.Identity {
+	if err == nil && saved.Identity != "" && saved.Identity != f.mark.Records {
 		err = errForeign
 	}
 	if err != nil {

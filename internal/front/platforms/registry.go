@@ -162,8 +162,8 @@ func (r Registry) find(name string) (int, error) {
 	return i, nil
 }
 
-// UserOf is the name of the platform that logs in by a user name.
-func (r Registry) UserOf(username string) (name string, found bool) {
+// userOf is the name of the platform that logs in by a user name.
+func (r Registry) userOf(username string) (name string, found bool) {
 	for _, p := range r.Platforms {
 		if p.Username == username && p.Removed.IsZero() {
 			return p.Name, true
@@ -208,7 +208,7 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 	if err == nil && r.Platforms[i].Removed.IsZero() {
 		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
 	}
-	if other, taken := r.UserOf(p.Username); taken {
+	if other, taken := r.userOf(p.Username); taken {
 		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other)
 	}
 	if err == nil {
