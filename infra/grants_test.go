@@ -84,7 +84,7 @@ const (
 
 	// What the vault seals goes by names of its own, and the password by way of
 	// Secrets Manager.
-	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding member" +
+	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding" +
 		" and kms:EncryptionContextKeys Null false"
 	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
 		" and kms:ViaService StringEquals secretsmanager.<AWS::Region>.<AWS::URLSuffix>"

@@ -64,7 +64,7 @@ func TestFsck(t *testing.T) {
 		"Foreign":     {spoil("longshore.json", `"records": "`), 1, []string{"belong to another folder"}},
 		"Logins":      {write("credentials.json", "x"), 1, []string{"damaged: credentials.json: "}},
 		"Later":       {write("longshore.json", `{"format": 9}`), 2, []string{"a newer version", "run that version"}},
-		"Old":         {write("longshore.json", `{"format": 1, "identity": "i"}`), 2, []string{"before the first release", "name an empty folder"}},
+		"Old":         {write("longshore.json", `{"identity": "i"}`), 2, []string{"before the first release", "name an empty folder"}},
 		"NoFolder":    {remove("longshore.json"), 2, []string{"is not a data folder"}},
 	}
 	for name, test := range tests {

@@ -307,7 +307,8 @@ func TestLoginsOfALaterVersion(t *testing.T) {
 	if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("it starts: %v", err)
 	}
-	if status, _, said := called(t, nil, "platform", "rotate", "default", "--data", dir); status != 1 || !strings.Contains(said, "later version") {
+	status, _, said := called(t, nil, "platform", "rotate", "default", "--data", dir)
+	if status != 1 || !strings.Contains(said, "later version") {
 		t.Errorf("exit status %d: %s", status, said)
 	}
 }

@@ -115,7 +115,8 @@ type Caller struct {
 	// goes on working (CAT-28).
 	View     *catalog.View
 	Asker    lifecycle.Asker
-	Received time.Time // when the request arrived
+	Identity json.RawMessage // of the asker (OID-02): an object in clear
+	Received time.Time       // when the request arrived
 	// AcceptsIncomplete says that the client permits a 202, in a version that knows it.
 	AcceptsIncomplete bool
 }
@@ -141,10 +142,9 @@ func (b *Broker) start(
 	sealing, cancel := context.WithTimeout(ctx, b.RecordsTimeout/identityShare)
 	defer cancel()
 	var err error
-	if asker.SealedIdentity, err = b.seal(sealing, key, vault.Identity, asker.Identity); err != nil {
+	if asker.Identity, err = b.seal(sealing, key, vault.Identity, c.Identity); err != nil {
 		b.Log.ErrorContext(ctx, "who asks for an operation is not recorded", "error", err)
 	}
-	asker.Identity = nil
 	return lifecycle.Start{
 		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: asker,
 	}

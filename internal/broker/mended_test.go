@@ -189,7 +189,7 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 	const canary = "canary-5e21"
 	d := newDesk(t)
 	c := d.caller(true)
-	c.Asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"` + canary + `"}`)}
+	c.Identity = json.RawMessage(`{"user_id":"` + canary + `"}`)
 	told := func(guid, name string) json.RawMessage {
 		return json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
 	}
@@ -221,7 +221,7 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 		member vault.Member
 	}{
 		"Context": {i.Attributes.SealedContext, vault.Context}, "Next": {i.Operation.Target.SealedContext, vault.Context},
-		"Identity": {i.Operation.Asker.SealedIdentity, vault.Identity},
+		"Identity": {i.Operation.Asker.Identity, vault.Identity},
 	} {
 		plain, err := d.Vault.Open(t.Context(), vault.Label{Key: i.Key, Member: v.member}, v.sealed)
 		if err != nil || !strings.Contains(string(plain), canary) {

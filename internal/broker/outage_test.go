@@ -191,7 +191,7 @@ func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
 	o := d.Options
 	o.Vault, o.RecordsTimeout = mute{o.Vault}, 500*time.Millisecond
 	c := d.caller(true)
-	c.Asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"u"}`)}
+	c.Identity = json.RawMessage(`{"user_id":"u"}`)
 	q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
 	if r, err := broker.New(o).Delete(context.Background(), q); err != nil || r.Effect == 0 {
 		t.Errorf("answered %+v %v", r, err)

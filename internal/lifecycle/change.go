@@ -3,19 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"time"
-
-	"github.com/longshore/longshore/internal/base/limits"
 )
-
-// kept is a platform's context as a record holds it beside a new operation. Earlier
-// programs let in contexts that leave no room for the operation: such a one is dropped,
-// since only the comparison of requests reads it.
-func kept(context json.RawMessage) json.RawMessage {
-	if len(context) > limits.Context {
-		return nil
-	}
-	return context
-}
 
 // BeginCreate starts the creation of what fresh describes. Of fresh it takes the
 // provider, the attributes, Made, and what only a binding has. It also returns the
@@ -46,7 +34,6 @@ func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation,
 	r = r.clone()
 	r.State = state
 	past := r.begin(s, Update)
-	r.Attributes.Context, target.Context = kept(r.Attributes.Context), kept(target.Context)
 	r.Operation.Target = &target
 	return r, past, nil
 }
@@ -60,7 +47,6 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 	r = r.clone()
 	r.Unfinished = !r.IsBinding() && (r.Unfinished || r.State == Creating || r.State == CreateFailed)
 	r.State = state
-	r.Attributes.Context = kept(r.Attributes.Context)
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
@@ -69,9 +55,8 @@ type Orphan struct {
 	Key         Key    `json:"key"`
 	Incarnation string `json:"incarnation"`
 	Provider    string `json:"provider"` // what made it
-	// Broker is the identity of the broker that made it; empty on what was made
-	// before brokers had one.
-	Broker string `json:"broker,omitempty"`
+	// Broker is the identity of the broker that made it.
+	Broker string `json:"broker"`
 	// Target is where it was made.
 	Target Target `json:"target,omitzero"`
 	// State is what its deletion needs, as the inventory reported it.

@@ -269,22 +269,6 @@ func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	}
 }
 
-// An older program lets what it does not know stand, and begins something else:
-// then it means nothing (it would hide what lives).
-func TestWhatFailedMeansNothingAfterAnOlderProgram(t *testing.T) {
-	p := newPair(t).create("one", false).fail().remove("two", true).succeed()
-	old := p.instance.Failed
-	p.create("three", false).succeed()
-	p.instance.Failed = old
-	if p.instance.Seen() != lifecycle.Ready || p.instance.FailedCreation() != nil {
-		t.Errorf("it is seen as %q", p.instance.Seen())
-	}
-	p.remove("four", false).instance.Failed = old
-	if p.instance.Seen() != lifecycle.Deleting {
-		t.Errorf("it is seen as %q", p.instance.Seen())
-	}
-}
-
 // Only a creation that a request waits for, and that runs, is promised.
 func TestPromises(t *testing.T) {
 	for name, c := range map[string]lifecycle.Record{

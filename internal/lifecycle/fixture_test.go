@@ -17,7 +17,7 @@ var (
 	instanceKey = lifecycle.Key{Platform: "platform", Instance: "instance"}
 	bindingKey  = instanceKey.BindingKey("binding")
 
-	asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: json.RawMessage(`{"user_id":"u"}`), Request: "request"}
+	asker = lifecycle.Asker{IdentityPlatform: "cloudfoundry", Identity: lifecycle.Sealed("sealed"), Request: "request"}
 	no    = false
 	yes   = true
 )

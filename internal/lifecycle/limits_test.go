@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,41 +89,5 @@ func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
 	}
 	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(500)) {
 		t.Errorf("the operation waits until %v, not for the call of the other", until)
-	}
-}
-
-// A context that an earlier program let in, and that leaves no room for another
-// operation, is dropped when one begins; one that fits stays.
-func TestContextsThatAreTooLargeAreDropped(t *testing.T) {
-	for size, stays := range map[int]bool{limits.Context: true, limits.Context + 1: false, 195_000: false} {
-		context := json.RawMessage(`{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}`)
-		a := attributes("small")
-		a.Context = context
-		i := lifecycle.Record{Key: instanceKey, State: lifecycle.Ready, Attributes: a}
-		updating, _, err := i.BeginUpdate(start("op", epoch), a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		deleting, _, err := i.BeginDelete(start("op", epoch))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := bound("small")
-		b.Key, b.State, b.Attributes.Context = bindingKey, lifecycle.Ready, context
-		unbinding, _, err := b.BeginDelete(start("op", epoch))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, got := range map[string]json.RawMessage{
-			"updating": updating.Attributes.Context, "updating, the target": updating.Operation.Target.Context,
-			"deprovisioning": deleting.Attributes.Context, "unbinding": unbinding.Attributes.Context,
-		} {
-			if (got != nil) != stays {
-				t.Errorf("%s: of a context of %d bytes, %d are left", name, size, len(got))
-			}
-		}
-		if len(i.Attributes.Context) != size {
-			t.Error("it was dropped from the record that was read")
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/kind"
@@ -142,18 +141,16 @@ func (f *FailedOperation) operation() *Operation {
 // An Asker is who asked for an operation.
 type Asker struct {
 	// IdentityPlatform and Identity are the originating identity (OID-02). Identity is its
-	// decoded JSON object. It may be personal data, so it is recorded sealed; earlier
-	// programs recorded it in clear.
-	IdentityPlatform string          `json:"identity_platform,omitempty"`
-	Identity         json.RawMessage `json:"identity,omitempty"`
-	SealedIdentity   Sealed          `json:"sealed_identity,omitempty"`
+	// decoded JSON object, which may be personal data.
+	IdentityPlatform string `json:"identity_platform,omitempty"`
+	Identity         Sealed `json:"identity,omitempty"`
 	// Request is the request identity (RID-02).
 	Request string `json:"request,omitempty"`
 }
 
 // IsZero lets omitzero leave it out.
 func (a Asker) IsZero() bool {
-	return a.IdentityPlatform == "" && len(a.Identity)+len(a.SealedIdentity) == 0 && a.Request == ""
+	return a.IdentityPlatform == "" && len(a.Identity) == 0 && a.Request == ""
 }
 
 // A Start is what every operation begins with.

@@ -80,8 +80,8 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	}
 	if r.Operation != nil {
 		r = r.clone()
-		if lost(r.Operation.Asker.SealedIdentity) {
-			r.Operation.Asker.SealedIdentity = nil
+		if lost(r.Operation.Asker.Identity) {
+			r.Operation.Asker.Identity = nil
 		}
 		if t := r.Operation.Target; t != nil && lost(t.SealedContext) {
 			without := *t

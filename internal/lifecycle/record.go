@@ -65,8 +65,7 @@ type Record struct {
 // Made is what a provider is told in each operation of what it has made. A tombstone
 // keeps all but the state.
 type Made struct {
-	// Broker is the identity of the broker that made it; empty on what was made
-	// before brokers had one.
+	// Broker is the identity of the broker that made it.
 	Broker string `json:"broker,omitempty"`
 	// Target is where it was made; a binding's is its instance's.
 	Target Target `json:"target,omitzero"`
@@ -126,8 +125,7 @@ type Attributes struct {
 	// Parameters is the user's JSON object, sealed; nil if there is none.
 	Parameters Sealed `json:"parameters,omitempty"`
 	// SealedContext is the platform's whole context object. Context holds those of its
-	// members that are compared, in clear (see Stable); earlier programs recorded the
-	// whole object there.
+	// members that are compared, in clear (see Stable).
 	SealedContext Sealed          `json:"sealed_context,omitempty"`
 	Context       json.RawMessage `json:"context,omitempty"`
 	// MaintenanceVersion is the maintenance version of the plan when the instance was
@@ -198,22 +196,13 @@ func (r Record) FailedCreation() *Operation {
 	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
 		return op
 	}
-	return r.remembered().operation()
-}
-
-// remembered is Failed if it still counts. A program that does not know the member may
-// have begun another operation and left it.
-func (r Record) remembered() *FailedOperation {
-	if op := r.Operation; op == nil || !op.Own || !op.Kind.Deletes() {
-		return nil
-	}
-	return r.Failed
+	return r.Failed.operation()
 }
 
 // Seen is the state as the platform sees it: a failed creation stays failed while the
 // broker cleans up after it.
 func (r Record) Seen() State {
-	if r.remembered() != nil {
+	if r.Failed != nil {
 		return CreateFailed
 	}
 	return r.State
@@ -271,7 +260,7 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	}
 	op := r.Operation
 	if op == nil || !op.Kind.Creates() || op.Phase != Failed || !op.Asynchronous() {
-		return r.remembered()
+		return r.Failed
 	}
 	return &FailedOperation{
 		ID: op.ID, Kind: op.Kind, Percent: op.Percent, Description: op.Description, Started: op.Started, Settled: op.Settled,

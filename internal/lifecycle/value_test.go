@@ -90,9 +90,9 @@ func TestAskerIsZero(t *testing.T) {
 		want  bool
 	}{
 		"Nobody":   {lifecycle.Asker{}, true},
-		"Empty":    {lifecycle.Asker{Identity: json.RawMessage{}}, true},
+		"Empty":    {lifecycle.Asker{Identity: lifecycle.Sealed{}}, true},
 		"Platform": {lifecycle.Asker{IdentityPlatform: "cf"}, false},
-		"Identity": {lifecycle.Asker{Identity: json.RawMessage(`{}`)}, false},
+		"Identity": {lifecycle.Asker{Identity: lifecycle.Sealed("s")}, false},
 		"Request":  {lifecycle.Asker{Request: "r"}, false},
 	}
 	for name, tc := range tests {

@@ -28,7 +28,7 @@ func enclosed(t *testing.T, things *demotest.Memory) (*site, string) {
 	h := held[0]
 	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
 		Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance}, Incarnation: h.Tags.Incarnation, Provider: "demo",
-		Created: h.Created,
+		Broker: h.Tags.Broker, Created: h.Created,
 	}, h.Name, s.id(), s.clock)
 	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
 		t.Fatal(err)

@@ -240,7 +240,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker,
 		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}
-	if found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
+	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
 	}

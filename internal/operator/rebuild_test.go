@@ -65,7 +65,7 @@ func (s *site) sealsWith(v vault.Vault) {
 		Providers: map[string]provider.Provider{"demo": demo.New(s.things, demo.Options{Now: now})},
 	})
 	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(),
-		kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
+		kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
 }
 
 func (s *site) Start(ctx context.Context, ref workflow.Ref) error {
@@ -172,7 +172,9 @@ func TestRebuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A thing of somebody else, and one of a plan that nobody offers.
-	for name, tags := range map[string]provider.Tags{"odd": {}, "old": {Platform: "p", Instance: "three", Incarnation: "x"}} {
+	for name, tags := range map[string]provider.Tags{
+		"odd": {}, "old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"},
+	} {
 		if err := before.things.Create(t.Context(), demo.Thing{Name: name, Tags: tags, Plan: "gone"}); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +314,7 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		_, plan := s.plan("sync")
 		holding := func(id, binding string) provider.Holding {
 			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock,
-				Tags: provider.Tags{Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
+				Tags: provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
 		}
 		m := &moving{disturbed: disturbed, others: func(n int) provider.Holding { return holding(fmt.Sprint("passing-", n), "") }}
 		for _, id := range []string{"a", "b", "c", "d"} {

@@ -220,7 +220,7 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 		if err != nil {
 			return err
 		}
-		if h.Tags.Broker != "" && h.Tags.Broker != r.Whose.Broker {
+		if h.Tags.Broker != r.Whose.Broker {
 			continue
 		}
 		owned, err := r.owned(ctx, h)

@@ -170,7 +170,7 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 	kit := testkit.New(testkit.Options{Store: s.store, Engine: s, Now: func() time.Time { return s.clock }, NewID: s.id,
 		Providers: map[string]provider.Provider{"demo": h}})
 	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
-	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: "broker-of-site"})
+	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
 	s.console.Servers = map[string]provider.Wired{"demo": {Provider: h, Inventory: h, Epochs: true,
 		Targets: func(context.Context) ([]string, error) { return []string{"east"}, nil }}}
 	return s
@@ -320,7 +320,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 // A released thing is in use by an operator's word.
 func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	s, h := restored(t, "one")
-	tags := provider.Tags{Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
+	tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
 	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
 	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, Incarnation: "n",
 		Provider: "demo"}, "stray", s.id(), s.clock)

@@ -242,8 +242,7 @@ type Operation struct {
 type Instance struct {
 	secret.Holder
 	// Broker is the broker's own random identity: two brokers in one account
-	// never take each other's things for theirs. Empty on what was made before
-	// brokers had one.
+	// never take each other's things for theirs.
 	Broker   string `json:"broker,omitempty"`
 	Platform string `json:"platform"` // the platform's immutable id
 	ID       string `json:"id"`       // the platform's id of the instance, any characters
@@ -389,8 +388,7 @@ func Failf(format string, args ...any) *Failure {
 // Tags are on everything that is made, so that it can be found from the ids
 // alone.
 type Tags struct {
-	// Broker is the identity of the broker that made the thing; empty on what
-	// was made before brokers had one.
+	// Broker is the identity of the broker that made the thing.
 	Broker      string `json:"broker,omitempty"`
 	Platform    string `json:"platform"`
 	Instance    string `json:"instance"`

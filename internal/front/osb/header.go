@@ -53,24 +53,24 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-// asker reads who asked, for audit. A value that cannot be read never blocks a
-// request (OID-03).
-func asker(r *http.Request) (a lifecycle.Asker, readable bool) {
+// asker reads who asked, and the identity's object in clear, for audit. A value that
+// cannot be read never blocks a request (OID-03).
+func asker(r *http.Request) (a lifecycle.Asker, identity json.RawMessage, readable bool) {
 	a.Request = RequestIdentity(r.Header)
 	value := r.Header.Get(keptIdentity)
 	if value == "" {
-		return a, true
+		return a, nil, true
 	}
 	platform, encoded, ok := strings.Cut(value, " ")
 	if !ok || platform == "" || len(platform) > limits.IdentityPlatform || !printable(platform) || len(value) > limits.Identity {
-		return a, false
+		return a, nil, false
 	}
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil || !json.Valid(raw) || !isObject(raw) {
-		return a, false
+		return a, nil, false
 	}
-	a.IdentityPlatform, a.Identity = platform, raw
-	return a, true
+	a.IdentityPlatform = platform
+	return a, raw, true
 }
 
 // checkIdentity refuses an originating identity that is larger than a record may

@@ -94,8 +94,8 @@ func TestDeletionsTakeAnyOriginator(t *testing.T) {
 		b := &stub{result: broker.Result{Effect: broker.Done}}
 		identity := "cf " + base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", limits.Identity)))
 		w := send(t, newServer(t, b, io.Discard), "DELETE", path+"?service_id=s&plan_id=p", "", "X-Broker-API-Originating-Identity", identity)
-		if q, ok := b.asked.(broker.DeleteRequest); w.Code != http.StatusOK || !ok || q.Asker.Identity != nil {
-			t.Errorf("status %d: %s; the identity has %d bytes", w.Code, w.Body, len(q.Asker.Identity))
+		if q, ok := b.asked.(broker.DeleteRequest); w.Code != http.StatusOK || !ok || q.Identity != nil {
+			t.Errorf("status %d: %s; the identity has %d bytes", w.Code, w.Body, len(q.Identity))
 		}
 	}
 }

@@ -952,7 +952,7 @@ func TestOriginatingIdentity(t *testing.T) {
 			if w.Code != http.StatusCreated {
 				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
 			}
-			if got := string(b.asked.(broker.ProvisionRequest).Asker.Identity); got != tc.want {
+			if got := string(b.asked.(broker.ProvisionRequest).Identity); got != tc.want {
 				t.Errorf("%s: kept %q, want %q", tc.reason, got, tc.want)
 			}
 		})

@@ -55,7 +55,7 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 			return err
 		}
 		var readable bool
-		if c.Asker, readable = asker(c.Request); !readable {
+		if c.Asker, c.Identity, readable = asker(c.Request); !readable {
 			s.Log.WarnContext(ctx, "originating identity cannot be read and is left out", "route", c.at.name)
 		}
 	}

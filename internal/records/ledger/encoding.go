@@ -48,6 +48,10 @@ func decode(r store.Record, into any) error {
 		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort, r.Schema,
 			Schema, ErrUnreadable)
 	}
+	if r.Schema < Schema {
+		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a new table: %w",
+			r.Partition, r.Sort, ErrUnreadable)
+	}
 	if err := unmarshal(r.Body, into); err != nil {
 		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
 	}

@@ -125,9 +125,8 @@ type Counted struct {
 type Identity struct {
 	Version    int64  `json:"-"`
 	Deployment string `json:"deployment"`
-	// Broker is the broker's own identity; empty in a table of a program that
-	// knew of none.
-	Broker string    `json:"broker,omitempty"`
+	// Broker is the broker's own identity.
+	Broker string    `json:"broker"`
 	Since  time.Time `json:"since"`
 }
 

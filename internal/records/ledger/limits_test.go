@@ -70,8 +70,7 @@ var largest = map[string]string{
 	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
 	"Attributes.SealedContext (sealed)": strings.Repeat("s", limits.Context+limits.SealedOverhead),
 	"Attributes.Context (JSON)":         object(limits.StableContext),
-	"Asker.Identity (JSON)":             "",                                                             // only in records of earlier programs
-	"Asker.SealedIdentity (sealed)":     strings.Repeat("s", limits.Identity*3/4+limits.SealedOverhead), // of base64
+	"Asker.Identity (sealed)":           strings.Repeat("s", limits.Identity*3/4+limits.SealedOverhead), // of base64
 }
 
 // object is a JSON object of so many bytes.
@@ -195,38 +194,5 @@ func TestLargestRecordsFit(t *testing.T) {
 	}
 	if got, err := json.Marshal([]any{gotI, gotB}); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("read otherwise than written: %v", err)
-	}
-}
-
-// A record as large as an earlier program could write it leaves room for the
-// operation that deletes it, whoever asks.
-func TestTheLargestEarlierRecordCanBeDeleted(t *testing.T) {
-	const earlier = 390_000 // the largest body that could be written
-	ctx, s := context.Background(), newStore(t)
-	l := over(s)
-	old := lifecycle.Record{Key: binding, State: lifecycle.Ready,
-		Operation: &lifecycle.Operation{ID: largest["Operation.ID"], Kind: lifecycle.Bind, Phase: lifecycle.Succeeded, Started: epoch}}
-	old.Grant = bytes.Repeat([]byte("g"), 1)
-	body, err := json.Marshal(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Grant = bytes.Repeat([]byte("g"), (earlier-len(body))/4*3)
-	if err := l.Commit(ctx, ledger.Put(old)); err != nil {
-		t.Fatal(err)
-	}
-	if old, err = l.Record(ctx, binding, epoch); err != nil {
-		t.Fatal(err)
-	}
-	var asker lifecycle.Asker
-	enlarge(t, "", reflect.ValueOf(&asker).Elem())
-	next, past, err := old.BeginDelete(lifecycle.Start{ID: largest["Operation.ID"], Now: epoch, Received: epoch, Timeout: time.Hour,
-		Asker: asker})
-	if err != nil {
-		t.Fatal(err)
-	}
-	next = next.Leased(largest["Lease.Holder"], epoch, epoch.Add(time.Hour), nil)
-	if err := l.Commit(ctx, ledger.Put(next), ledger.PutPast(past)); err != nil {
-		t.Errorf("it cannot be deleted: %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func Of(r lifecycle.Record) []Value {
 	values := append(ofAttributes(r.Key, r.Attributes), Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
 		Value{Label{r.Key, State}, r.Made.State})
 	if op := r.Operation; op != nil {
-		values = append(values, Value{Label{r.Key, Identity}, op.Asker.SealedIdentity})
+		values = append(values, Value{Label{r.Key, Identity}, op.Asker.Identity})
 		if op.Target != nil {
 			values = append(values, ofAttributes(r.Key, *op.Target)...)
 		}

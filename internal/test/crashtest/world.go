@@ -31,8 +31,10 @@ const (
 	serviceID       = "5d5ff4c2-51ee-4f4c-8a5a-0b8f6e3c9d20"
 	planA           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c21"
 	planB           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c22"
-	deployment      = "crashtest"
 )
+
+// whose is the broker of all histories.
+var whose = ledger.Identity{Deployment: "crashtest", Broker: testkit.Identity}
 
 // offered is the catalog of a subject: plans where every request may be
 // answered now or later.
@@ -139,8 +141,7 @@ func (w *world) begin() {
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
 	b.Records, s.Records = w.brokersRecords(), w.workersRecords()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: ledger.Identity{Deployment: deployment},
-		Every: time.Hour,
+		Records: w.ledger, Listers: map[string]reaper.Lister{w.subject.Name: lister{w.holds}}, Whose: whose, Every: time.Hour,
 	}
 	w.broker, w.worker, w.reaper = broker.New(b), worker.New(s), reaper.New(r)
 }
@@ -214,7 +215,7 @@ func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing,
 	page, next, err := l.Inventory.List(ctx, cursor)
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

@@ -41,7 +41,7 @@ type Options struct {
 	Store     store.Store                  // empty, in memory
 	Now       func() time.Time             // always Epoch
 	NewID     func() string                // IDs
-	Identity  string                       // none
+	Identity  string                       // Identity
 	Vault     vault.Vault                  // Key
 	Catalog   *catalog.Catalog             // Demo
 	Providers map[string]provider.Provider // the demo, over things in memory, 3 s for each change
@@ -56,6 +56,9 @@ type Options struct {
 	Alone bool
 }
 
+// Identity is the identity of a broker that has no other.
+const Identity = "the-broker"
+
 // A Kit is a broker's parts. Each method makes a new part over the same store:
 // several brokers, or one that was started again, are several calls. The options
 // of a part are for tests that exchange something in it.
@@ -64,6 +67,7 @@ type Kit struct{ Options }
 // New fills in the defaults.
 func New(o Options) *Kit {
 	def(&o.Store, func() store.Store { return memory.New() })
+	def(&o.Identity, func() string { return Identity })
 	def(&o.Vault, Key)
 	def(&o.Engine, func() workflow.Engine { return Idle{} })
 	def(&o.Catalog, Demo)

@@ -37,7 +37,7 @@ type Thing struct {
 // record could hold what they say.
 func (t Thing) odd() bool {
 	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation}
-	return t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
+	return t.Broker == "" || t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
 }
 
@@ -158,10 +158,6 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 	case !p.known:
 	case identity.Deployment != p.Whose.Deployment:
 		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Whose.Deployment))
-	case identity.Broker == "": // a table of a program that knew of none
-		if err := p.identify(ctx, identity); err != nil {
-			return err
-		}
 	case identity.Broker != p.Whose.Broker:
 		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity "+
 			"that the table has",
@@ -415,7 +411,7 @@ func (p *part) finish(ctx context.Context) error {
 	switch {
 	case p.known, counted.Young > 0:
 	case counted.Sighted == 0:
-		if err := p.identify(ctx, ledger.Identity{}); err != nil {
+		if err := p.identify(ctx); err != nil {
 			return err
 		}
 	default:
@@ -430,12 +426,10 @@ func (p *part) finish(ctx context.Context) error {
 }
 
 // identify records in the table whose it is.
-func (p *part) identify(ctx context.Context, was ledger.Identity) error {
-	if was.Since.IsZero() {
-		was.Since = p.Now()
-	}
-	was.Deployment, was.Broker = p.Whose.Deployment, p.Whose.Broker
-	if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(was)); err != nil {
+func (p *part) identify(ctx context.Context) error {
+	whose := p.Whose
+	whose.Since = p.Now()
+	if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(whose)); err != nil {
 		return fmt.Errorf("saying whose table this is: %w", err)
 	}
 	return nil

@@ -103,7 +103,9 @@ func thing(id string, created time.Time) reaper.Thing {
 	if instance, binding, ok := strings.Cut(id, "/"); ok {
 		key.Instance, key.Binding = instance, binding
 	}
-	return reaper.Thing{Name: "thing-" + strings.ReplaceAll(id, "/", "-"), Key: key, Incarnation: "made-" + id, Created: created}
+	return reaper.Thing{
+		Name: "thing-" + strings.ReplaceAll(id, "/", "-"), Broker: ours.Broker, Key: key, Incarnation: "made-" + id, Created: created,
+	}
 }
 
 // recorded is an instance that a record knows of, as its thing.
@@ -125,7 +127,7 @@ func (s *stock) recorded(id string, deleted bool) reaper.Thing {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return reaper.Thing{Name: "thing-" + id, Key: key, Incarnation: i.Incarnation, Created: s.now}
+	return reaper.Thing{Name: "thing-" + id, Broker: ours.Broker, Key: key, Incarnation: i.Incarnation, Created: s.now}
 }
 
 func (s *stock) state(id string) lifecycle.Record {
@@ -558,30 +560,14 @@ func TestResumeBesideARun(t *testing.T) {
 	}
 }
 
-// A table of a program that knew of no identity gets it, and nothing halts.
-func TestATableWithoutTheBrokersIdentity(t *testing.T) {
-	s := newStock(t)
-	if err := s.records.Commit(t.Context(), ledger.PutIdentity(ledger.Identity{Deployment: ours.Deployment, Since: epoch})); err != nil {
-		t.Fatal(err)
-	}
-	if c := s.pass(); c.Halted != "" {
-		t.Errorf("it halts: %+v", c)
-	}
-	if id, err := s.records.Identity(t.Context()); err != nil || id.Broker != ours.Broker || !id.Since.Equal(epoch) {
-		t.Errorf("%+v %v", id, err)
-	}
-}
-
-// Another broker's things are nothing to this one, whatever their ids; what was
-// made before brokers had an identity is its own.
+// Another broker's things are nothing to this one, whatever their ids.
 func TestAnotherBrokersThings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, broker string
 		want           int
 	}{
-		"Its":      {"it looks for records elsewhere", "another", 0},
-		"Ours":     {"it carries our identity", ours.Broker, 1},
-		"Earliest": {"it lies where only this broker's things are", "", 1},
+		"Its":  {"it looks for records elsewhere", "another", 0},
+		"Ours": {"it carries our identity", ours.Broker, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // lands lets a call to the cloud arrive, long after its sender gave it up.
@@ -39,7 +40,7 @@ func (w *world) restForLong() {
 func (w *world) lateInstance(i lifecycle.Record) func(p *demo.Provider) (provider.Status, error) {
 	return func(p *demo.Provider) (provider.Status, error) {
 		return p.Provision(context.Background(), provider.Instance{
-			Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+			Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
 			Operation: provider.Operation{ID: i.Incarnation, Kind: provider.KindProvision, Started: w.clock},
 		})
 	}
@@ -82,7 +83,7 @@ func lateBinding(w *world) func(p *demo.Provider) (provider.Status, error) {
 		c := w.course(bindingKey)
 		return p.Bind(context.Background(), provider.Binding{
 			Instance: provider.Instance{
-				Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+				Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
 				Operation: provider.Operation{ID: c.Operation.ID, Kind: provider.KindBind, Started: w.clock},
 			},
 			ID: "b", Incarnation: "before", Secret: make([]byte, 32),

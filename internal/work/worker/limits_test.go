@@ -15,8 +15,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -105,68 +103,6 @@ func TestTheLargestGrantIsKept(t *testing.T) {
 	}
 	if diff := cmp.Diff(credentials, view.Grant.Credentials); diff != "" {
 		t.Errorf("credentials (-given +shown):\n%.500s", diff)
-	}
-}
-
-// age makes the instance's record what an earlier program could leave behind: a
-// context far larger than today's limit.
-func (w *world) age(bytes int) {
-	w.Helper()
-	i := w.instance()
-	i.Attributes.Context = json.RawMessage(fmt.Sprintf(`{"platform":"cloudfoundry","x":%q}`, strings.Repeat("x", bytes)))
-	if i.Operation.Target != nil {
-		target := *i.Operation.Target
-		target.Context = i.Attributes.Context
-		i.Operation.Target = &target
-	}
-	if err := w.ledger().Commit(context.Background(), ledger.Put(i)); err != nil {
-		w.Fatal(err)
-	}
-}
-
-// What an earlier program wrote is read, changed and deleted: a context of
-// 195 KB made each update an internal error, since the record had to hold two.
-func TestRecordsOfAnEarlierProgram(t *testing.T) {
-	for name, asks := range map[string][]func(*world, *broker.Broker) (broker.Result, error){
-		"Updated": {update}, "Deleted": {deprovision}, "Bound": {bind}, "UpdatedAndDeleted": {update, bind, deprovision},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			done(provision)(w)
-			w.age(250_000)
-			if _, err := w.broker().Instance(context.Background(), broker.Caller{Platform: "p"}, "i"); err != nil {
-				t.Errorf("it cannot be read: %v", err)
-			}
-			done(asks...)(w)
-			if i := w.instance(); i.State != lifecycle.Ready && i.State != lifecycle.Deleted {
-				t.Errorf("the instance is %q", i.State)
-			}
-		})
-	}
-}
-
-// An update that an earlier program accepted, and for which it then had no room
-// to go on, settles.
-func TestAnUpdateThatHadNoRoomSettles(t *testing.T) {
-	const earlier = 390_000 // the largest body that could be written
-	w := newWorld(t)
-	done(provision)(w)
-	ref := refOf(w.must(update), 1)
-	length := func() int {
-		r, err := w.records.Get(context.Background(), store.Key{Partition: "I#p#i", Sort: "INSTANCE"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(r.Body)
-	}
-	w.age(190_000)
-	w.age(190_000 + (earlier-length())/2)
-	if n := length(); n > earlier || n < earlier-10 {
-		t.Fatalf("the record has %d bytes: the test proves nothing", n)
-	}
-	w.drive(context.Background(), ref)
-	if i := w.instance(); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Succeeded {
-		t.Errorf("the instance is %q, its update %q", i.State, i.Operation.Phase)
 	}
 }
 

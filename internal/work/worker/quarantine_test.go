@@ -24,7 +24,7 @@ func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing
 	page, next, err := s.Provider.List(ctx, cursor)
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}
@@ -36,7 +36,7 @@ func astray(w *world) {
 	w.Helper()
 	p := demo.New(w.things, demo.Options{Now: w.now})
 	stray := provider.Instance{
-		Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
+		Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
 		Operation: provider.Operation{ID: "lost", Kind: provider.KindProvision, Started: w.clock, Synchronous: true},
 	}
 	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
@@ -69,7 +69,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	w := newWorld(t)
 	done(provision, bind)(w)
 	astray(w)
-	whose := ledger.Identity{Deployment: "test"}
+	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
 	if err := w.ledger().Commit(t.Context(), ledger.PutIdentity(whose)); err != nil { // the table is known to be the right one
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	astray(w)
 	h := w.holding()
 	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
-		Key: lifecycle.Key{Platform: "p", Instance: "stray"}, Incarnation: "lost", Provider: "demo", Created: h.Created,
+		Key: lifecycle.Key{Platform: "p", Instance: "stray"}, Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created,
 	}, h.Name, strings.Repeat("q", lifecycle.OperationIDLength), w.clock)
 	if err := w.ledger().Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
 		t.Fatal(err)

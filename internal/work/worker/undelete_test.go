@@ -114,7 +114,7 @@ func TestWhatIsTakenLateIsGivenBack(t *testing.T) {
 	w.isBack("deleted")
 	kept := w.retained()[0]
 	late := provider.Instance{
-		Platform: "p", ID: "r", Incarnation: r.Incarnation, ServiceID: service(), PlanID: r.Attributes.PlanID,
+		Broker: testkit.Identity, Platform: "p", ID: "r", Incarnation: r.Incarnation, ServiceID: service(), PlanID: r.Attributes.PlanID,
 		Operation: provider.Operation{ID: "late", Kind: provider.KindProvision, Synchronous: true, Started: w.clock},
 		Source: &provider.Source{Platform: "p", ID: "i", Incarnation: kept.Incarnation,
 			Retained: &provider.Retained{Name: kept.Name, Until: kept.Until}},

@@ -33,7 +33,7 @@ func encode(r store.Record) item {
 		i[AttributeWriter] = text(r.Writer)
 	}
 	if r.Schema != 0 {
-		i[AttributeSchema] = number(int64(r.Schema))
+		i[AttributeFormat] = number(int64(r.Schema))
 	}
 	expires, dropped := r.Expires.Unix(), false
 	if expires != (time.Time{}).Unix() {
@@ -139,7 +139,7 @@ func decode(i item) (store.Record, error) {
 	if r.Version, ok = in.number(AttributeVersion); !ok {
 		in.fail(AttributeVersion, "is missing")
 	}
-	schema, _ := in.number(AttributeSchema)
+	schema, _ := in.number(AttributeFormat)
 	r.Schema = int(schema)
 	if due, ok := in.number(AttributeDue); ok {
 		r.Due = time.UnixMilli(due).UTC()

@@ -9,7 +9,7 @@ const (
 	AttributeSort      = "sk" // text
 	AttributeVersion   = "version"
 	AttributeWriter    = "writer"
-	AttributeSchema    = "schema"
+	AttributeFormat    = "format" // of the body
 	AttributeBody      = "body"
 	// AttributeDue is a number of milliseconds since 1970.
 	AttributeDue = "due"

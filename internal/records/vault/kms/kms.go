@@ -40,14 +40,11 @@ var _ vault.Vault = (*Vault)(nil)
 func New(client API, keyID string) *Vault { return &Vault{client: client, keyID: keyID} }
 
 const (
-	// formatOfMember and formatOfRecord are the first byte of what is sealed. Other
-	// vaults have others. Earlier programs sealed each member by a data key of its
-	// own; those values are opened, and no more are made.
-	formatOfMember = 2
-	formatOfRecord = 3
+	// format is the first byte of what is sealed.
+	format = 1
 	// The sealed form is the format, the length of the encrypted data key and
-	// that key, and then what a vault.Cipher gives, bound to all before it and, of a
-	// record's data key, to the label.
+	// that key, and then what a vault.Cipher gives, bound to all before it and to the
+	// label.
 	lengthSize = 2
 	// maxKey is the most that KMS decrypts.
 	maxKey = 6144
@@ -65,13 +62,13 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 	return key.cipher.Seal(key.head, plaintext, bound(key.head, label))
 }
 
-// bound is what a value is bound to that a record's data key seals.
+// bound is what a value is bound to.
 func bound(head []byte, label vault.Label) []byte { return slices.Concat(head, label.Bytes()) }
 
 // generated is a new data key for the members of a record.
 func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error) {
 	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
-		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(vault.Label{Key: of, Member: everyMember}),
+		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(of),
 	})
 	if err != nil {
 		return dataKey{}, err
@@ -85,7 +82,7 @@ func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error
 	if len(key) == 0 || len(key) > maxKey {
 		return dataKey{}, fmt.Errorf("its encrypted form has %d bytes", len(key))
 	}
-	return dataKey{append(binary.BigEndian.AppendUint16([]byte{formatOfRecord}, uint16(len(key))), key...), cipher}, nil
+	return dataKey{append(binary.BigEndian.AppendUint16([]byte{format}, uint16(len(key))), key...), cipher}, nil
 }
 
 // Open implements vault.Vault. Only what KMS says of the data key itself is
@@ -96,7 +93,7 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, nil
 	}
 	const fixed = 1 + lengthSize
-	if len(sealed) < fixed || sealed[0] != formatOfMember && sealed[0] != formatOfRecord {
+	if len(sealed) < fixed || sealed[0] != format {
 		return nil, vault.ErrSealed
 	}
 	length := int(binary.BigEndian.Uint16(sealed[1:]))
@@ -104,15 +101,8 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, vault.ErrSealed
 	}
 	head, rest := sealed[:fixed+length], sealed[fixed+length:]
-	if sealed[0] == formatOfMember {
-		cipher, err := v.decrypted(ctx, label, head[fixed:])
-		if err != nil {
-			return nil, err
-		}
-		return cipher.Open(rest, head)
-	}
 	cipher, err := v.opening(ctx, label.Key, head, func() (vault.Cipher, error) {
-		return v.decrypted(ctx, vault.Label{Key: label.Key, Member: everyMember}, head[fixed:])
+		return v.decrypted(ctx, label.Key, head[fixed:])
 	})
 	if err != nil {
 		return nil, err
@@ -120,9 +110,9 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	return cipher.Open(rest, bound(head, label))
 }
 
-// decrypted is the cipher of a data key that KMS encrypted for a label.
-func (v *Vault) decrypted(ctx context.Context, label vault.Label, key []byte) (vault.Cipher, error) {
-	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(label)})
+// decrypted is the cipher of a data key that KMS encrypted for a record.
+func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, key []byte) (vault.Cipher, error) {
+	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(of)})
 	if err != nil {
 		if isSealed(err) {
 			return vault.Cipher{}, vault.ErrSealed
@@ -137,21 +127,15 @@ func (v *Vault) decrypted(ctx context.Context, label vault.Label, key []byte) (v
 	return cipher, nil
 }
 
-// everyMember is what KMS is told as the member of a record's data key. No member
-// of a record is called so.
-const everyMember vault.Member = "every"
-
 // ContextKeys are all the names that a data key is bound under, for those who
 // grant the use of the key.
-var ContextKeys = []string{"platform", "instance", "binding", "member"}
+var ContextKeys = []string{"platform", "instance", "binding"}
 
 // contextOf is what KMS binds a data key to. Where there is no id there is no
-// pair for it, which no other label shares.
-func contextOf(label vault.Label) map[string]string {
+// pair for it, which no other record shares.
+func contextOf(of lifecycle.Key) map[string]string {
 	c := map[string]string{}
-	for name, value := range map[string]string{
-		"platform": label.Key.Platform, "instance": label.Key.Instance, "binding": label.Key.Binding, "member": string(label.Member),
-	} {
+	for name, value := range map[string]string{"platform": of.Platform, "instance": of.Instance, "binding": of.Binding} {
 		if value != "" {
 			c[name] = value
 		}
