@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -93,7 +94,7 @@ func readServices(s *Settings, r *reader, state string) {
 	if !strings.HasPrefix(targets, "{") && !filepath.IsAbs(targets) {
 		targets = filepath.Join(repository, targets)
 	}
-	all, err := app.ParseAWSTargets("context "+contextTargets, targets)
+	all, err := bootstrap.ParseTargets("context "+contextTargets, targets)
 	if err != nil {
 		r.problems = append(r.problems, err)
 		return

@@ -216,7 +216,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 		"internal/records/store/dynamo", "internal/test/dynamotest", "internal/records/vault/kms", "internal/work/stepfunctions",
 		"internal/provider/demo/parameters",
 		"internal/test/parameterstest", "internal/provider/remote", "internal/test/servicestest",
-		"internal/provider/cloudformation", "internal/provider/cloudformation/principal",
+		"internal/provider/cloudformation", "internal/provider/cloudformation/bootstrap", "internal/provider/cloudformation/principal",
 		"internal/test/principaltest",
 	}
 	for _, r := range rooms(t) {
@@ -307,7 +307,7 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 // The clock is an input everywhere but in the wiring and in adapters.
 func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/provider/demo",
-		"internal/work/inprocess", "internal/records/store/dynamo"}
+		"internal/work/inprocess", "internal/records/store/dynamo", "internal/provider/cloudformation/bootstrap"}
 	for _, r := range rooms(t) {
 		dir := r.path
 		if slices.Contains(free, dir) || isSuite(dir) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -86,7 +87,7 @@ func awsBootstrap(ctx context.Context, s scoped, target string, trust []string, 
 	if err != nil {
 		return err
 	}
-	did, err := app.PrepareAWS(ctx, app.Preparing{
+	did, err := bootstrap.Run(ctx, bootstrap.Options{
 		Scope: scope, Offered: all, Target: target, Trust: trust, Emulated: s.emulated,
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
 	})
@@ -97,7 +98,7 @@ func awsBootstrap(ctx context.Context, s scoped, target string, trust []string, 
 }
 
 // printPrepared says what was done, and what is left to do.
-func printPrepared(out io.Writer, did app.PreparedAccount) error {
+func printPrepared(out io.Writer, did bootstrap.Result) error {
 	said := "nothing has changed"
 	if len(did.Made)+len(did.Changed) > 0 {
 		said = fmt.Sprintf("%d resources are new, %d have changed", len(did.Made), len(did.Changed))
@@ -132,11 +133,11 @@ prints.`,
 			if err != nil {
 				return err
 			}
-			targets, err := app.ParseAWSTargets(app.EnvAWSTargets, getenv(app.EnvAWSTargets))
+			targets, err := bootstrap.ParseTargets(app.EnvAWSTargets, getenv(app.EnvAWSTargets))
 			if err != nil {
 				return err
 			}
-			policies, err := app.AWSRights(c.Context(), scope, targets, s.emulated)
+			policies, err := bootstrap.Rights(c.Context(), scope, targets, s.emulated)
 			if err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 )
 
 // This program runs where the CDK does, in infra.
@@ -67,7 +68,7 @@ func prepare(ctx context.Context, stack string, values map[string]string, out, d
 	if err != nil {
 		return err
 	}
-	did, err := app.PrepareAWS(ctx, app.Preparing{
+	did, err := bootstrap.Run(ctx, bootstrap.Options{
 		Scope: app.ScopeOfStack(stack), Offered: all, Emulated: values["cloudformation-emulator"] != "",
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
 	})

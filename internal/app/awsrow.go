@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -53,7 +54,7 @@ func cloudformationRow() row {
 
 // given are the targets in the terms of the provider. Rules name plans by name; without
 // a catalog, as for a command that only lists, there are no rules.
-func (t AWSTargets) given(offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
+func given(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
 	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
 	for name, at := range t.Targets {
 		out.Named[name] = cloudformation.Target(at)
@@ -103,7 +104,7 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 		file = offered.File
 	}
 	o := cloudformation.Options{
-		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: s.targets.given(offered, d.Log), Config: d.Config,
+		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: given(s.targets, offered, d.Log), Config: d.Config,
 		Emulated: s.emulated, File: file, Now: now, Log: d.Log,
 	}
 	if d.lists {
@@ -131,17 +132,17 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
 	scope := plan.ScopeOf(e.broker)
-	var at awsPlace
+	var at bootstrap.Place
 	err = whileRefused(ctx, e.wait, func() (err error) {
-		if at, err = loadAWS(ctx); err == nil {
-			err = at.ready(ctx, scope, s.targets, e)
+		if at, err = bootstrap.Load(ctx); err == nil {
+			err = prepared(ctx, at, scope, s.targets, e)
 		}
 		return err
 	})
 	switch {
 	case err == nil:
-		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.caller, "names", string(scope)+"-*")
-	case e.used && at.config.Region != "":
+		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller, "names", string(scope)+"-*")
+	case e.used && at.Config.Region != "":
 		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
 	default:
 		if awsRefuses(err) {
@@ -150,7 +151,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 		return provider.Wired{}, unavailable{err}
 	}
 	return awsWired(cloudformation.Options{
-		Broker: e.broker, Scope: scope, Targets: s.targets.given(e.offered, e.log), Config: at.config, Emulated: s.emulated,
+		Broker: e.broker, Scope: scope, Targets: given(s.targets, e.offered, e.log), Config: at.Config, Emulated: s.emulated,
 		File: e.offered.File, Now: e.now, Log: e.log,
 	}), nil
 }
@@ -176,19 +177,19 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 	return err
 }
 
-// ready checks that the broker's own account is prepared, and warns of other targets
+// prepared checks that the broker's own account is prepared, and warns of other targets
 // that are not.
-func (p awsPlace) ready(ctx context.Context, scope plan.Scope, targets AWSTargets, e embedding) error {
-	if err := p.readyAt(ctx, scope, hosted.DefaultTarget, e); err != nil {
+func prepared(ctx context.Context, own bootstrap.Place, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
+	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
 		if name == hosted.DefaultTarget {
 			continue
 		}
-		other, err := p.in(ctx, scope, targets.Targets[name])
+		other, err := own.In(ctx, scope, targets.Targets[name])
 		if err == nil {
-			err = other.readyAt(ctx, scope, name, e)
+			err = preparedAt(ctx, other, scope, name, e)
 		}
 		if err != nil {
 			e.log.Warn("a target cannot be used: what is asked of it waits", "target", name, "error", err)
@@ -197,16 +198,16 @@ func (p awsPlace) ready(ctx context.Context, scope plan.Scope, targets AWSTarget
 	return nil
 }
 
-func (p awsPlace) readyAt(ctx context.Context, scope plan.Scope, target string, e embedding) error {
+func preparedAt(ctx context.Context, p bootstrap.Place, scope plan.Scope, target string, e embedding) error {
 	command := "longshore aws bootstrap --data " + e.folder
 	if target != hosted.DefaultTarget {
 		command += " --target " + target
 	}
-	has, found, err := p.prepared(ctx, scope)
+	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
 		return err
 	}
-	lacks, err := has.lacks(scope, e.offered)
+	lacks, err := has.Lacks(scope, e.offered)
 	switch {
 	case err != nil:
 		return err

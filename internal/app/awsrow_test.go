@@ -20,20 +20,27 @@ import (
 
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/emulator"
 )
+
+func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstrap.Options {
+	return bootstrap.Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
+}
 
 // Rules name plans as people do; the provider knows them by their ids. Whoever only
 // lists has none.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
-	targets := AWSTargets{Targets: map[string]AWSTarget{"default": {}, "other": {Region: "eu-west-1"}}, Rules: []AWSRule{
+	targets := bootstrap.Targets{Targets: map[string]bootstrap.Target{"default": {}, "other": {Region: "eu-west-1"}}, Rules: []bootstrap.Rule{
 		{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
 	}}
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	got := targets.given(awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
+	got := given(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
 	want := []cloudformation.Rule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -41,7 +48,7 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 	if !strings.Contains(said.String(), "queues/gone") || got.Named["other"].Region != "eu-west-1" {
 		t.Errorf("%+v; the log says %s", got, said.String())
 	}
-	if got := targets.given(nil, log); got.Rules != nil || len(got.Named) != 2 {
+	if got := given(targets, nil, log); got.Rules != nil || len(got.Named) != 2 {
 		t.Errorf("without what is offered: %+v", got)
 	}
 }
@@ -58,7 +65,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	set := map[string]string{}
-	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	e := embedding{
 		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
 		getenv: func(name string) string { return set[name] }, wait: pause.For,
@@ -73,10 +80,10 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	left("--aws is not given")
 	set[EnvAWS] = "true"
 	left("longshore aws bootstrap --data here")
-	_, err := PrepareAWS(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
+	_, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
 	for tries := 1; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
 		t.Log(err)
-		_, err = PrepareAWS(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
+		_, err = bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +132,9 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	broker := emulator.Name("broker")
-	if _, err := PrepareAWS(t.Context(), preparing(t, plan.ScopeOf(broker), offered)); err != nil {
+	if _, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

@@ -1,21 +1,14 @@
 package app
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
-	"os"
-	"regexp"
-	"slices"
+	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
-	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // ProviderCloudFormation is the name, in offering files, of the provider that makes AWS
@@ -26,54 +19,40 @@ const ProviderCloudFormation = "cloudformation"
 // SDK's own to say: AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL and others.
 const (
 	EnvAWS         = "LONGSHORE_AWS"          // true: the embedded broker offers it
-	EnvAWSTargets  = "LONGSHORE_AWS_TARGETS"  // AWSTargets as JSON, or the path of a file that holds it
+	EnvAWSTargets  = "LONGSHORE_AWS_TARGETS"  // bootstrap.Targets as JSON, or the path of a file that holds it
 	EnvAWSEmulated = "LONGSHORE_AWS_EMULATED" // true: AWS is emulated by what puts no token on a stack's events
 )
 
-// AWSTargets are where instances are made, as the operator wrote it.
-type AWSTargets struct {
-	// Targets are keyed by name. The one named default always exists: the account and the
-	// region that the broker itself works in.
-	Targets map[string]AWSTarget `json:"targets,omitempty"`
-	// Rules choose where an instance is made when it is ordered; the first one that fits
-	// decides. If none fits, the setting target of the plan decides, and otherwise it is
-	// default.
-	Rules []AWSRule `json:"rules,omitempty"`
-}
+// ScopeOfStack is the beginning of the names of everything that a deployed broker
+// makes.
+func ScopeOfStack(stack string) plan.Scope { return plan.ScopeOf(stack) }
 
-// An AWSRule sends the orders of a platform, or of a plan, to a target.
-type AWSRule struct {
-	Platform string `json:"platform,omitempty"` // its id; empty for any
-	Plan     string `json:"plan,omitempty"`     // OFFERING/PLAN, by their names; empty for any
-	Target   string `json:"target"`
-}
-
-// An AWSTarget is an account and a region of it.
-type AWSTarget struct {
-	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
-	Region  string `json:"region,omitempty"`  // the broker's own unless given
-	// Role is the ARN of the role that the broker takes there, with the external id that
-	// its trust policy asks for; empty for its own rights.
-	Role       string `json:"role,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
-	// are placed, and from which addresses they may be reached.
-	VPC     string   `json:"vpc,omitempty"`
-	Subnets []string `json:"subnets,omitempty"`
-	CIDRs   []string `json:"cidrs,omitempty"`
+// ScopeOfFolder is the same for the broker over a data folder. It reads the identity of
+// the folder, and sets the folder up if there is none; a broker may run on it.
+func ScopeOfFolder(dir string) (plan.Scope, error) {
+	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil || !found {
+		f, err := openFolder(dir, false)
+		if err != nil {
+			return "", err
+		}
+		defer f.close()
+		mark = f.mark
+	}
+	return plan.ScopeOf(mark.Broker), nil
 }
 
 // An awsSetting is what the environment says of the provider.
 type awsSetting struct {
 	on, emulated bool
-	targets      AWSTargets
+	targets      bootstrap.Targets
 }
 
 // awsSettings reads and checks the settings.
 func awsSettings(getenv func(string) string) (s awsSetting, err error) {
 	on, err1 := flagIn(getenv, EnvAWS)
 	emulated, err2 := flagIn(getenv, EnvAWSEmulated)
-	targets, err3 := ParseAWSTargets(EnvAWSTargets, getenv(EnvAWSTargets))
+	targets, err3 := bootstrap.ParseTargets(EnvAWSTargets, getenv(EnvAWSTargets))
 	return awsSetting{on, emulated, targets}, errors.Join(err1, err2, err3)
 }
 
@@ -88,132 +67,4 @@ func flagIn(getenv func(string) string, name string) (bool, error) {
 		return false, remedy.For(name, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
 	}
 	return on, nil
-}
-
-// What the parts of targets look like. They are compiled where they are used: what
-// stands in a variable is compiled at each start of a function.
-const (
-	awsAccount    = `^[0-9]{12}$`
-	awsRegion     = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`
-	awsRole       = `^arn:aws[a-z-]*:iam::([0-9]{12}):role/[\x21-\x7e]{1,500}$`
-	awsExternalID = `^[A-Za-z0-9+=,.@:/_-]{2,1000}$`
-	awsVPC        = `^vpc-[0-9a-f]{8,17}$`
-	awsSubnet     = `^subnet-[0-9a-f]{8,17}$`
-)
-
-// ParseAWSTargets reads targets from JSON, or from a file if the text is a path. The
-// error names everything that is wrong. An empty text is the default target alone.
-func ParseAWSTargets(setting, text string) (t AWSTargets, err error) {
-	text = strings.TrimSpace(text)
-	if text != "" && !strings.HasPrefix(text, "{") {
-		file, err := os.ReadFile(text)
-		if err != nil {
-			return t, &remedy.Error{Name: setting, What: fmt.Sprintf("names %q, which cannot be read", text),
-				Remedy: "give the path of a file that holds the targets as JSON, or the JSON itself", Cause: err}
-		}
-		setting, text = fmt.Sprintf("%s (%s)", setting, text), strings.TrimPrefix(string(file), "\ufeff")
-	}
-	if text != "" {
-		if err := decodeStrictly(setting, []byte(text), &t); err != nil {
-			return t, err
-		}
-	}
-	if t.Targets == nil {
-		t.Targets = map[string]AWSTarget{}
-	}
-	if _, given := t.Targets[hosted.DefaultTarget]; !given {
-		t.Targets[hosted.DefaultTarget] = AWSTarget{}
-	}
-	return t, t.check(setting)
-}
-
-// decodeStrictly refuses unknown members.
-func decodeStrictly(setting string, text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil && len(bytes.TrimSpace(text[d.InputOffset():])) > 0 {
-		err = errors.New("something follows on the end of the object")
-	}
-	if err == nil {
-		return nil
-	}
-	mend := `write {"targets": {NAME: {"account": …, "region": …, "role": …, "external_id": …, "vpc": …, "subnets": […], ` +
-		`"cidrs": […]}}, "rules": [{"plan": "OFFERING/PLAN", "platform": ID, "target": NAME}]}`
-	return &remedy.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
-}
-
-// check finds all that is wrong with the targets.
-func (t AWSTargets) check(setting string) error {
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
-		wrong := func(member, what, mend string) {
-			problems = append(problems, remedy.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
-		}
-		if !targetName.MatchString(name) {
-			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
-		}
-		t.Targets[name].check(name == hosted.DefaultTarget, wrong)
-	}
-	names := slices.Sorted(maps.Keys(t.Targets))
-	for n, r := range t.Rules {
-		wrong := func(what, mend string) {
-			problems = append(problems, remedy.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
-		}
-		if _, known := t.Targets[r.Target]; !known {
-			mend := "name one of: " + strings.Join(names, ", ")
-			if meant := spelling.Nearest(r.Target, names); meant != "" {
-				mend = fmt.Sprintf("did you mean %q?", meant)
-			}
-			wrong(fmt.Sprintf("names target %q, which there is not", r.Target), mend)
-		}
-		if r.Plan != "" && strings.Count(r.Plan, "/") != 1 {
-			wrong(fmt.Sprintf("is of the plan %q", r.Plan), "give OFFERING/PLAN, by their names")
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// check finds what is wrong with one. The default target is the broker's own account
-// and region, which the SDK's settings say.
-func (t AWSTarget) check(own bool, wrong func(member, what, mend string)) {
-	match := func(member, value, form, mend string) {
-		if value != "" && !regexp.MustCompile(form).MatchString(value) {
-			wrong(member, fmt.Sprintf("is %q", value), mend)
-		}
-	}
-	match("account", t.Account, awsAccount, "give the 12 digits of the account")
-	match("region", t.Region, awsRegion, "give one such as eu-central-1")
-	match("role", t.Role, awsRole, "give the whole ARN that `longshore aws bootstrap` says in that account")
-	match("external_id", t.ExternalID, awsExternalID, "give the one that `longshore aws bootstrap` says in that account")
-	match("vpc", t.VPC, awsVPC, "give the id of a VPC, such as vpc-0123456789abcdef0")
-	for _, s := range t.Subnets {
-		match("subnets", s, awsSubnet, "give ids of subnets, such as subnet-0123456789abcdef0")
-	}
-	for _, c := range t.CIDRs {
-		if p, err := netip.ParsePrefix(c); err != nil || p != p.Masked() {
-			wrong("cidrs", fmt.Sprintf("has %q", c), "give networks such as 10.0.0.0/16")
-		}
-	}
-	of := regexp.MustCompile(awsRole).FindStringSubmatch(t.Role)
-	switch {
-	case own && (t.Account != "" || t.Region != "" || t.Role != "" || t.ExternalID != ""):
-		wrong("", "is where the broker itself works, and has an account, a region, a role or an external id",
-			"leave them out, and give a target of another name")
-	case t.Role != "" && t.ExternalID == "":
-		wrong("role", "is given without an external id", "give the external_id that `longshore aws bootstrap` says in that account: without "+
-			"one, whoever else may use the role by your broker's account could have the broker use it")
-	case t.Role == "" && t.ExternalID != "":
-		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
-	case t.Role == "" && t.Account != "":
-		wrong("account", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
-	case of != nil && t.Account != "" && of[1] != t.Account:
-		wrong("role", "is of account "+of[1], "give the role of account "+t.Account)
-	}
-}
-
-// String is what ParseAWSTargets reads.
-func (t AWSTargets) String() string {
-	text, _ := json.Marshal(t) // texts alone
-	return string(text)
 }

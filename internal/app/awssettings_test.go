@@ -1,75 +1,19 @@
 package app
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// Targets are read from JSON and from a file alike, and the broker's own account is
-// always among them.
-func TestTargetsOfAWSAreRead(t *testing.T) {
-	const text = `{"targets": {
-	"default": {"vpc": "vpc-01234567", "subnets": ["subnet-01234567"], "cidrs": ["10.0.0.0/16", "2001:db8::/32"]},
-	"production": {"account": "210987654321", "region": "eu-central-1", "external_id": "of-ours",
-		"role": "arn:aws:iam::210987654321:role/longshore/x"}},
-	"rules": [{"plan": "s3/large", "target": "production"}, {"platform": "korifi", "target": "default"}]}`
-	want := AWSTargets{
-		Targets: map[string]AWSTarget{
-			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"}, CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
-			"production": {Account: "210987654321", Region: "eu-central-1", ExternalID: "of-ours",
-				Role: "arn:aws:iam::210987654321:role/longshore/x"},
-		},
-		Rules: []AWSRule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
-	}
-	file := filepath.Join(t.TempDir(), "targets.json")
-	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
-		t.Fatal(err)
-	}
-	for what, given := range map[string]string{"Text": text, "File": file, "OwnWords": want.String()} {
-		got, err := ParseAWSTargets(EnvAWSTargets, given)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v, -want +got:\n%s", what, err, diff)
-		}
-	}
-	if got, err := ParseAWSTargets(EnvAWSTargets, ""); err != nil || len(got.Targets) != 1 {
-		t.Errorf("without targets: %v, %v", got, err)
-	}
-}
-
-// Whatever is wrong is refused with its place and what to do.
+// Whatever is wrong is refused with its setting, all of it at once.
 func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
-	all := func(targets string) map[string]string { return map[string]string{EnvAWSTargets: targets} }
-	target := func(members string) map[string]string { return all(`{"targets": {"other": {` + members + `}}}`) }
-	const role = `"role": "arn:aws:iam::210987654321:role/x", "external_id": "e-1"`
 	for name, c := range map[string]struct {
 		set  map[string]string
 		want []string
 	}{
-		"Flag":          {map[string]string{EnvAWS: "yes please"}, []string{EnvAWS, "neither true nor false"}},
-		"Emulated":      {map[string]string{EnvAWSEmulated: "localstack"}, []string{EnvAWSEmulated, "neither true nor false"}},
-		"NoFile":        {map[string]string{EnvAWSTargets: "/nowhere/targets.json"}, []string{"/nowhere/targets.json", "cannot be read"}},
-		"NoJSON":        {map[string]string{EnvAWSTargets: "{"}, []string{EnvAWSTargets, "JSON as it should be"}},
-		"Two":           {map[string]string{EnvAWSTargets: "{} {}"}, []string{"something follows"}},
-		"UnknownMember": {target(`"acount": "210987654321"`), []string{"acount", `"external_id"`}},
-		"Name":          {map[string]string{EnvAWSTargets: `{"targets": {"Other One": {}}}`}, []string{`"Other One"`, "lower-case"}},
-		"Account":       {target(`"account": "12", ` + role), []string{`target "other"`, `account is "12"`, "12 digits"}},
-		"Region":        {target(`"region": "Frankfurt"`), []string{`region is "Frankfurt"`}},
-		"Role":          {target(`"role": "Administrator", "external_id": "e-1"`), []string{`role is "Administrator"`, "whole ARN"}},
-		"NoExternalID":  {target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
-		"NoRole":        {target(`"account": "210987654321"`), []string{"account is given without a role"}},
-		"LoneID":        {target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
-		"OtherAccount":  {target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
-		"VPC":           {target(`"vpc": "main"`), []string{`vpc is "main"`}},
-		"Subnet":        {target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
-		"Network":       {target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
-		"Own":           {all(`{"targets": {"default": {"region": "eu-west-1"}}}`), []string{"the broker itself works"}},
-		"Rule":          {all(`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`), []string{"rule 1", `mean "other"`}},
-		"RuleOfPlan":    {all(`{"rules": [{"plan": "s3", "target": "default"}]}`), []string{`plan "s3"`, "OFFERING/PLAN"}},
+		"Flag":     {map[string]string{EnvAWS: "yes please"}, []string{EnvAWS, "neither true nor false"}},
+		"Emulated": {map[string]string{EnvAWSEmulated: "localstack"}, []string{EnvAWSEmulated, "neither true nor false"}},
+		"Targets":  {map[string]string{EnvAWSTargets: "{"}, []string{EnvAWSTargets, "JSON as it should be"}},
 		"All": {map[string]string{EnvAWS: "2", EnvAWSTargets: `{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`},
 			[]string{EnvAWS, `target "a"`, `target "b"`}},
 	} {
@@ -84,15 +28,5 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A target without a role is another region of the broker's own account.
-func TestRightsFollowTargets(t *testing.T) {
-	o := AWSTargets{Targets: map[string]AWSTarget{
-		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"}, "far": {Role: "r", Region: "eu-west-1"},
-	}}.Options()
-	if !slices.Equal(o.Access, []string{"r"}) || !slices.Equal(o.Regions, []string{"us-west-2"}) {
-		t.Errorf("the broker may %+v", o)
 	}
 }

@@ -27,12 +27,9 @@ const secretKept = 5 * time.Minute
 // Secrets are the secrets of a provider's servers on AWS: ARNs by the names of targets.
 type Secrets map[string]string
 
-// What names of targets, and the ARNs of secrets, look like. Secrets Manager puts a
-// hyphen and six characters after the name.
-var (
-	targetName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
-	SecretARN  = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
-)
+// SecretARN is what the ARNs of secrets look like. Secrets Manager puts a hyphen and six
+// characters after the name.
+var SecretARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
 
 // ParseSecrets reads name=ARN with commas between them; an ARN alone belongs to the
 // default target.
@@ -45,7 +42,7 @@ func ParseSecrets(setting, text string) (Secrets, error) {
 			name, arn, named = hosted.DefaultTarget, part, true
 		}
 		switch {
-		case !named || !targetName.MatchString(name):
+		case !named || !hosted.TargetName.MatchString(name):
 			return nil, remedy.For(setting, fmt.Sprintf("has %q", part),
 				"give name=ARN with commas between them, names of lower-case letters, digits and hyphens")
 		case !SecretARN.MatchString(arn):

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,9 @@ import (
 
 // DefaultTarget is the name of the only target of a provider that has one.
 const DefaultTarget = "default"
+
+// TargetName is what the names of targets look like.
+var TargetName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // An Access is how one server is reached today, as the broker's login and as users
 // do. It is looked up by the target's name, and never recorded. Its JSON is what

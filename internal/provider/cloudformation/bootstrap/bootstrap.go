@@ -1,4 +1,9 @@
-package app
+// Package bootstrap prepares an account of AWS for a broker: the stack that holds what the
+// offerings need of it, brought up to date and repaired; the mark that says what it was
+// prepared for; the rights of the broker's own credentials; and the accounts and regions
+// that an operator names as targets. It needs the operator's credentials. It leaves to
+// package account what is in the stack and the rights, and to the provider the instances.
+package bootstrap
 
 import (
 	"bytes"
@@ -12,7 +17,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,50 +39,31 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// ScopeOfStack is the beginning of the names of everything that a deployed broker
-// makes.
-func ScopeOfStack(stack string) plan.Scope { return plan.ScopeOf(stack) }
-
-// ScopeOfFolder is the same for the broker over a data folder. It reads the identity of
-// the folder, and sets the folder up if there is none; a broker may run on it.
-func ScopeOfFolder(dir string) (plan.Scope, error) {
-	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
-	if err != nil || !found {
-		f, err := openFolder(dir, false)
-		if err != nil {
-			return "", err
-		}
-		defer f.close()
-		mark = f.mark
-	}
-	return plan.ScopeOf(mark.Broker), nil
-}
-
-// An awsPlace is where some credentials lead, and how.
-type awsPlace struct {
+// A Place is where some credentials lead, and how.
+type Place struct {
 	plan.Place
-	config aws.Config
-	caller string // the ARN of whose credentials they are
+	Config aws.Config
+	Caller string // the ARN of whose credentials they are
 }
 
-// awsPatience is how long AWS may take to answer whose credentials these are.
-const awsPatience = 15 * time.Second
+// patience is how long AWS may take to answer whose credentials these are.
+const patience = 15 * time.Second
 
-// loadAWS reads the SDK's usual settings, and proves that their credentials are valid.
-func loadAWS(ctx context.Context) (awsPlace, error) {
-	ctx, cancel := context.WithTimeout(ctx, awsPatience)
+// Load reads the SDK's usual settings, and proves that their credentials are valid.
+func Load(ctx context.Context) (Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return awsPlace{}, &remedy.Error{Name: "AWS", What: "has no settings that can be read",
+		return Place{}, &remedy.Error{Name: "AWS", What: "has no settings that can be read",
 			Remedy: "put right what AWS_PROFILE or the files of the AWS CLI say", Cause: err}
 	}
-	return provenAWS(ctx, cfg)
+	return At(ctx, cfg)
 }
 
-// provenAWS asks whose credentials these are.
-func provenAWS(ctx context.Context, cfg aws.Config) (awsPlace, error) {
-	p := awsPlace{config: cfg}
+// At asks whose credentials these are.
+func At(ctx context.Context, cfg aws.Config) (Place, error) {
+	p := Place{Config: cfg}
 	if cfg.Region == "" {
 		return p, remedy.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
 	}
@@ -96,45 +81,45 @@ func provenAWS(ctx context.Context, cfg aws.Config) (awsPlace, error) {
 			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` says the account; " +
 				"for an emulator, AWS_ENDPOINT_URL too", Cause: err}
 	}
-	p.caller = aws.ToString(out.Arn)
+	p.Caller = aws.ToString(out.Arn)
 	p.Partition, p.Account, p.Region = "aws", aws.ToString(out.Account), cfg.Region
-	if id, err := arn.Parse(p.caller); err == nil {
+	if id, err := arn.Parse(p.Caller); err == nil {
 		p.Partition = id.Partition
 	}
 	return p, nil
 }
 
-// in is the place that a target is, reached from this one.
-func (p awsPlace) in(ctx context.Context, scope plan.Scope, t AWSTarget) (awsPlace, error) {
-	cfg := p.config.Copy()
+// In is the place that a target is, reached from this one.
+func (p Place) In(ctx context.Context, scope plan.Scope, t Target) (Place, error) {
+	cfg := p.Config.Copy()
 	if t.Region != "" {
 		cfg.Region = t.Region
 	}
 	if t.Role != "" {
-		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(p.config), t.Role,
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(p.Config), t.Role,
 			func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName, o.ExternalID = string(scope), &t.ExternalID }))
 	}
-	return provenAWS(ctx, cfg)
+	return At(ctx, cfg)
 }
 
 // buckets is a client of S3. With an emulator, names of buckets stand in the path and
 // not in the host's name.
-func (p awsPlace) buckets() *s3.Client {
-	return s3.NewFromConfig(p.config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
+func (p Place) buckets() *s3.Client {
+	return s3.NewFromConfig(p.Config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
 
 // preparedKey is the object, in the bucket of templates, that says what the account was
 // prepared for. Of all that prepares an account, the broker may read that bucket alone.
 const preparedKey = "account/prepared.json"
 
-// A preparedMark is the content of that object: digests of what each offering needs, by
+// A Mark is the content of that object: digests of what each offering needs, by
 // its name.
-type preparedMark struct {
+type Mark struct {
 	Offerings map[string]string `json:"offerings"`
 }
 
-func markOf(scope plan.Scope, offerings []account.Offering) (preparedMark, error) {
-	m := preparedMark{map[string]string{}}
+func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
+	m := Mark{map[string]string{}}
 	for _, o := range offerings {
 		needs, err := account.Template(scope, []account.Offering{o}, account.Options{})
 		if err != nil {
@@ -145,9 +130,9 @@ func markOf(scope plan.Scope, offerings []account.Offering) (preparedMark, error
 	return m, nil
 }
 
-// prepared reads what `longshore aws bootstrap` has written for a scope; found is
+// Prepared reads what `longshore aws bootstrap` has written for a scope; found is
 // false if it was not run there.
-func (p awsPlace) prepared(ctx context.Context, scope plan.Scope) (m preparedMark, found bool, err error) {
+func (p Place) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	if awserr.Is(err, awserr.Absent) {
@@ -167,8 +152,8 @@ func (p awsPlace) prepared(ctx context.Context, scope plan.Scope) (m preparedMar
 	return m, true, nil
 }
 
-// lacks are the offerings whose present needs the account was not prepared for.
-func (m preparedMark) lacks(scope plan.Scope, offered *catalog.Catalog) (names []string, err error) {
+// Lacks are the offerings whose present needs the account was not prepared for.
+func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string, err error) {
 	offerings, err := account.OfferingsOf(offered)
 	if err != nil {
 		return nil, err
@@ -182,8 +167,8 @@ func (m preparedMark) lacks(scope plan.Scope, offered *catalog.Catalog) (names [
 	return names, err
 }
 
-// A Preparing is what `longshore aws bootstrap` is told.
-type Preparing struct {
+// Options are what `longshore aws bootstrap` is told.
+type Options struct {
 	Scope   plan.Scope
 	Offered *catalog.Catalog
 	// Target is the name of the target that the account is to be; empty for the
@@ -198,27 +183,27 @@ type Preparing struct {
 	Say   func(format string, args ...any)
 }
 
-// A PreparedAccount is the result of PrepareAWS.
-type PreparedAccount struct {
+// A Result is the result of Run.
+type Result struct {
 	Account string `json:"account"`
 	Region  string `json:"region"`
-	Prepared
+	Changes
 	Offerings []string `json:"offerings"`
 	// Targets is what LONGSHORE_AWS_TARGETS has to say to use another account.
-	Targets *AWSTargets `json:"targets,omitempty"`
+	Targets *Targets `json:"targets,omitempty"`
 }
 
-// PrepareAWS makes what the offerings need in one region of the account that the SDK's
+// Run makes what the offerings need in one region of the account that the SDK's
 // settings lead to. It may be repeated at any time.
-func PrepareAWS(ctx context.Context, o Preparing) (out PreparedAccount, err error) {
-	at, err := loadAWS(ctx)
+func Run(ctx context.Context, o Options) (out Result, err error) {
+	at, err := Load(ctx)
 	if err != nil {
 		return out, err
 	}
 	return at.prepare(ctx, o)
 }
 
-func (p awsPlace) prepare(ctx context.Context, o Preparing) (out PreparedAccount, err error) {
+func (p Place) prepare(ctx context.Context, o Options) (out Result, err error) {
 	out.Account, out.Region = p.Account, p.Region
 	offerings, err := account.OfferingsOf(o.Offered)
 	if err != nil {
@@ -239,14 +224,14 @@ func (p awsPlace) prepare(ctx context.Context, o Preparing) (out PreparedAccount
 	if err != nil {
 		return out, err
 	}
-	o.Say("account %s, region %s, as %s", p.Account, p.Region, p.caller)
+	o.Say("account %s, region %s, as %s", p.Account, p.Region, p.Caller)
 	bucket := o.Scope.Bucket(p.Account, p.Region)
 	stack := p.preparation(string(o.Scope)+"-account", bucket, o)
 	if o.Emulated {
 		stack.without = "TemplatesPolicy" // it asks for TLS, which emulators lack
 		stack.unadopted = []string{"AWS::IAM::ManagedPolicy"}
 	}
-	if out.Prepared, err = stack.run(ctx, template); err != nil {
+	if out.Changes, err = stack.run(ctx, template); err != nil {
 		return out, err
 	}
 	return out, p.keepMark(ctx, o.Scope, mark)
@@ -254,8 +239,8 @@ func (p awsPlace) prepare(ctx context.Context, o Preparing) (out PreparedAccount
 
 // keepMark records in the bucket what the account is prepared for. It is called last:
 // whoever finds the mark finds everything else.
-func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark) error {
-	has, found, err := p.prepared(ctx, scope)
+func (p Place) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
+	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -267,7 +252,7 @@ func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark
 	if found && maps.Equal(all, has.Offerings) {
 		return nil
 	}
-	raw, err := json.Marshal(preparedMark{all})
+	raw, err := json.Marshal(Mark{all})
 	if err != nil {
 		return err
 	}
@@ -279,9 +264,9 @@ func (p awsPlace) keepMark(ctx context.Context, scope plan.Scope, m preparedMark
 }
 
 // preparation is the preparation of one stack in this place.
-func (p awsPlace) preparation(name, bucket string, o Preparing) preparation {
+func (p Place) preparation(name, bucket string, o Options) preparation {
 	return preparation{
-		stacks: cloudformation.NewFromConfig(p.config), objects: p.buckets(), iam: iam.NewFromConfig(p.config), place: p.Place,
+		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config), place: p.Place,
 		fixed: o.Scope.FixedPath(), name: name, bucket: bucket,
 		every: cmp.Or(o.Every, 2*time.Second), say: o.Say,
 	}
@@ -290,8 +275,8 @@ func (p awsPlace) preparation(name, bucket string, o Preparing) preparation {
 // access is whom the role of another account trusts, and how the broker names that
 // account. The external id is the same each time. It is not secret, but no other broker
 // uses it.
-func (p awsPlace) access(o Preparing) (*account.Trust, *AWSTargets, error) {
-	if !targetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
+func (p Place) access(o Options) (*account.Trust, *Targets, error) {
+	if !hosted.TargetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
 		return nil, nil, remedy.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
 			"give one of lower-case letters, digits and hyphens, other than "+hosted.DefaultTarget)
 	}
@@ -301,7 +286,7 @@ func (p awsPlace) access(o Preparing) (*account.Trust, *AWSTargets, error) {
 	trust := account.Trust{ExternalID: externalID(o.Scope, p.Account)}
 	for _, who := range o.Trust {
 		switch {
-		case regexp.MustCompile(awsAccount).MatchString(who):
+		case regexp.MustCompile(formAccount).MatchString(who):
 			who = "arn:" + p.Partition + ":iam::" + who + ":root"
 		case !strings.HasPrefix(who, "arn:"+p.Partition+":iam::"):
 			return nil, nil, remedy.For("--trust", fmt.Sprintf("%q is neither an account nor an ARN of IAM", who),
@@ -310,7 +295,7 @@ func (p awsPlace) access(o Preparing) (*account.Trust, *AWSTargets, error) {
 		trust.Principals = append(trust.Principals, who)
 	}
 	role := "arn:" + p.Partition + ":iam::" + p.Account + ":role" + o.Scope.FixedPath() + o.Scope.Access(p.Region)
-	return &trust, &AWSTargets{Targets: map[string]AWSTarget{
+	return &trust, &Targets{Targets: map[string]Target{
 		o.Target: {Account: p.Account, Region: p.Region, Role: role, ExternalID: trust.ExternalID},
 	}}, nil
 }
@@ -321,7 +306,7 @@ func externalID(scope plan.Scope, account string) string {
 }
 
 // Options are what the policies of the broker must allow for these targets.
-func (t AWSTargets) Options() (o account.Options) {
+func (t Targets) Options() (o account.Options) {
 	for _, one := range t.Targets {
 		if one.Role != "" {
 			o.Access = append(o.Access, one.Role)
@@ -335,11 +320,11 @@ func (t AWSTargets) Options() (o account.Options) {
 	return o
 }
 
-// AWSRights are the IAM policies that the embedded broker's own credentials need in the
+// Rights are the IAM policies that the embedded broker's own credentials need in the
 // account that the SDK's settings lead to: one, or several where IAM takes no policy of
 // that size. Roles are those that it takes in other accounts.
-func AWSRights(ctx context.Context, scope plan.Scope, targets AWSTargets, emulated bool) (policies [][]byte, err error) {
-	p, err := loadAWS(ctx)
+func Rights(ctx context.Context, scope plan.Scope, targets Targets, emulated bool) (policies [][]byte, err error) {
+	p, err := Load(ctx)
 	if err != nil {
 		return nil, err
 	}

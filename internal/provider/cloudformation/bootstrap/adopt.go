@@ -1,4 +1,4 @@
-package app
+package bootstrap
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func adoptions() map[string]adoption {
 }
 
 // strays are the wanted resources that exist and are not in the stack.
-func (p preparation) strays(ctx context.Context, want, has awsTemplate) (found []stray, err error) {
+func (p preparation) strays(ctx context.Context, want, has parsed) (found []stray, err error) {
 	types := adoptions()
 	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
 		var r struct {
@@ -108,12 +108,12 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 // adopt imports strays into the stack, and into has; if there is no stack, it makes
 // one. An import changes nothing of a resource. The update that follows does, and for
 // that the wanted resource has to differ from the imported one.
-func (p preparation) adopt(ctx context.Context, want awsTemplate, has *awsTemplate) (ids []string, err error) {
+func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids []string, err error) {
 	found, err := p.strays(ctx, want, *has)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	after := awsTemplate{members: want.members, resources: maps.Clone(has.resources)}
+	after := parsed{members: want.members, resources: maps.Clone(has.resources)}
 	if after.resources == nil {
 		after.resources = map[string]json.RawMessage{}
 	}

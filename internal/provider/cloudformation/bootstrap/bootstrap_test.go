@@ -1,8 +1,7 @@
-package app
+package bootstrap
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,58 +17,26 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
-// awsOffered is a catalog of offerings whose service roles may do one thing each.
-func awsOffered(t *testing.T, actions map[string]string) *catalog.Catalog {
-	t.Helper()
-	files := map[string][]byte{}
-	var all []catalog.Offering
-	for name, action := range actions {
-		permissions := []byte(fmt.Sprintf(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": %q,
-			"Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"}]}`, action))
-		files[plan.Digest(permissions)] = permissions
-		snapshot, err := json.Marshal(plan.Settings{
-			Format: plan.Format, Offering: name, Permissions: plan.Digest(permissions),
-			Policy: json.RawMessage(`{"Version": "2012-10-17",
-				"Statement": [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": "${Arn}"}]}`),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, catalog.Offering{
-			ID: "id-of-" + name, Name: name, Description: "d", Provider: ProviderCloudFormation, Bindable: true,
-			Plans: []catalog.Plan{{ID: "plan-of-" + name, Name: "small", Description: "d", Snapshot: snapshot}},
-		})
-	}
-	compiled, err := catalog.Encode(all, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := catalog.Open(compiled)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) Preparing {
-	return Preparing{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
+func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) Options {
+	return Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
 }
 
 // An account is prepared once, for what is offered; what was offered once stays.
 func TestAnAccountIsPrepared(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	queues := map[string]string{"queues": "sqs:CreateQueue"}
 	two := map[string]string{"queues": "sqs:CreateQueue", "topics": "sqs:DeleteQueue"}
 	other := map[string]string{"queues": "sqs:TagQueue"}
-	if _, found, err := at.prepared(ctx, scope); found || err != nil {
+	if _, found, err := at.Prepared(ctx, scope); found || err != nil {
 		t.Fatalf("prepared before: %v, %v", found, err)
 	}
 	for _, step := range []struct {
@@ -88,10 +55,10 @@ func TestAnAccountIsPrepared(t *testing.T) {
 		{"another permission", other, []string{"queues"}, 0, 1, 2},
 		{"and again", other, nil, 0, 0, 2},
 	} {
-		offered := awsOffered(t, step.offered)
+		offered := catalogtest.AWS(t, step.offered)
 		if step.what != "first" {
-			has, found, err := at.prepared(ctx, scope)
-			lacks, err2 := has.lacks(scope, offered)
+			has, found, err := at.Prepared(ctx, scope)
+			lacks, err2 := has.Lacks(scope, offered)
 			if diff := cmp.Diff(step.lacks, lacks); !found || err != nil || err2 != nil || diff != "" {
 				t.Errorf("%s: found %v, %v, %v, lacks -want +got:\n%s", step.what, found, err, err2, diff)
 			}
@@ -104,20 +71,20 @@ func TestAnAccountIsPrepared(t *testing.T) {
 			t.Errorf("%s: %+v", step.what, did)
 		}
 	}
-	isProtectedAgain(t, at, scope, awsOffered(t, other))
+	isProtectedAgain(t, at, scope, catalogtest.AWS(t, other))
 	for _, name := range []string{"queues", "topics"} {
 		role := scope.ServiceRole(name, at.Region)
-		if _, err := iam.NewFromConfig(at.config).GetRole(ctx, &iam.GetRoleInput{RoleName: &role}); err != nil {
+		if _, err := iam.NewFromConfig(at.Config).GetRole(ctx, &iam.GetRoleInput{RoleName: &role}); err != nil {
 			t.Errorf("the role of %s: %v", name, err)
 		}
 	}
 }
 
 // isProtectedAgain has a run find the stack as one leaves it that dies before its end.
-func isProtectedAgain(t *testing.T, at awsPlace, scope plan.Scope, offered *catalog.Catalog) {
+func isProtectedAgain(t *testing.T, at Place, scope plan.Scope, offered *catalog.Catalog) {
 	t.Helper()
 	ctx := t.Context()
-	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
+	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
 	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
 		StackName: stack, EnableTerminationProtection: aws.Bool(false),
 	}); err != nil {
@@ -135,7 +102,7 @@ func isProtectedAgain(t *testing.T, at awsPlace, scope plan.Scope, offered *cata
 // A template that is too long for a call is read from the bucket that it begins with.
 func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +110,11 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	for i := range 20 {
 		many[fmt.Sprintf("queues-%d", i)] = "sqs:CreateQueue"
 	}
-	did, err := at.prepare(ctx, preparing(t, scope, awsOffered(t, many)))
+	did, err := at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
 	if err != nil || len(did.Made) != 42 {
 		t.Fatalf("%+v, %v", did, err)
 	}
-	did, err = at.prepare(ctx, preparing(t, scope, awsOffered(t, many)))
+	did, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, many)))
 	if err != nil || did.Made != nil || did.Changed != nil {
 		t.Errorf("again: %+v, %v", did, err)
 	}
@@ -157,7 +124,7 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 // way of another try is removed.
 func TestAFailedPreparationSaysWhy(t *testing.T) {
 	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,12 +150,13 @@ func account2(cfg aws.Config) aws.Config {
 // Another account is prepared by its own credentials; the broker then reaches it by
 // the role and the external id that it is told, and by nothing less.
 func TestAnotherAccountIsATarget(t *testing.T) {
-	ctx, scope, offered := t.Context(), plan.ScopeOf(emulator.Name("broker")), awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
-	own, err := provenAWS(ctx, emulator.Enforcing(t))
+	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
+	own, err := At(ctx, emulator.Enforcing(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := provenAWS(ctx, account2(own.config))
+	there, err := At(ctx, account2(own.Config))
 	if err != nil || there.Account != "210987654321" {
 		t.Fatalf("the other account is %q, %v", there.Account, err)
 	}
@@ -198,46 +166,46 @@ func TestAnotherAccountIsATarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := ParseAWSTargets(EnvAWSTargets, did.Targets.String())
+	told, err := ParseTargets("TARGETS", did.Targets.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	target := told.Targets["production"]
-	reached, err := own.in(ctx, scope, target)
+	reached, err := own.In(ctx, scope, target)
 	if err != nil || reached.Account != there.Account {
 		t.Fatalf("it leads to %q, %v", reached.Account, err)
 	}
-	has, found, err := reached.prepared(ctx, scope)
-	if lacks, err2 := has.lacks(scope, offered); !found || lacks != nil || err != nil || err2 != nil {
+	has, found, err := reached.Prepared(ctx, scope)
+	if lacks, err2 := has.Lacks(scope, offered); !found || lacks != nil || err != nil || err2 != nil {
 		t.Errorf("by its role the broker finds %v, without %v, %v, %v", found, lacks, err, err2)
 	}
-	if _, found, err := own.prepared(ctx, scope); found || err != nil {
+	if _, found, err := own.Prepared(ctx, scope); found || err != nil {
 		t.Errorf("the broker's own account is prepared: %v, %v", found, err)
 	}
 	target.ExternalID = "somebody-elses"
-	if _, err := own.in(ctx, scope, target); err == nil {
+	if _, err := own.In(ctx, scope, target); err == nil {
 		t.Error("another external id opens it")
 	}
 	again, err := there.prepare(ctx, o)
 	if diff := cmp.Diff(did.Targets, again.Targets); diff != "" || again.Made != nil || again.Changed != nil || err != nil {
-		t.Errorf("again: %+v, %v, targets -first +again:\n%s", again.Prepared, err, diff)
+		t.Errorf("again: %+v, %v, targets -first +again:\n%s", again.Changes, err, diff)
 	}
 }
 
 // What is wrong with another account is said before anything is made.
 func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
-	p := awsPlace{Place: plan.Place{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
+	p := Place{Place: plan.Place{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
 	for name, c := range map[string]struct {
-		o    Preparing
+		o    Options
 		want string
 	}{
-		"Default": {Preparing{Target: "default", Trust: []string{"111122223333"}}, "other than default"},
-		"Name":    {Preparing{Target: "Prod!", Trust: []string{"111122223333"}}, "lower-case"},
-		"Nobody":  {Preparing{Target: "production"}, "--trust is not given"},
-		"Anybody": {Preparing{Target: "production", Trust: []string{"*"}}, "neither an account nor an ARN"},
+		"Default": {Options{Target: "default", Trust: []string{"111122223333"}}, "other than default"},
+		"Name":    {Options{Target: "Prod!", Trust: []string{"111122223333"}}, "lower-case"},
+		"Nobody":  {Options{Target: "production"}, "--trust is not given"},
+		"Anybody": {Options{Target: "production", Trust: []string{"*"}}, "neither an account nor an ARN"},
 	} {
 		o := c.o
-		o.Offered, o.Scope, o.Say = awsOffered(t, nil), "longshore-abcdefgh", t.Logf
+		o.Offered, o.Scope, o.Say = catalogtest.AWS(t, nil), "longshore-abcdefgh", t.Logf
 		if _, err := p.prepare(context.Background(), o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -247,11 +215,11 @@ func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 // What a failed first try has made is not in the way of the next: names are fixed.
 func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	offered := awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	offerings, err := account.OfferingsOf(offered)
 	if err != nil {
 		t.Fatal(err)
@@ -276,12 +244,12 @@ func TestAFailedPreparationLeavesNothing(t *testing.T) {
 // the way.
 func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepare := func(action string) (PreparedAccount, error) {
-		o := preparing(t, scope, awsOffered(t, map[string]string{"queues": action}))
+	prepare := func(action string) (Result, error) {
+		o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": action}))
 		o.Emulated = true // the emulator imports roles and buckets alone
 		return at.prepare(ctx, o)
 	}
@@ -290,7 +258,7 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	}
 	deleted(t, at, scope)
 
-	o := preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
 	role, bucket := scope.ServiceRole("queues", at.Region), scope.Bucket(at.Account, at.Region)
 	_, err = at.prepare(ctx, o)
 	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), bucket) ||
@@ -302,7 +270,7 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	if err != nil || len(did.Adopted) != 2 || len(did.Changed) != 2 || len(did.Made) != 1 {
 		t.Fatalf("%+v, %v", did, err)
 	}
-	policy, err := iam.NewFromConfig(at.config).GetRolePolicy(ctx, &iam.GetRolePolicyInput{
+	policy, err := iam.NewFromConfig(at.Config).GetRolePolicy(ctx, &iam.GetRolePolicyInput{
 		RoleName: &role, PolicyName: aws.String("Permissions"),
 	})
 	if err != nil || !strings.Contains(aws.ToString(policy.PolicyDocument), "TagQueue") {
@@ -314,10 +282,10 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 }
 
 // deleted has somebody delete the account's stack, whose resources stay.
-func deleted(t *testing.T, at awsPlace, scope plan.Scope) {
+func deleted(t *testing.T, at Place, scope plan.Scope) {
 	t.Helper()
 	ctx := t.Context()
-	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.config)
+	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
 	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
 		StackName: stack, EnableTerminationProtection: aws.Bool(false),
 	}); err != nil {
@@ -336,11 +304,11 @@ func deleted(t *testing.T, at awsPlace, scope plan.Scope) {
 // there, and the one after that finds nothing to do.
 func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"}))
+	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
 	o.Emulated = true
 	if _, err := at.prepare(ctx, o); err != nil {
 		t.Fatal(err)
@@ -349,7 +317,7 @@ func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 		deleted(t, at, scope)
 		cut := at
 		p := &faulttest.Plan{At: 1, Fault: faulttest.Lost, Only: func(c faulttest.Call) bool { return c.Operation == operation }}
-		cut.config = p.Into(at.config)
+		cut.Config = p.Into(at.Config)
 		if _, err := cut.prepare(ctx, o); err == nil || len(p.Met()) != 1 {
 			t.Errorf("%s has no answer, and the run ends with %v", operation, err)
 		}
@@ -366,17 +334,17 @@ func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 // taken over.
 func TestAStrangersRoleIsNotAdopted(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	role := scope.ServiceRole("queues", at.Region)
-	if _, err := iam.NewFromConfig(at.config).CreateRole(ctx, &iam.CreateRoleInput{
+	if _, err := iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
 		RoleName: &role, Path: aws.String(scope.Path()), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = at.prepare(ctx, preparing(t, scope, awsOffered(t, map[string]string{"queues": "sqs:CreateQueue"})))
+	_, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})))
 	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), scope.Path()) {
 		t.Errorf("prepared with %v", err)
 	}
@@ -386,7 +354,7 @@ func TestAStrangersRoleIsNotAdopted(t *testing.T) {
 // which goes on from there.
 func TestAStuckRollbackIsGoneOnWith(t *testing.T) {
 	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
-	at, err := provenAWS(ctx, emulator.Config(t))
+	at, err := At(ctx, emulator.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package app
+package bootstrap
 
 import (
 	"bytes"
@@ -48,15 +48,15 @@ type preparation struct {
 	say       func(format string, args ...any)
 }
 
-// An awsTemplate has the members of a template that are merged.
-type awsTemplate struct {
+// A parsed template has the members of a template that are merged.
+type parsed struct {
 	members   map[string]json.RawMessage
 	resources map[string]json.RawMessage
 }
 
 const templateResources = "Resources"
 
-func parseTemplate(body []byte) (t awsTemplate, err error) {
+func parseTemplate(body []byte) (t parsed, err error) {
 	if err := json.Unmarshal(body, &t.members); err != nil {
 		return t, fmt.Errorf("reading a template: %w", err)
 	}
@@ -67,7 +67,7 @@ func parseTemplate(body []byte) (t awsTemplate, err error) {
 }
 
 // body is the text of the template; the same resources give the same text.
-func (t awsTemplate) body() ([]byte, error) {
+func (t parsed) body() ([]byte, error) {
 	resources, err := json.Marshal(t.resources)
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (t awsTemplate) body() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// Prepared is what a preparation has done.
-type Prepared struct {
+// Changes is what a preparation has done.
+type Changes struct {
 	Stack string `json:"stack"`
 	// Made, Changed and Kept are logical ids: new resources, those with other content, and
 	// those that the template no longer has.
@@ -90,7 +90,7 @@ type Prepared struct {
 }
 
 // run brings the stack to what the template says.
-func (p preparation) run(ctx context.Context, template []byte) (out Prepared, err error) {
+func (p preparation) run(ctx context.Context, template []byte) (out Changes, err error) {
 	out.Stack = p.name
 	want, err := parseTemplate(template)
 	if err != nil {
@@ -138,9 +138,9 @@ func (p preparation) run(ctx context.Context, template []byte) (out Prepared, er
 
 // bringLong is for a long template. It is read from the stack's own bucket, so a new
 // stack is first made with that bucket alone.
-func (p preparation) bringLong(ctx context.Context, exists bool, want awsTemplate, body []byte) error {
+func (p preparation) bringLong(ctx context.Context, exists bool, want parsed, body []byte) error {
 	if !exists {
-		first := awsTemplate{members: want.members, resources: map[string]json.RawMessage{}}
+		first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
 		for id, r := range want.resources {
 			if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
 				first.resources[id] = r
@@ -177,7 +177,7 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // current is the template of the stack. It removes a stack whose creation has failed,
 // which has nothing, and continues a rollback that has failed.
-func (p preparation) current(ctx context.Context) (has awsTemplate, exists bool, err error) {
+func (p preparation) current(ctx context.Context) (has parsed, exists bool, err error) {
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
 		return has, false, err

@@ -1,0 +1,179 @@
+package bootstrap
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// Targets are where instances are made, as the operator wrote it.
+type Targets struct {
+	// Targets are keyed by name. The one named default always exists: the account and the
+	// region that the broker itself works in.
+	Targets map[string]Target `json:"targets,omitempty"`
+	// Rules choose where an instance is made when it is ordered; the first one that fits
+	// decides. If none fits, the setting target of the plan decides, and otherwise it is
+	// default.
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// A Rule sends the orders of a platform, or of a plan, to a target.
+type Rule struct {
+	Platform string `json:"platform,omitempty"` // its id; empty for any
+	Plan     string `json:"plan,omitempty"`     // OFFERING/PLAN, by their names; empty for any
+	Target   string `json:"target"`
+}
+
+// A Target is an account and a region of it.
+type Target struct {
+	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
+	Region  string `json:"region,omitempty"`  // the broker's own unless given
+	// Role is the ARN of the role that the broker takes there, with the external id that
+	// its trust policy asks for; empty for its own rights.
+	Role       string `json:"role,omitempty"`
+	ExternalID string `json:"external_id,omitempty"`
+	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
+	// are placed, and from which addresses they may be reached.
+	VPC     string   `json:"vpc,omitempty"`
+	Subnets []string `json:"subnets,omitempty"`
+	CIDRs   []string `json:"cidrs,omitempty"`
+}
+
+// What the parts of targets look like. They are compiled where they are used: what
+// stands in a variable is compiled at each start of a function.
+const (
+	formAccount    = `^[0-9]{12}$`
+	formRegion     = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`
+	formRole       = `^arn:aws[a-z-]*:iam::([0-9]{12}):role/[\x21-\x7e]{1,500}$`
+	formExternalID = `^[A-Za-z0-9+=,.@:/_-]{2,1000}$`
+	formVPC        = `^vpc-[0-9a-f]{8,17}$`
+	formSubnet     = `^subnet-[0-9a-f]{8,17}$`
+)
+
+// ParseTargets reads targets from JSON, or from a file if the text is a path. The
+// error names everything that is wrong. An empty text is the default target alone.
+func ParseTargets(setting, text string) (t Targets, err error) {
+	text = strings.TrimSpace(text)
+	if text != "" && !strings.HasPrefix(text, "{") {
+		file, err := os.ReadFile(text)
+		if err != nil {
+			return t, &remedy.Error{Name: setting, What: fmt.Sprintf("names %q, which cannot be read", text),
+				Remedy: "give the path of a file that holds the targets as JSON, or the JSON itself", Cause: err}
+		}
+		setting, text = fmt.Sprintf("%s (%s)", setting, text), strings.TrimPrefix(string(file), "\ufeff")
+	}
+	if text != "" {
+		if err := decodeStrictly(setting, []byte(text), &t); err != nil {
+			return t, err
+		}
+	}
+	if t.Targets == nil {
+		t.Targets = map[string]Target{}
+	}
+	if _, given := t.Targets[hosted.DefaultTarget]; !given {
+		t.Targets[hosted.DefaultTarget] = Target{}
+	}
+	return t, t.check(setting)
+}
+
+// decodeStrictly refuses unknown members.
+func decodeStrictly(setting string, text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && len(bytes.TrimSpace(text[d.InputOffset():])) > 0 {
+		err = errors.New("something follows on the end of the object")
+	}
+	if err == nil {
+		return nil
+	}
+	mend := `write {"targets": {NAME: {"account": …, "region": …, "role": …, "external_id": …, "vpc": …, "subnets": […], ` +
+		`"cidrs": […]}}, "rules": [{"plan": "OFFERING/PLAN", "platform": ID, "target": NAME}]}`
+	return &remedy.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
+}
+
+// check finds all that is wrong with the targets.
+func (t Targets) check(setting string) error {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
+		wrong := func(member, what, mend string) {
+			problems = append(problems, remedy.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
+		}
+		if !hosted.TargetName.MatchString(name) {
+			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
+		}
+		t.Targets[name].check(name == hosted.DefaultTarget, wrong)
+	}
+	names := slices.Sorted(maps.Keys(t.Targets))
+	for n, r := range t.Rules {
+		wrong := func(what, mend string) {
+			problems = append(problems, remedy.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
+		}
+		if _, known := t.Targets[r.Target]; !known {
+			mend := "name one of: " + strings.Join(names, ", ")
+			if meant := spelling.Nearest(r.Target, names); meant != "" {
+				mend = fmt.Sprintf("did you mean %q?", meant)
+			}
+			wrong(fmt.Sprintf("names target %q, which there is not", r.Target), mend)
+		}
+		if r.Plan != "" && strings.Count(r.Plan, "/") != 1 {
+			wrong(fmt.Sprintf("is of the plan %q", r.Plan), "give OFFERING/PLAN, by their names")
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// check finds what is wrong with one. The default target is the broker's own account
+// and region, which the SDK's settings say.
+func (t Target) check(own bool, wrong func(member, what, mend string)) {
+	match := func(member, value, form, mend string) {
+		if value != "" && !regexp.MustCompile(form).MatchString(value) {
+			wrong(member, fmt.Sprintf("is %q", value), mend)
+		}
+	}
+	match("account", t.Account, formAccount, "give the 12 digits of the account")
+	match("region", t.Region, formRegion, "give one such as eu-central-1")
+	match("role", t.Role, formRole, "give the whole ARN that `longshore aws bootstrap` says in that account")
+	match("external_id", t.ExternalID, formExternalID, "give the one that `longshore aws bootstrap` says in that account")
+	match("vpc", t.VPC, formVPC, "give the id of a VPC, such as vpc-0123456789abcdef0")
+	for _, s := range t.Subnets {
+		match("subnets", s, formSubnet, "give ids of subnets, such as subnet-0123456789abcdef0")
+	}
+	for _, c := range t.CIDRs {
+		if p, err := netip.ParsePrefix(c); err != nil || p != p.Masked() {
+			wrong("cidrs", fmt.Sprintf("has %q", c), "give networks such as 10.0.0.0/16")
+		}
+	}
+	of := regexp.MustCompile(formRole).FindStringSubmatch(t.Role)
+	switch {
+	case own && (t.Account != "" || t.Region != "" || t.Role != "" || t.ExternalID != ""):
+		wrong("", "is where the broker itself works, and has an account, a region, a role or an external id",
+			"leave them out, and give a target of another name")
+	case t.Role != "" && t.ExternalID == "":
+		wrong("role", "is given without an external id", "give the external_id that `longshore aws bootstrap` says in that account: without "+
+			"one, whoever else may use the role by your broker's account could have the broker use it")
+	case t.Role == "" && t.ExternalID != "":
+		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
+	case t.Role == "" && t.Account != "":
+		wrong("account", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
+	case of != nil && t.Account != "" && of[1] != t.Account:
+		wrong("role", "is of account "+of[1], "give the role of account "+t.Account)
+	}
+}
+
+// String is what ParseTargets reads.
+func (t Targets) String() string {
+	text, _ := json.Marshal(t) // texts alone
+	return string(text)
+}

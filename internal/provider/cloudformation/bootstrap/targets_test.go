@@ -1,0 +1,94 @@
+package bootstrap
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Targets are read from JSON and from a file alike, and the broker's own account is
+// always among them.
+func TestTargetsOfAWSAreRead(t *testing.T) {
+	const text = `{"targets": {
+	"default": {"vpc": "vpc-01234567", "subnets": ["subnet-01234567"], "cidrs": ["10.0.0.0/16", "2001:db8::/32"]},
+	"production": {"account": "210987654321", "region": "eu-central-1", "external_id": "of-ours",
+		"role": "arn:aws:iam::210987654321:role/longshore/x"}},
+	"rules": [{"plan": "s3/large", "target": "production"}, {"platform": "korifi", "target": "default"}]}`
+	want := Targets{
+		Targets: map[string]Target{
+			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"}, CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
+			"production": {Account: "210987654321", Region: "eu-central-1", ExternalID: "of-ours",
+				Role: "arn:aws:iam::210987654321:role/longshore/x"},
+		},
+		Rules: []Rule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
+	}
+	file := filepath.Join(t.TempDir(), "targets.json")
+	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
+		t.Fatal(err)
+	}
+	for what, given := range map[string]string{"Text": text, "File": file, "OwnWords": want.String()} {
+		got, err := ParseTargets("TARGETS", given)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got:\n%s", what, err, diff)
+		}
+	}
+	if got, err := ParseTargets("TARGETS", ""); err != nil || len(got.Targets) != 1 {
+		t.Errorf("without targets: %v, %v", got, err)
+	}
+}
+
+// Whatever is wrong is refused with its place and what to do.
+func TestWrongTargetsAreRefused(t *testing.T) {
+	target := func(members string) string { return `{"targets": {"other": {` + members + `}}}` }
+	const role = `"role": "arn:aws:iam::210987654321:role/x", "external_id": "e-1"`
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"NoFile":        {"/nowhere/targets.json", []string{"/nowhere/targets.json", "cannot be read"}},
+		"NoJSON":        {"{", []string{"TARGETS", "JSON as it should be"}},
+		"Two":           {"{} {}", []string{"something follows"}},
+		"UnknownMember": {target(`"acount": "210987654321"`), []string{"acount", `"external_id"`}},
+		"Name":          {`{"targets": {"Other One": {}}}`, []string{`"Other One"`, "lower-case"}},
+		"Account":       {target(`"account": "12", ` + role), []string{`target "other"`, `account is "12"`, "12 digits"}},
+		"Region":        {target(`"region": "Frankfurt"`), []string{`region is "Frankfurt"`}},
+		"Role":          {target(`"role": "Administrator", "external_id": "e-1"`), []string{`role is "Administrator"`, "whole ARN"}},
+		"NoExternalID":  {target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
+		"NoRole":        {target(`"account": "210987654321"`), []string{"account is given without a role"}},
+		"LoneID":        {target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
+		"OtherAccount":  {target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
+		"VPC":           {target(`"vpc": "main"`), []string{`vpc is "main"`}},
+		"Subnet":        {target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
+		"Network":       {target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
+		"Own":           {`{"targets": {"default": {"region": "eu-west-1"}}}`, []string{"the broker itself works"}},
+		"Rule":          {`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`, []string{"rule 1", `mean "other"`}},
+		"RuleOfPlan":    {`{"rules": [{"plan": "s3", "target": "default"}]}`, []string{`plan "s3"`, "OFFERING/PLAN"}},
+		"All":           {`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseTargets("TARGETS", c.text)
+			if err == nil {
+				t.Fatal("taken")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// A target without a role is another region of the broker's own account.
+func TestRightsFollowTargets(t *testing.T) {
+	o := Targets{Targets: map[string]Target{
+		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"}, "far": {Role: "r", Region: "eu-west-1"},
+	}}.Options()
+	if !slices.Equal(o.Access, []string{"r"}) || !slices.Equal(o.Regions, []string{"us-west-2"}) {
+		t.Errorf("the broker may %+v", o)
+	}
+}
