@@ -235,7 +235,7 @@ func TestStraysAreQuarantined(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen.First = time.Now().Add(-time.Hour)
-	if err := records.Commit(ctx, ledger.PutSighting(seen)); err != nil {
+	if err := records.Commit(ctx, ledger.Put(seen)); err != nil {
 		t.Fatal(err)
 	}
 	if err := things.Create(ctx, stray); err != nil {

@@ -32,7 +32,7 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", time.Now())
 	quarantine.Phase, quarantine.Due = lifecycle.Released, ended
 	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo"}.Retain("kept", ended, time.Now())
-	changes := []ledger.Change{ledger.PutRetained(kept), ledger.PutQuarantine(quarantine),
+	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine),
 		ledger.PutReport(ledger.Report{Started: time.Now(), Ended: ended, Swept: &ledger.Swept{Redriven: 7}}, "1")}
 	if err := records.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)

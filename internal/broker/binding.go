@@ -171,7 +171,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if err != nil {
 		return decision{}, err
 	}
-	return b.begin(ctx, next, past, Created, ledger.Check(i), ledger.Check(predecessor), ledger.PutPointer(pointer))
+	return b.begin(ctx, next, past, Created, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
 }
 
 // wanted reads the predecessor, if the request names one, and finds the plan. It

@@ -31,7 +31,7 @@ func (o origin) target() lifecycle.Target {
 // is unchanged, and reserves a retained one for the new instance.
 func (o origin) commit(r lifecycle.Record) ledger.Change {
 	if o.kept.Version > 0 {
-		return ledger.PutRetained(o.kept.Taken(r.Key, r.Operation.ID, r.Operation.Started))
+		return ledger.Put(o.kept.Taken(r.Key, r.Operation.ID, r.Operation.Started))
 	}
 	return ledger.Check(o.live)
 }

@@ -26,7 +26,7 @@ func TestWhoMayHaveWhatIsRetained(t *testing.T) {
 		if change != nil {
 			change(&r)
 		}
-		if err := d.records.Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+		if err := d.records.Commit(t.Context(), ledger.Put(r)); err != nil {
 			t.Fatal(err)
 		}
 		return d, r

@@ -23,7 +23,7 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo",
 		Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}}.Retain("kept", now, now)
 	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", now)
-	changes := []ledger.Change{ledger.PutRetained(kept), ledger.PutQuarantine(quarantine), ledger.PutReport(ledger.Report{Started: now}, "1")}
+	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine), ledger.PutReport(ledger.Report{Started: now}, "1")}
 	if err := s.ledger.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}

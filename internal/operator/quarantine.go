@@ -64,7 +64,7 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 		if err != nil {
 			return Row{}, err
 		}
-		return c.drive(ctx, r, ledger.PutPast(past), ledger.DeleteQuarantine(q))
+		return c.drive(ctx, r, ledger.PutPast(past), ledger.Delete(q))
 	})
 }
 
@@ -97,7 +97,7 @@ func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle
 // driveQuarantine commits what an operator asked for, and starts its execution. If the
 // start fails, the reaper repeats it.
 func (c *Console) driveQuarantine(ctx context.Context, q lifecycle.Quarantine, more ...ledger.Change) error {
-	if err := c.Records.Commit(ctx, append(more, ledger.PutQuarantine(q))...); err != nil {
+	if err := c.Records.Commit(ctx, append(more, ledger.Put(q))...); err != nil {
 		return fmt.Errorf("releasing %q: %w", q.Name, err)
 	}
 	if c.Start != nil {

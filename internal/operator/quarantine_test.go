@@ -30,7 +30,7 @@ func enclosed(t *testing.T, things *demotest.Memory) (*site, string) {
 		Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance}, Incarnation: h.Tags.Incarnation, Provider: "demo",
 		Broker: h.Tags.Broker, Created: h.Created,
 	}, h.Name, s.id(), s.clock)
-	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Finish(t.Context(), workflow.Ref{Token: q.Token(), Attempt: 1}); err != nil {

@@ -275,7 +275,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 		if err != nil {
 			return false, err
 		}
-		changes = append(changes, ledger.PutTargetUse(use))
+		changes = append(changes, ledger.Put(use))
 	}
 	return true, r.did(i, r.Records.Commit(ctx, changes...))
 }
@@ -289,7 +289,7 @@ func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
 	if err != nil || use.Version > 0 {
 		return err
 	}
-	return r.mended(r.Records.Commit(ctx, ledger.PutTargetUse(use), ledger.Check(i)))
+	return r.mended(r.Records.Commit(ctx, ledger.Put(use), ledger.Check(i)))
 }
 
 // mended leaves what somebody else changed meanwhile to the next pass.
@@ -338,7 +338,7 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 		if !b.Exists() || pointer.Version > 0 {
 			return false, nil
 		}
-		return false, r.mended(r.Records.Commit(ctx, ledger.PutPointer(lifecycle.Pointer{Key: found.Key}), ledger.Check(b)))
+		return false, r.mended(r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b)))
 	case i.State != lifecycle.Ready:
 		r.unknown(h, "its instance does not exist, or changes just now")
 		return false, nil
@@ -348,7 +348,7 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 	}
 	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, i.Incarnation, r.Now())
 	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(b), ledger.PutPointer(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
+		err = r.Records.Commit(ctx, ledger.Put(b), ledger.Put(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
 			ledger.Check(i))
 	}
 	return true, r.did(b, err)

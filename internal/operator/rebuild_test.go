@@ -342,7 +342,7 @@ func TestRebuildEnds(t *testing.T) {
 	m := &moving{disturbed: 1 << 30, others: func(n int) provider.Holding { return provider.Holding{Name: fmt.Sprint("odd-", n)} }}
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
 	halted := ledger.Inventory{Halt: &ledger.Halt{At: s.clock, Reason: "the table was emptied"}}
-	if err := s.ledger.Commit(t.Context(), ledger.PutInventory(halted)); err != nil {
+	if err := s.ledger.Commit(t.Context(), ledger.Put(halted)); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 || found.Restless != 10 {

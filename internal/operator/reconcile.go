@@ -353,7 +353,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 
 // keep records what is known of the target. Nobody but another run writes it meanwhile.
 func (r *reconciliation) keep(ctx context.Context) error {
-	err := r.Records.Commit(ctx, ledger.PutEpoch(r.known))
+	err := r.Records.Commit(ctx, ledger.Put(r.known))
 	if errors.Is(err, ledger.ErrConflict) {
 		return errors.New("somebody else reconciles it: wait, and run the command again")
 	}

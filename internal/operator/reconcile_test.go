@@ -325,7 +325,7 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, Incarnation: "n",
 		Provider: "demo"}, "stray", s.id(), s.clock)
 	q.Phase = lifecycle.Released
-	if err := s.ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
@@ -362,7 +362,7 @@ func TestReconcileTellsWhatIsBack(t *testing.T) {
 	if err == nil {
 		_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
 	}
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.PutRetained(was.Retain("kept", s.clock, s.clock)))); err != nil {
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(was.Retain("kept", s.clock, s.clock)))); err != nil {
 		t.Fatal(err)
 	}
 	h.server = snapshot

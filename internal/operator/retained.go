@@ -81,7 +81,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 		default:
 			return out, refuse("its time was over, and it is being removed: there is no way back")
 		}
-		if err := c.Records.Commit(ctx, ledger.PutRetained(r)); err != nil {
+		if err := c.Records.Commit(ctx, ledger.Put(r)); err != nil {
 			return out, err
 		}
 		r.Made.State, r.Made.Found = nil, nil
@@ -148,7 +148,7 @@ func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan
 		return r.loseRetained(ctx, was, found)
 	}
 	is := lifecycle.RetainedFound(found, h.Name, h.PlanID, h.RetainedUntil, r.Now())
-	switch err := r.Records.Commit(ctx, ledger.PutRetained(is)); {
+	switch err := r.Records.Commit(ctx, ledger.Put(is)); {
 	case errors.Is(err, ledger.ErrConflict):
 		return true, nil
 	case err != nil:
@@ -170,7 +170,7 @@ func (r *rebuilding) loseRetained(ctx context.Context, was lifecycle.Retained, f
 		return false, err
 	}
 	was.Made.State, was.Made.Found = nil, found.State
-	if err = r.Records.Commit(ctx, ledger.PutRetained(was)); errors.Is(err, ledger.ErrConflict) {
+	if err = r.Records.Commit(ctx, ledger.Put(was)); errors.Is(err, ledger.ErrConflict) {
 		return true, nil // the next pass looks again
 	}
 	return true, err

@@ -71,7 +71,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 		r := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: id}, Incarnation: incarnation, Provider: "demo",
 			Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s"}}.Retain("kept", now, now)
 		change(&r)
-		if err := s.console.Records.Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+		if err := s.console.Records.Commit(t.Context(), ledger.Put(r)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
 			}
 			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: was[0].Key, Member: vault.State}, []byte(`{"format":1}`))
 			was[0].Made.State = sealed
-			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.PutRetained(was[0]))); err != nil {
+			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(was[0]))); err != nil {
 				t.Fatal(err)
 			}
 			if !opens {

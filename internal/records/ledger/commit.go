@@ -15,36 +15,9 @@ type Change struct {
 	action store.Action
 	key    store.Key
 	was    int64
-	body   any
+	body   any // a pointer to what is written
 	due    time.Time
 	expire time.Time
-}
-
-// Put writes the record at the version it was read at.
-func Put(r lifecycle.Record) Change {
-	return Change{key: recordKey(r.Key), was: r.Version, body: r, due: r.Due, expire: r.Expires}
-}
-
-// Check requires that the record is still as it was read; one without a key needs
-// no change.
-func Check(r lifecycle.Record) Change {
-	if r.Key == (lifecycle.Key{}) {
-		return Change{}
-	}
-	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
-}
-
-// PutPointer writes which instance a binding id belongs to.
-func PutPointer(p lifecycle.Pointer) Change {
-	return Change{key: pointerKey(p.Key.Platform, p.Key.Binding), was: p.Version, body: p}
-}
-
-// DeletePointer frees a binding id; a pointer of version 0 needs no change.
-func DeletePointer(p lifecycle.Pointer) Change {
-	if p.Version == 0 {
-		return Change{}
-	}
-	return Change{action: store.ActionDelete, key: pointerKey(p.Key.Platform, p.Key.Binding), was: p.Version}
 }
 
 // PutPast remembers a finished operation; nil needs no change.
@@ -52,7 +25,7 @@ func PutPast(p *lifecycle.PastOperation) Change {
 	if p == nil {
 		return Change{}
 	}
-	return Change{key: operationKey(p.Operation.ID), was: p.Version, body: p, due: p.Expires, expire: p.Expires}
+	return Put(*p)
 }
 
 // Drop removes an expired record as it was listed.

@@ -27,23 +27,8 @@ const memberOperation = "operation"
 // times as deep.
 const surelyRead = 1000
 
-// decodeRecord reads the record of an instance or a binding.
-func decodeRecord(r store.Record) (lifecycle.Record, error) {
-	var out lifecycle.Record
-	var err error
-	if r.Sort == sortInstance {
-		err = decode(r, &out)
-	} else {
-		var form bindingForm
-		err = decode(r, &form)
-		out = form.Record
-		out.Attributes = form.Attributes
-	}
-	out.Version = r.Version
-	return out, err
-}
-
-func decode(r store.Record, into any) error {
+// decode reads what is stored into what a pointer points to.
+func decode(r store.Record, into any) (err error) {
 	if r.Schema > Schema {
 		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort, r.Schema,
 			Schema, ErrUnreadable)
@@ -52,7 +37,15 @@ func decode(r store.Record, into any) error {
 		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a new table: %w",
 			r.Partition, r.Sort, ErrUnreadable)
 	}
-	if err := unmarshal(r.Body, into); err != nil {
+	if record, is := into.(*lifecycle.Record); is && r.Sort != sortInstance {
+		var form bindingForm
+		err = unmarshal(r.Body, &form)
+		*record = form.Record
+		record.Attributes = form.Attributes
+	} else {
+		err = unmarshal(r.Body, into)
+	}
+	if err != nil {
 		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
 	}
 	return nil
@@ -62,9 +55,9 @@ func decode(r store.Record, into any) error {
 // record that nests too deeply as a whole: once written, it could neither be read nor
 // deleted.
 func encode(body any) ([]byte, error) {
-	record, isRecord := body.(lifecycle.Record)
+	record, isRecord := body.(*lifecycle.Record)
 	if isRecord && record.IsBinding() {
-		form := bindingForm{Record: record, Attributes: record.Attributes}
+		form := bindingForm{Record: *record, Attributes: record.Attributes}
 		form.Record.Attributes = lifecycle.Attributes{}
 		body = form
 	}
@@ -139,7 +132,7 @@ func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unkn
 }
 
 // withUnknown puts unknown members back into an encoded record.
-func withUnknown(body []byte, record lifecycle.Record) ([]byte, error) {
+func withUnknown(body []byte, record *lifecycle.Record) ([]byte, error) {
 	op := record.Operation
 	if record.Unknown == nil && (op == nil || op.Unknown == nil) {
 		return body, nil

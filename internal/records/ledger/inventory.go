@@ -3,22 +3,10 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/pages"
 	"github.com/longshore/longshore/internal/records/store"
-)
-
-// ReaperPartition holds the reaper's own records.
-const ReaperPartition = "REAPER"
-
-// The reaper's own records, by their sort keys.
-const (
-	sortInventory = "INVENTORY"
-	sortIdentity  = "IDENTITY"
-	sortSighting  = "SEEN#"
-	sortReport    = "REPORT#"
 )
 
 // An Inventory is how far the reaper has come with comparing what exists with what is
@@ -144,69 +132,33 @@ const (
 	reportKept   = 30 * 24 * time.Hour
 )
 
-func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartition, Sort: sort} }
-
 // Inventory reads how far the reaper is; version 0 if it has never begun.
 func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
-	var i Inventory
-	version, err := l.read(ctx, reaperKey(sortInventory), &i)
-	i.Version = version
-	return i, err
-}
-
-// PutInventory writes how far the reaper is, as it was read.
-func PutInventory(i Inventory) Change {
-	return Change{key: reaperKey(sortInventory), was: i.Version, body: i, due: i.Due}
+	return read(ctx, l, reaperKey(sortInventory), Inventory{})
 }
 
 // Identity reads whose table this is; version 0 if it does not say.
 func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
-	var i Identity
-	version, err := l.read(ctx, reaperKey(sortIdentity), &i)
-	i.Version = version
-	return i, err
+	return read(ctx, l, reaperKey(sortIdentity), Identity{})
 }
 
 // IsIdentity reports whether a stored record says whose table this is.
 func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
 
-// PutIdentity says whose table this is.
-func PutIdentity(i Identity) Change {
-	return Change{key: reaperKey(sortIdentity), was: i.Version, body: i}
-}
-
 // Sighting reads when a thing was first seen without an owner; version 0 if it
 // never was, or so long ago that it does not count.
 func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
-	s := Sighting{Provider: provider, Name: name}
-	version, err := l.read(ctx, s.record(), &s)
-	s.Version = version
-	if version > 0 && !now.Before(s.First.Add(sightingKept)) {
+	s, err := read(ctx, l, sightingKey(provider, name), Sighting{Provider: provider, Name: name})
+	if s.Version > 0 && !now.Before(s.First.Add(sightingKept)) {
 		s.First = time.Time{}
 	}
 	return s, err
 }
 
-func (s Sighting) record() store.Key {
-	return reaperKey(sortSighting + escape.Replace(s.Provider) + "#" + s.Name)
-}
-
-// PutSighting remembers a sighting.
-func PutSighting(s Sighting) Change {
-	expires := s.First.Add(sightingKept)
-	return Change{key: s.record(), was: s.Version, body: s, due: expires, expire: expires}
-}
-
-// DeleteSighting forgets a sighting.
-func DeleteSighting(s Sighting) Change {
-	return Change{action: store.ActionDelete, key: s.record(), was: s.Version}
-}
-
 // PutReport keeps a report; id tells two of one moment apart.
 func PutReport(r Report, id string) Change {
 	expires := r.Ended.Add(reportKept)
-	sort := fmt.Sprintf("%s%s#%s", sortReport, r.Started.UTC().Format("2006-01-02T15:04:05.000"), id)
-	return Change{key: reaperKey(sort), body: r, due: expires, expire: expires}
+	return Change{key: reportKey(r, id), body: &r, due: expires, expire: expires}
 }
 
 // Reports reads the reports that are kept, the oldest first. What cannot be read is left out
@@ -214,7 +166,10 @@ func PutReport(r Report, id string) Change {
 func (l *Ledger) Reports(ctx context.Context) (all []Report, _ error) {
 	var unread []error
 	for report, err := range pages.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
-		return listed(ctx, l, sortReport, after, func(*Report, int64) {})
+		return listed(ctx, l, sortReport, after, func(r store.Record) (*Report, error) {
+			report := &Report{}
+			return report, decode(r, report)
+		})
 	}) {
 		if err != nil {
 			unread = append(unread, err)
@@ -225,19 +180,19 @@ func (l *Ledger) Reports(ctx context.Context) (all []Report, _ error) {
 	return all, errors.Join(unread...)
 }
 
-// listed reads one page of the reaper's records of one kind, each with its version. What
-// cannot be read is left out and told in the error beside the rest.
-func listed[T any](ctx context.Context, l *Ledger, prefix, after string, at func(*T, int64)) (page []T, next string, _ error) {
-	found, err := l.store.List(ctx, ReaperPartition, prefix, after, 0)
-	unread := []error{err}
-	for _, r := range found.Records {
-		var one T
-		if err := decode(r, &one); err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		at(&one, r.Version)
-		page = append(page, one)
-	}
-	return page, found.Next, errors.Join(unread...)
+// A SweepLease says which run of the reaper may change anything, and until when. The
+// lease of a run that died ends by itself.
+type SweepLease struct {
+	Holder string    `json:"holder"`
+	Until  time.Time `json:"until,omitzero"`
+	// Version is that of the record, 0 if there has never been one.
+	Version int64 `json:"-"`
+}
+
+// Held reports whether somebody's lease still runs.
+func (l SweepLease) Held(now time.Time) bool { return now.Before(l.Until) }
+
+// SweepLease reads the lease, whoever holds it.
+func (l *Ledger) SweepLease(ctx context.Context) (SweepLease, error) {
+	return read(ctx, l, reaperKey(sortLease), SweepLease{})
 }

@@ -23,14 +23,6 @@ import (
 // standing.
 const Schema = 1
 
-// Sort keys of the table.
-const (
-	sortInstance  = "INSTANCE"
-	sortBinding   = "BINDING#"
-	sortPointer   = "POINTER"
-	sortOperation = "OPERATION"
-)
-
 // ErrConflict says that a record was changed in between, and that nothing was written.
 // Read again and decide again.
 var ErrConflict = store.ErrConflict
@@ -76,11 +68,11 @@ func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	if was.is(stored) {
 		return was.value, nil
 	}
-	r, err := decodeRecord(stored)
+	r, err := entryIn[lifecycle.Record](stored)
 	if err == nil {
-		l.memory.keep(stored, r)
+		l.memory.keep(stored, *r)
 	}
-	return r, err
+	return *r, err
 }
 
 // mostBindings is how many bindings are read at once while searching for one.
@@ -104,12 +96,12 @@ func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after 
 			return nil, "", fmt.Errorf("looking for the next binding: %w", err)
 		}
 		for _, r := range page.Records {
-			b, err := decodeRecord(r)
+			b, err := entryIn[lifecycle.Record](r)
 			if err != nil {
 				return nil, "", err
 			}
 			if b.Exists() {
-				return &b, passed, nil
+				return b, passed, nil
 			}
 			passed = strings.TrimPrefix(r.Sort, sortBinding)
 		}
@@ -121,22 +113,64 @@ func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after 
 
 // Pointer reads which instance a binding id belongs to; version 0 for none.
 func (l *Ledger) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
-	var p lifecycle.Pointer
-	version, err := l.read(ctx, pointerKey(platform, binding), &p)
-	p.Version = version
-	return p, err
+	return read(ctx, l, pointerKey(platform, binding), lifecycle.Pointer{})
 }
 
 // PastOperation reads a finished operation that another one replaced in its
 // record; version 0 for none, or for one whose time is over.
 func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
-	var p lifecycle.PastOperation
-	version, err := l.read(ctx, operationKey(id), &p)
-	if err != nil || version == 0 || !now.Before(p.Expires) {
+	p, err := read(ctx, l, operationKey(id), lifecycle.PastOperation{})
+	if err != nil || !now.Before(p.Expires) {
 		return lifecycle.PastOperation{}, err
 	}
-	p.Version = version
 	return p, nil
+}
+
+// Quarantine reads the quarantine of a thing; version 0 if it is in none.
+func (l *Ledger) Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error) {
+	return read(ctx, l, quarantineKey(provider, name), lifecycle.Quarantine{})
+}
+
+// Quarantines reads one page of what is in quarantine, in the order of the
+// providers' and the things' names. What cannot be read is left out and told in the error
+// beside the rest.
+func (l *Ledger) Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
+	return listed(ctx, l, sortQuarantine, after, entryIn[lifecycle.Quarantine])
+}
+
+// Retained reads what is retained of an instance; version 0 for nothing.
+func (l *Ledger) Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error) {
+	return read(ctx, l, retainedKey(key, incarnation), lifecycle.Retained{})
+}
+
+// AllRetained reads one page of what is retained, in the order of the platforms'
+// and the instances' ids. What cannot be read is left out and told in the error beside the
+// rest.
+func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
+	return listed(ctx, l, sortRetained, after, entryIn[lifecycle.Retained])
+}
+
+// Epoch reads the latest epoch of a target; version 0 if none is known.
+func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error) {
+	return read(ctx, l, epochKey(provider, identity), lifecycle.TargetEpoch{Provider: provider, Identity: identity})
+}
+
+// listed reads one page of the reaper's records whose sort key starts with prefix. What
+// cannot be read is left out and told in the error beside the rest.
+func listed[T any](
+	ctx context.Context, l *Ledger, prefix, after string, read func(store.Record) (*T, error),
+) (page []T, next string, _ error) {
+	found, err := l.store.List(ctx, ReaperPartition, prefix, after, 0)
+	unread := []error{err}
+	for _, r := range found.Records {
+		one, err := read(r)
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		page = append(page, *one)
+	}
+	return page, found.Next, errors.Join(unread...)
 }
 
 // A Due is a record that the reaper is to look at: one of the five is set, or
@@ -168,25 +202,15 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 		var err error
 		switch {
 		case isRecord(r):
-			var found lifecycle.Record
-			found, err = decodeRecord(r)
-			d.Record = &found
+			d.Record, err = entryIn[lifecycle.Record](r)
 		case r.Key == reaperKey(sortInventory):
-			d.Inventory = &Inventory{}
-			err = decode(r, d.Inventory)
-			d.Inventory.Version = r.Version
+			d.Inventory, err = entryIn[Inventory](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
-			d.Quarantine = &lifecycle.Quarantine{}
-			err = decode(r, d.Quarantine)
-			d.Quarantine.Version = r.Version
+			d.Quarantine, err = entryIn[lifecycle.Quarantine](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortRetained):
-			d.Retained = &lifecycle.Retained{}
-			err = decode(r, d.Retained)
-			d.Retained.Version = r.Version
+			d.Retained, err = entryIn[lifecycle.Retained](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortTarget):
-			d.TargetUse = &lifecycle.TargetUse{}
-			err = decode(r, d.TargetUse)
-			d.TargetUse.Version = r.Version
+			d.TargetUse, err = entryIn[lifecycle.TargetUse](r)
 		}
 		if err != nil {
 			damaged = append(damaged, err)
@@ -197,20 +221,8 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 	return found, page.Next, errors.Join(damaged...)
 }
 
-func (l *Ledger) read(ctx context.Context, key store.Key, into any) (int64, error) {
-	r, err := l.get(ctx, key)
-	if err != nil || r.Version == 0 {
-		return 0, err
-	}
-	return r.Version, decode(r, into)
-}
-
-// get reads what is stored; version 0 for nothing.
-func (l *Ledger) get(ctx context.Context, key store.Key) (store.Record, error) {
-	return l.reread(ctx, key, nil)
-}
-
-// reread is get for whoever may know the record, and needs its body only if not.
+// reread reads what is stored; version 0 for nothing. Of a record that is still as it was,
+// the body may be missing; nil for none that is known.
 func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r store.Record, err error) {
 	// What no record can be named by is not recorded: the ids in tokens that
 	// platforms make up may be of any length.
@@ -229,29 +241,4 @@ func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r sto
 		return store.Record{}, fmt.Errorf("reading %q: %w", key.Sort, err)
 	}
 	return r, nil
-}
-
-// escape keeps a platform's name free of the character that ends it: the ids
-// of one platform never read as those of another.
-var escape = strings.NewReplacer("%", "%25", "#", "%23")
-
-func recordKey(k lifecycle.Key) store.Key {
-	at := store.Key{Partition: "I#" + escape.Replace(k.Platform) + "#" + k.Instance, Sort: sortInstance}
-	if k.IsBinding() {
-		at.Sort = sortBinding + k.Binding
-	}
-	return at
-}
-
-// isRecord reports whether it is of an instance or a binding.
-func isRecord(r store.Record) bool {
-	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding)
-}
-
-func pointerKey(platform, binding string) store.Key {
-	return store.Key{Partition: "B#" + escape.Replace(platform) + "#" + binding, Sort: sortPointer}
-}
-
-func operationKey(id string) store.Key {
-	return store.Key{Partition: "OP#" + id, Sort: sortOperation}
 }

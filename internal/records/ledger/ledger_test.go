@@ -100,7 +100,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	p := lifecycle.Pointer{Key: binding}
 	past := filled[lifecycle.PastOperation]()
 	past.Version = 0
-	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPointer(p), ledger.PutPast(&past)); err != nil {
+	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)); err != nil {
 		t.Fatal(err)
 	}
 	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1

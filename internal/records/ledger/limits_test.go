@@ -165,7 +165,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)
 	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.PutPast(&past),
-		ledger.PutPointer(lifecycle.Pointer{Key: b.Key})); err != nil {
+		ledger.Put(lifecycle.Pointer{Key: b.Key})); err != nil {
 		t.Fatalf("what the limits allow is refused: %v", err)
 	}
 	for _, c := range s.written {

@@ -26,7 +26,7 @@ func TestQuarantinesAreKept(t *testing.T) {
 	}
 	want := lifecycle.BeginQuarantine(orphan("a#b", "i"), "thing#1", "id", now)
 	other := lifecycle.BeginQuarantine(orphan("a", "j"), "b#thing#1", "id-2", now)
-	if err := l.Commit(t.Context(), ledger.PutQuarantine(want), ledger.PutQuarantine(other)); err != nil {
+	if err := l.Commit(t.Context(), ledger.Put(want), ledger.Put(other)); err != nil {
 		t.Fatal(err)
 	}
 	want.Version = 1
@@ -46,7 +46,7 @@ func TestQuarantinesAreKept(t *testing.T) {
 	if slices.Sort(due); !slices.Equal(due, []string{"b#thing#1", "thing#1"}) {
 		t.Errorf("due: %q", due)
 	}
-	if err := l.Commit(t.Context(), ledger.DeleteQuarantine(got), ledger.DeleteQuarantine(lifecycle.Quarantine{})); err != nil {
+	if err := l.Commit(t.Context(), ledger.Delete(got), ledger.Delete(lifecycle.Quarantine{})); err != nil {
 		t.Fatal(err)
 	}
 	page, next, err := l.Quarantines(t.Context(), "")

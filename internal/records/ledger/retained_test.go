@@ -23,7 +23,7 @@ func TestWhatIsRetainedIsKept(t *testing.T) {
 	first := instance.Retain("thing-1-kept", now.Add(30*24*time.Hour), now)
 	instance.Incarnation = "second"
 	second := instance.Retain("thing-2-kept", now.Add(time.Hour), now)
-	if err := l.Commit(t.Context(), ledger.PutRetained(first), ledger.PutRetained(second)); err != nil {
+	if err := l.Commit(t.Context(), ledger.Put(first), ledger.Put(second)); err != nil {
 		t.Fatal(err)
 	}
 	first.Version, second.Version = 1, 1

@@ -55,18 +55,17 @@ func Decode(r store.Record) (e Everything, err error) {
 func (e *Everything) add(r store.Record) error {
 	switch {
 	case isRecord(r):
-		found, err := decodeRecord(r)
+		found, err := entryIn[lifecycle.Record](r)
 		if err != nil {
 			return err
 		}
-		e.Records = append(e.Records, found)
+		e.Records = append(e.Records, *found)
 	case r.Sort == sortOperation:
-		p := lifecycle.PastOperation{}
-		if err := decode(r, &p); err != nil {
+		found, err := entryIn[lifecycle.PastOperation](r)
+		if err != nil {
 			return err
 		}
-		p.Version = r.Version
-		e.Past = append(e.Past, p)
+		e.Past = append(e.Past, *found)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestTargetsInUse(t *testing.T) {
 	all := []lifecycle.TargetUse{use("demo", "east", "1"), use("demo", "east", "2"), use("demo", "east#1", "3"), use("demo", "west", "4"),
 		use("other", "east", "5")}
 	for i, u := range all {
-		if err := l.Commit(t.Context(), ledger.PutTargetUse(u)); err != nil {
+		if err := l.Commit(t.Context(), ledger.Put(u)); err != nil {
 			t.Fatal(err)
 		}
 		all[i].Version = 1
@@ -50,7 +50,7 @@ func TestTargetsInUse(t *testing.T) {
 	if got, err := l.TargetUse(t.Context(), use("demo", "west", "4")); err != nil || got.Version != 1 {
 		t.Errorf("%+v %v", got, err)
 	}
-	if err := l.Commit(t.Context(), ledger.DeleteTargetUse(all[4])); err != nil {
+	if err := l.Commit(t.Context(), ledger.Delete(all[4])); err != nil {
 		t.Fatal(err)
 	}
 	due, _, err := l.Due(t.Context(), all[0].Due, "")

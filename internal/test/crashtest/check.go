@@ -29,7 +29,7 @@ type outcome struct {
 func play(s Subject, p plan, g *Safeguard) outcome {
 	w := newWorld(s, p, g)
 	// The table is the right one.
-	if err := w.ledger.Commit(context.Background(), ledger.PutIdentity(whose)); err != nil {
+	if err := w.ledger.Commit(context.Background(), ledger.Put(whose)); err != nil {
 		panic(err)
 	}
 	for _, a := range p.script {

@@ -162,7 +162,7 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 		}
 		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
 		changes = append(changes, ledger.Put(tombstone), ledger.PutPast(&past),
-			ledger.PutSighting(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
+			ledger.Put(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
 	}
 	changes = append(changes, ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch}, "report"))
 	if err := s.records.Ledger.Commit(t.Context(), changes...); err != nil {

@@ -104,7 +104,7 @@ func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	}
 	planned, err := r.Inventory.Records.Inventory(ctx)
 	if err == nil && planned.Version == 0 {
-		err = r.Records.Commit(ctx, ledger.PutInventory(ledger.Inventory{Due: now}))
+		err = r.Records.Commit(ctx, ledger.Put(ledger.Inventory{Due: now}))
 	}
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
 		return fmt.Errorf("planning an inventory: %w", err)
@@ -306,7 +306,7 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 	case seen.First.IsZero():
 		seen.First = now
 		counted.Sighted++
-		return p.Reaper.Records.Commit(ctx, ledger.PutSighting(seen))
+		return p.Reaper.Records.Commit(ctx, ledger.Put(seen))
 	case now.Sub(seen.First) < apart || !p.known:
 		counted.Sighted++
 		return nil
@@ -350,8 +350,8 @@ func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 	}
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.DeleteSighting(seen), ledger.DeleteQuarantine(q),
-		ledger.PutInventory(p.state))
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.Delete(seen), ledger.Delete(q),
+		ledger.Put(p.state))
 	if err != nil {
 		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
 	}
@@ -369,8 +369,8 @@ func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle
 	q.Version = was.Version
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
-	if err := p.Reaper.Records.Commit(ctx, ledger.PutQuarantine(q), ledger.Check(c), ledger.DeleteSighting(seen),
-		ledger.PutInventory(p.state)); err != nil {
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(q), ledger.Check(c), ledger.Delete(seen),
+		ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
 	}
 	p.state.Version++
@@ -382,7 +382,7 @@ func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle
 
 // save records how far the pass has come.
 func (p *part) save(ctx context.Context) error {
-	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state)); err != nil {
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("keeping how far the inventory is: %w", err)
 	}
 	return nil
@@ -429,7 +429,7 @@ func (p *part) finish(ctx context.Context) error {
 func (p *part) identify(ctx context.Context) error {
 	whose := p.Whose
 	whose.Since = p.Now()
-	if err := p.Reaper.Records.Commit(ctx, ledger.PutIdentity(whose)); err != nil {
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(whose)); err != nil {
 		return fmt.Errorf("saying whose table this is: %w", err)
 	}
 	return nil
@@ -440,7 +440,7 @@ func (p *part) end(ctx context.Context) error {
 	report := p.state.Pass.Report
 	report.Ended = p.Now()
 	p.state.Pass = nil
-	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.PutInventory(p.state),
+	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state),
 		ledger.PutReport(report, p.NewID())); err != nil {
 		return fmt.Errorf("keeping what the inventory found: %w", err)
 	}
@@ -473,10 +473,10 @@ func resume(ctx context.Context, records Resumed, whose ledger.Identity, now tim
 		return err
 	}
 	state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
-	changes := []ledger.Change{ledger.PutInventory(state)}
+	changes := []ledger.Change{ledger.Put(state)}
 	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
 		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
-		changes = append(changes, ledger.PutIdentity(identity))
+		changes = append(changes, ledger.Put(identity))
 	}
 	return records.Commit(ctx, changes...)
 }

@@ -28,23 +28,23 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 		return r.release(ctx, q, c, now, report)
 	case q.Moving():
 		q = q.Redriven(now)
-		if err := r.commit(ctx, &report.Redriven, ledger.PutQuarantine(q)); err != nil {
+		if err := r.commit(ctx, &report.Redriven, ledger.Put(q)); err != nil {
 			return err
 		}
 		return r.driveQuarantine(ctx, q)
 	case c.Exists() && !itself && !now.Before(q.Ends):
 		// Another incarnation has the id: a person has to decide about what is left
 		// of this one.
-		return r.Records.Commit(ctx, ledger.DeleteQuarantine(q), ledger.Check(c))
+		return r.Records.Commit(ctx, ledger.Delete(q), ledger.Check(c))
 	case c.Exists(), now.Before(q.Ends) && !c.Explains(q.Orphan):
-		return r.Records.Commit(ctx, ledger.PutQuarantine(q.Kept(now)))
+		return r.Records.Commit(ctx, ledger.Put(q.Kept(now)))
 	}
 	may, err := r.mayDelete(ctx)
 	switch {
 	case err != nil:
 		return err
 	case !may:
-		return r.Records.Commit(ctx, ledger.PutQuarantine(q.Kept(now)))
+		return r.Records.Commit(ctx, ledger.Put(q.Kept(now)))
 	}
 	return r.endQuarantine(ctx, q, c, now, report)
 }
@@ -66,7 +66,7 @@ func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 // release puts the thing into use again.
 func (r *Reaper) release(ctx context.Context, q lifecycle.Quarantine, c lifecycle.Record, now time.Time, report *Report) error {
 	q, _ = q.Release(now)
-	if err := r.commit(ctx, &report.Released, ledger.PutQuarantine(q), ledger.Check(c)); err != nil {
+	if err := r.commit(ctx, &report.Released, ledger.Put(q), ledger.Check(c)); err != nil {
 		return fmt.Errorf("releasing %q: %w", q.Name, err)
 	}
 	return r.driveQuarantine(ctx, q)
@@ -78,7 +78,7 @@ func (r *Reaper) endQuarantine(ctx context.Context, q lifecycle.Quarantine, c li
 	if err != nil {
 		return err
 	}
-	if err := r.commit(ctx, &report.Ended, ledger.Put(c), ledger.PutPast(past), ledger.DeleteQuarantine(q)); err != nil {
+	if err := r.commit(ctx, &report.Ended, ledger.Put(c), ledger.PutPast(past), ledger.Delete(q)); err != nil {
 		return fmt.Errorf("beginning the deletion of orphan %q: %w", q.Name, err)
 	}
 	r.Log.WarnContext(ctx, "an orphan is being deleted at the end of its quarantine", "thing", q.Name, "provider", q.Provider)

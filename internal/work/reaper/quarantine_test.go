@@ -43,7 +43,7 @@ func (s *stock) quarantined() lifecycle.Quarantine {
 // moved has a step do what is to be done.
 func (s *stock) moved() {
 	s.Helper()
-	if err := s.records.Ledger.Commit(s.Context(), ledger.PutQuarantine(s.quarantined().Moved(s.now))); err != nil {
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(s.quarantined().Moved(s.now))); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -175,7 +175,7 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 		"Halted": {"it has halted", func(s *stock) error { return reaper.Resume(s.Context(), s.records, ours, s.now) }, func(s *stock) error {
 			state, err := s.records.Inventory(s.Context())
 			state.Halt = &ledger.Halt{At: s.now, Reason: "test"}
-			return errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.PutInventory(state)))
+			return errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.Put(state)))
 		}},
 		"DryRun": {"it only reports", func(s *stock) error { s.options.DryRun = false; return nil },
 			func(s *stock) error { s.options.DryRun = true; return nil }},
@@ -222,7 +222,7 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 		t.Errorf("a process that is started goes on with %v: %v", refs, err)
 	}
 	q, released := s.quarantined().Release(s.now)
-	if err := s.records.Ledger.Commit(t.Context(), ledger.PutQuarantine(q)); err != nil || !released {
+	if err := s.records.Ledger.Commit(t.Context(), ledger.Put(q)); err != nil || !released {
 		t.Fatal(err)
 	}
 	s.moved()
@@ -313,7 +313,7 @@ func TestWhatIsRetained(t *testing.T) {
 			was := s.recorded("i", true)
 			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
 			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
-			if err := s.records.Ledger.Commit(t.Context(), ledger.PutRetained(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
+			if err := s.records.Ledger.Commit(t.Context(), ledger.Put(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
 				t.Fatal(err)
 			}
 			s.things = []reaper.Thing{was}
@@ -390,7 +390,7 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	}
 	q, err := s.records.Quarantine(t.Context(), "demo", "thing-b")
 	if err == nil {
-		err = s.records.Ledger.Commit(t.Context(), ledger.PutQuarantine(q.Moved(s.now)))
+		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q.Moved(s.now)))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func (r *Reaper) takeTurn(ctx context.Context, now time.Time) (*ledger.SweepLeas
 		return nil, nil
 	}
 	lease.Holder, lease.Until = r.NewID(), now.Add(r.Lease)
-	err = r.Records.Commit(ctx, ledger.PutSweepLease(lease))
+	err = r.Records.Commit(ctx, ledger.Put(lease))
 	if errors.Is(err, ledger.ErrConflict) {
 		return nil, nil
 	}
@@ -166,7 +166,7 @@ func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
 		return nil
 	}
 	lease.Until = time.Time{}
-	if err := r.Records.Commit(context.WithoutCancel(ctx), ledger.PutSweepLease(lease)); err != nil && !errors.Is(err, ledger.ErrConflict) {
+	if err := r.Records.Commit(context.WithoutCancel(ctx), ledger.Put(lease)); err != nil && !errors.Is(err, ledger.ErrConflict) {
 		return fmt.Errorf("ending the turn to sweep: %w", err)
 	}
 	return nil

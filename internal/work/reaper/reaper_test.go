@@ -119,7 +119,7 @@ func TestALeaseOfADeadRunEnds(t *testing.T) {
 	s.overdue("a")
 	s.now = epoch.Add(time.Hour)
 	held := ledger.SweepLease{Holder: "dead", Until: s.now.Add(lease)}
-	if err := s.records.Commit(t.Context(), ledger.PutSweepLease(held)); err != nil {
+	if err := s.records.Commit(t.Context(), ledger.Put(held)); err != nil {
 		t.Fatal(err)
 	}
 	s.now = held.Until.Add(-time.Millisecond)

@@ -32,7 +32,7 @@ func (r *Reaper) retained(ctx context.Context, listed lifecycle.Retained, now ti
 	} else {
 		kept = kept.BeginRemoval(r.NewID(), now)
 	}
-	if err := r.commit(ctx, count, ledger.PutRetained(kept)); err != nil {
+	if err := r.commit(ctx, count, ledger.Put(kept)); err != nil {
 		return err
 	}
 	ref := workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt}
@@ -54,9 +54,9 @@ func (r *Reaper) restoring(ctx context.Context, kept lifecycle.Retained, now tim
 		return err
 	}
 	if of := i.Undeletes; i.Exists() && of != nil && of.Incarnation == kept.Incarnation && of.Instance == kept.Key.Instance {
-		return r.Records.Commit(ctx, ledger.PutRetained(kept.Awaited(now)))
+		return r.Records.Commit(ctx, ledger.Put(kept.Awaited(now)))
 	}
-	return r.Records.Commit(ctx, ledger.PutRetained(kept.GivenBack(now)), ledger.Check(i))
+	return r.Records.Commit(ctx, ledger.Put(kept.GivenBack(now)), ledger.Check(i))
 }
 
 // unrecorded gives a retained thing its record again, once it was seen twice without
@@ -70,13 +70,13 @@ func (p *part) unrecorded(ctx context.Context, o lifecycle.Orphan, t Thing) erro
 	case seen.First.IsZero():
 		seen.First = now
 		counted.Sighted++
-		return p.Reaper.Records.Commit(ctx, ledger.PutSighting(seen))
+		return p.Reaper.Records.Commit(ctx, ledger.Put(seen))
 	case now.Sub(seen.First) < apart || !p.known || p.DryRun:
 		counted.Sighted++
 		return nil
 	}
 	found := lifecycle.RetainedFound(o, t.Name, t.PlanID, t.RetainedUntil, now)
-	if err := p.Reaper.Records.Commit(ctx, ledger.PutRetained(found), ledger.DeleteSighting(seen)); err != nil {
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(found), ledger.Delete(seen)); err != nil {
 		return fmt.Errorf("recording that %q is retained: %w", t.Name, err)
 	}
 	counted.Retained++

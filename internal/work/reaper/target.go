@@ -53,7 +53,7 @@ func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time
 	if err != nil || c.Uses(u) {
 		return err == nil, err
 	}
-	if err := r.Records.Commit(ctx, ledger.DeleteTargetUse(u)); err != nil && !errors.Is(err, ledger.ErrConflict) {
+	if err := r.Records.Commit(ctx, ledger.Delete(u)); err != nil && !errors.Is(err, ledger.ErrConflict) {
 		return false, fmt.Errorf("forgetting a target that is not used any more: %w", err)
 	}
 	return false, nil
@@ -65,5 +65,5 @@ func (r *Reaper) use(ctx context.Context, u lifecycle.TargetUse, now time.Time) 
 	if !holds || err != nil {
 		return err
 	}
-	return r.Records.Commit(ctx, ledger.PutTargetUse(u.Held(now)))
+	return r.Records.Commit(ctx, ledger.Put(u.Held(now)))
 }

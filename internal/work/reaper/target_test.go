@@ -22,7 +22,7 @@ func (s *stock) uses(id, target string, deleted bool) lifecycle.TargetUse {
 	r.Provider, r.Made.Target = "demo", lifecycle.Target{Name: target}
 	r.LateLook = time.Time{} // of what was deleted: it was looked at once more
 	use := r.TargetUse(s.now)
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r), ledger.PutTargetUse(use)); err != nil {
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r), ledger.Put(use)); err != nil {
 		s.Fatal(err)
 	}
 	use.Version = 1

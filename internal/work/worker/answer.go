@@ -161,7 +161,7 @@ func (s *step) deleted(
 		return r, nil, err
 	}
 	gone, err := r.Succeed(now, nil)
-	return gone, []ledger.Change{ledger.DeletePointer(pointer), kept}, err
+	return gone, []ledger.Change{ledger.Delete(pointer), kept}, err
 }
 
 // unkept fails an operation whose provider gave what cannot be recorded: asked again,

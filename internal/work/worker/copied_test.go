@@ -197,7 +197,7 @@ func TestAnOldReservationCoversNothing(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})
 	old := lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 1, Reserved: "old"}
-	if err := k.Ledger().Commit(t.Context(), ledger.PutEpoch(old)); err != nil {
+	if err := k.Ledger().Commit(t.Context(), ledger.Put(old)); err != nil {
 		t.Fatal(err)
 	}
 	var during provider.Epoch
@@ -233,7 +233,7 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 			k := of.process(&mortal{})
 			q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "since"}, Incarnation: "n", Provider: "demo",
 				Target: lifecycle.Target{Name: "east", Identity: "s-1"}}, "thing", s.ids(), *s.now)
-			if err := k.Ledger().Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+			if err := k.Ledger().Commit(t.Context(), ledger.Put(q)); err != nil {
 				t.Fatal(err)
 			}
 			before := s.server.said

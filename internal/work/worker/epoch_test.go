@@ -211,8 +211,8 @@ func TestARemovalOfWhatIsRetainedKeepsTheEpoch(t *testing.T) {
 	kept := lifecycle.Retained{Key: instanceKey, Incarnation: "old", Provider: "demo", Name: "thing", Until: w.clock,
 		Made: lifecycle.Made{Target: lifecycle.Target{Name: "east", Identity: "s-1"}}}
 	kept = kept.BeginRemoval("op", w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.PutRetained(kept),
-		ledger.PutEpoch(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
+	if err := w.ledger().Commit(t.Context(), ledger.Put(kept),
+		ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})

@@ -90,9 +90,9 @@ func (s reading) check(next lifecycle.Record) ledger.Change {
 	source := s.record.Operation.Source
 	switch stands := source != nil && s.gate() == open; {
 	case stands && source.Retained && next.State == lifecycle.Ready:
-		return ledger.DeleteRetained(s.retained)
+		return ledger.Delete(s.retained)
 	case stands && source.Retained:
-		return ledger.CheckRetained(s.retained)
+		return ledger.Check(s.retained)
 	case stands:
 		return ledger.Check(s.source)
 	}

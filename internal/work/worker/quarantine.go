@@ -17,18 +17,18 @@ func (w *Worker) quarantine(ctx context.Context, ref workflow.Ref) (workflow.Out
 			q, err := w.Records.Quarantine(ctx, providerName, name)
 			return q, q.Version > 0, err
 		},
-		put: ledger.PutQuarantine, call: w.callQuarantiner,
+		put: ledger.Put[lifecycle.Quarantine], call: w.callQuarantiner,
 		came: func(ctx context.Context, q lifecycle.Quarantine, _ provider.Status, err error) (ledger.Change, workflow.Outcome) {
 			if err != nil {
 				after := backoff(q.Faults)
 				if !w.logTrouble(ctx, providerName, err) {
 					w.Log.WarnContext(ctx, "a quarantine met a fault and will be tried again", "thing", name, "provider", providerName, "error", err)
 				}
-				return ledger.PutQuarantine(q.Faulted(w.Now(), after)), workflow.Outcome{Wait: after}
+				return ledger.Put(q.Faulted(w.Now(), after)), workflow.Outcome{Wait: after}
 			}
 			q = q.Moved(w.Now())
 			w.Log.InfoContext(ctx, "a quarantine is as it is to be", "thing", name, "provider", providerName, "phase", string(q.Phase))
-			return ledger.PutQuarantine(q), settled
+			return ledger.Put(q), settled
 		},
 	})
 }

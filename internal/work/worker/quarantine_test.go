@@ -70,7 +70,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	done(provision, bind)(w)
 	astray(w)
 	whose := ledger.Identity{Deployment: "test", Broker: testkit.Identity}
-	if err := w.ledger().Commit(t.Context(), ledger.PutIdentity(whose)); err != nil { // the table is known to be the right one
+	if err := w.ledger().Commit(t.Context(), ledger.Put(whose)); err != nil { // the table is known to be the right one
 		t.Fatal(err)
 	}
 	r := w.reaper()
@@ -113,7 +113,7 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
 		Key: lifecycle.Key{Platform: "p", Instance: "stray"}, Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created,
 	}, h.Name, strings.Repeat("q", lifecycle.OperationIDLength), w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.PutQuarantine(q)); err != nil {
+	if err := w.ledger().Commit(t.Context(), ledger.Put(q)); err != nil {
 		t.Fatal(err)
 	}
 	return w, workflow.Ref{Token: q.Token(), Attempt: 1}
@@ -148,7 +148,7 @@ func (w *world) quarantine() lifecycle.Quarantine {
 func (w *world) released() workflow.Ref {
 	w.Helper()
 	q, _ := w.quarantine().Release(w.clock)
-	if err := w.ledger().Commit(context.Background(), ledger.PutQuarantine(q)); err != nil {
+	if err := w.ledger().Commit(context.Background(), ledger.Put(q)); err != nil {
 		w.Fatal(err)
 	}
 	return workflow.Ref{Token: q.Token(), Attempt: q.Attempt}
@@ -277,7 +277,7 @@ func TestAQuarantinesStepGivesUpNoOthersLease(t *testing.T) {
 	_, err := w.quarantining(func() error {
 		w.clock = w.quarantine().Busy.Add(time.Second)
 		others = w.clock.Add(time.Minute)
-		return w.ledger().Commit(context.Background(), ledger.PutQuarantine(w.quarantine().Leased(others)))
+		return w.ledger().Commit(context.Background(), ledger.Put(w.quarantine().Leased(others)))
 	}).Step(t.Context(), ref)
 	if q := w.quarantine(); err != nil || !q.Busy.Equal(others) {
 		t.Errorf("%v, busy until %v, want %v", err, q.Busy, others)

@@ -141,7 +141,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 		}
 		if known.Reserved == "" {
 			known.Reserved = w.NewID()
-			switch err := w.Records.Commit(ctx, ledger.PutEpoch(known)); {
+			switch err := w.Records.Commit(ctx, ledger.Put(known)); {
 			case errors.Is(err, ledger.ErrConflict):
 				continue // another process has reserved one
 			case err != nil:
@@ -173,7 +173,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 
 // keepsEpoch records where the target is, unless another process of this broker has.
 func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (kept bool, _ error) {
-	err := w.Records.Commit(ctx, ledger.PutEpoch(known))
+	err := w.Records.Commit(ctx, ledger.Put(known))
 	if !errors.Is(err, ledger.ErrConflict) {
 		return err == nil, err
 	}

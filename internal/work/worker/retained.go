@@ -21,7 +21,7 @@ func (w *Worker) removeRetained(ctx context.Context, ref workflow.Ref) (workflow
 			r, err := w.Records.Retained(ctx, key, incarnation)
 			return r, r.Version > 0, err
 		},
-		put: ledger.PutRetained, call: w.callRetainer, came: w.removedRetained,
+		put: ledger.Put[lifecycle.Retained], call: w.callRetainer, came: w.removedRetained,
 	})
 }
 
@@ -36,16 +36,16 @@ func (w *Worker) removedRetained(ctx context.Context, r lifecycle.Retained, s pr
 			w.Log.WarnContext(ctx, "removing a retained thing met a fault and will be tried again", "thing", r.Name, "provider", r.Provider,
 				"until", r.Until, "faults", r.Faults, "error", err)
 		}
-		return ledger.PutRetained(r), workflow.Outcome{Settled: !waits, Wait: wait}
+		return ledger.Put(r), workflow.Outcome{Settled: !waits, Wait: wait}
 	case !s.Done:
 		after := s.After
 		if after <= 0 {
 			after = pause(0)
 		}
-		return ledger.PutRetained(r.Looked(now, after)), workflow.Outcome{Wait: min(after, maxPause)}
+		return ledger.Put(r.Looked(now, after)), workflow.Outcome{Wait: min(after, maxPause)}
 	}
 	w.Log.InfoContext(ctx, "a retained thing is removed", "thing", r.Name, "provider", r.Provider, "until", r.Until)
-	return ledger.DeleteRetained(r), settled
+	return ledger.Delete(r), settled
 }
 
 // errNoRetainer says that the provider cannot remove what it has retained. Its program
@@ -89,7 +89,7 @@ func (w *Worker) givesBack(ctx context.Context, r lifecycle.Record, _ *provider.
 	kept = kept.GivenBack(now)
 	w.Log.InfoContext(ctx, "what was retained did not become another instance, and is retained again", "thing", kept.Name, "provider",
 		kept.Provider, "until", kept.Until)
-	return ledger.PutRetained(kept), nil
+	return ledger.Put(kept), nil
 }
 
 // errRetained ends a deprovision: asked again, the provider would answer the same.
@@ -110,5 +110,5 @@ func (w *Worker) retains(ctx context.Context, r lifecycle.Record, kept *provider
 	}
 	next := r.Retain(kept.Name, kept.Until.UTC(), now)
 	w.Log.InfoContext(ctx, "what a platform has deleted is retained", "thing", next.Name, "provider", next.Provider, "until", next.Until)
-	return ledger.PutRetained(next), nil
+	return ledger.Put(next), nil
 }

@@ -248,7 +248,7 @@ func TestStepsOfARemoval(t *testing.T) {
 	}
 	old := ref
 	r = r.Redriven(w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+	if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
 		t.Fatal(err)
 	}
 	if outcome, err := w.worker().Step(t.Context(), old); err != nil || !outcome.Settled || w.held() != 1 {
@@ -288,7 +288,7 @@ func TestARemovalIsToldTheState(t *testing.T) {
 			}
 			if lost {
 				r.Made.State = []byte("\x01nonsense")
-				if err := w.ledger().Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+				if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
 					t.Fatal(err)
 				}
 				state = provider.State{}

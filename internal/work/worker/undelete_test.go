@@ -25,7 +25,7 @@ func freed(w *world) {
 	if !ok {
 		w.Fatal("it cannot be given back")
 	}
-	if err := w.ledger().Commit(context.Background(), ledger.PutRetained(r)); err != nil {
+	if err := w.ledger().Commit(context.Background(), ledger.Put(r)); err != nil {
 		w.Fatal(err)
 	}
 	w.handle = r.Handle()
@@ -174,10 +174,10 @@ func TestOneWins(t *testing.T) {
 		w := newWorld(t)
 		freed(w)
 		now := w.retained()[0]
-		if err := w.ledger().Commit(t.Context(), ledger.PutRetained(now.BeginRemoval("op", w.clock))); err != nil {
+		if err := w.ledger().Commit(t.Context(), ledger.Put(now.BeginRemoval("op", w.clock))); err != nil {
 			t.Fatal(err)
 		}
-		err := w.ledger().Commit(t.Context(), ledger.PutRetained(now.Taken(restoredKey, "op2", w.clock)))
+		err := w.ledger().Commit(t.Context(), ledger.Put(now.Taken(restoredKey, "op2", w.clock)))
 		if !errors.Is(err, ledger.ErrConflict) {
 			t.Errorf("both win: %v", err)
 		}
@@ -213,7 +213,7 @@ func TestWhatWasTakenByNobodyIsGivenBack(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
 	r := w.retained()[0].Taken(lifecycle.Key{Platform: "p", Instance: "unknown"}, "op", w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.PutRetained(r)); err != nil {
+	if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
 		t.Fatal(err)
 	}
 	w.clock = w.clock.Add(2 * time.Hour)

@@ -1,0 +1,190 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// An Entry is a type of record. Each value holds the version that was read, 0 if it was
+// never written.
+type Entry interface {
+	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.Quarantine | lifecycle.Retained |
+		lifecycle.TargetEpoch | lifecycle.TargetUse | Inventory | Identity | Sighting | SweepLease
+}
+
+// An envelope is what the store is told of an entry.
+type envelope struct {
+	key     store.Key
+	version *int64
+	due     time.Time // when the reaper is to look at it; zero never
+	expires time.Time // from when on it may be dropped; zero never
+}
+
+// envelopeOf takes a pointer to an entry. Every type of record has one line here.
+func envelopeOf(entry any) (e envelope) {
+	switch v := entry.(type) {
+	case *lifecycle.Record:
+		e = envelope{recordKey(v.Key), &v.Version, v.Due, v.Expires}
+	case *lifecycle.Pointer:
+		e = envelope{key: pointerKey(v.Key.Platform, v.Key.Binding), version: &v.Version}
+	case *lifecycle.PastOperation:
+		e = envelope{operationKey(v.Operation.ID), &v.Version, v.Expires, v.Expires}
+	case *lifecycle.Quarantine:
+		e = envelope{key: quarantineKey(v.Provider, v.Name), version: &v.Version, due: v.Due}
+	case *lifecycle.Retained:
+		e = envelope{key: retainedKey(v.Key, v.Incarnation), version: &v.Version, due: v.Due}
+	case *lifecycle.TargetEpoch:
+		e = envelope{key: epochKey(v.Provider, v.Identity), version: &v.Version}
+	case *lifecycle.TargetUse:
+		e = envelope{key: targetKey(*v), version: &v.Version, due: v.Due}
+	case *Inventory:
+		e = envelope{key: reaperKey(sortInventory), version: &v.Version, due: v.Due}
+	case *Identity:
+		e = envelope{key: reaperKey(sortIdentity), version: &v.Version}
+	case *Sighting:
+		expires := v.First.Add(sightingKept)
+		e = envelope{sightingKey(v.Provider, v.Name), &v.Version, expires, expires}
+	case *SweepLease:
+		e = envelope{key: reaperKey(sortLease), version: &v.Version}
+	}
+	return e
+}
+
+// Put writes the entry at the version it was read at.
+func Put[T Entry](entry T) Change {
+	e := envelopeOf(&entry)
+	return Change{key: e.key, was: *e.version, body: &entry, due: e.due, expire: e.expires}
+}
+
+// Delete removes the entry at the version it was read at; one of version 0 needs no
+// change.
+func Delete[T Entry](entry T) Change {
+	e := envelopeOf(&entry)
+	if *e.version == 0 {
+		return Change{}
+	}
+	return Change{action: store.ActionDelete, key: e.key, was: *e.version}
+}
+
+// Check requires that the entry is still as it was read; one without a key needs no
+// change.
+func Check[T lifecycle.Record | lifecycle.Retained](entry T) Change {
+	var none T
+	e := envelopeOf(&entry)
+	if e.key == envelopeOf(&none).key {
+		return Change{}
+	}
+	return Change{action: store.ActionCheck, key: e.key, was: *e.version}
+}
+
+// read reads the entry at a key, and gives absent if there is none.
+func read[T Entry](ctx context.Context, l *Ledger, key store.Key, absent T) (T, error) {
+	r, err := l.reread(ctx, key, nil)
+	if err != nil || r.Version == 0 {
+		return absent, err
+	}
+	entry, err := entryIn[T](r)
+	return *entry, err
+}
+
+// entryIn is a stored entry; the error comes beside what could be read of it.
+func entryIn[T Entry](r store.Record) (*T, error) {
+	entry := new(T)
+	err := decode(r, entry)
+	*envelopeOf(entry).version = r.Version
+	return entry, err
+}
+
+// Sort keys of the table; in the reaper's partition, most begin one.
+const (
+	sortInstance  = "INSTANCE"
+	sortBinding   = "BINDING#"
+	sortPointer   = "POINTER"
+	sortOperation = "OPERATION"
+
+	sortInventory  = "INVENTORY"
+	sortIdentity   = "IDENTITY"
+	sortLease      = "LEASE"
+	sortSighting   = "SEEN#"
+	sortReport     = "REPORT#"
+	sortQuarantine = "QUARANTINE#"
+	sortRetained   = "RETAINED#" // one id may have been used, deleted and retained more than once
+	sortEpoch      = "EPOCH#"
+	sortTarget     = "TARGET#" // those of one target stand together
+)
+
+// ReaperPartition holds the reaper's own records.
+const ReaperPartition = "REAPER"
+
+func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartition, Sort: sort} }
+
+// escape keeps a platform's name free of the character that ends it: the ids
+// of one platform never read as those of another.
+var escape = strings.NewReplacer("%", "%25", "#", "%23")
+
+func recordKey(k lifecycle.Key) store.Key {
+	at := store.Key{Partition: "I#" + escape.Replace(k.Platform) + "#" + k.Instance, Sort: sortInstance}
+	if k.IsBinding() {
+		at.Sort = sortBinding + k.Binding
+	}
+	return at
+}
+
+// isRecord reports whether it is of an instance or a binding.
+func isRecord(r store.Record) bool {
+	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding)
+}
+
+func pointerKey(platform, binding string) store.Key {
+	return store.Key{Partition: "B#" + escape.Replace(platform) + "#" + binding, Sort: sortPointer}
+}
+
+func operationKey(id string) store.Key {
+	return store.Key{Partition: "OP#" + id, Sort: sortOperation}
+}
+
+func sightingKey(provider, name string) store.Key {
+	return reaperKey(sortSighting + escape.Replace(provider) + "#" + name)
+}
+
+func quarantineKey(provider, name string) store.Key {
+	return reaperKey(sortQuarantine + escape.Replace(provider) + "#" + name)
+}
+
+func epochKey(provider, identity string) store.Key {
+	return reaperKey(sortEpoch + escape.Replace(provider) + "#" + identity)
+}
+
+func targetOf(u lifecycle.TargetUse) string {
+	return sortTarget + escape.Replace(u.Provider) + "#" + escape.Replace(u.Target) + "#"
+}
+
+func targetKey(u lifecycle.TargetUse) store.Key { return reaperKey(targetOf(u) + u.Incarnation) }
+
+// A key's ids may take so many bytes of the sort key; of longer ones, as many as
+// retainedHead stand there, and a hash of all.
+const (
+	retainedIDs  = 800
+	retainedHead = 700
+)
+
+func retainedKey(key lifecycle.Key, incarnation string) store.Key {
+	ids := escape.Replace(key.Platform) + "#" + escape.Replace(key.Instance) + "#" + escape.Replace(incarnation)
+	if len(ids) > retainedIDs {
+		sum := sha256.Sum256([]byte(ids))
+		ids = strings.ToValidUTF8(ids[:retainedHead], "") + "%~" + hex.EncodeToString(sum[:])
+	}
+	return reaperKey(sortRetained + ids)
+}
+
+// reportKey names a report; id tells two of one moment apart.
+func reportKey(r Report, id string) store.Key {
+	return reaperKey(fmt.Sprintf("%s%s#%s", sortReport, r.Started.UTC().Format("2006-01-02T15:04:05.000"), id))
+}
