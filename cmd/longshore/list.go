@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -70,7 +70,7 @@ func listing(ctx context.Context, p place, q operator.Query, machine, watch bool
 	}
 	print, end := printed(out, q, machine)
 	more, listed := false, 0
-	for r, err := range pages.All(ctx, rowsOf(link, q)) {
+	for r, err := range paging.All(ctx, rowsOf(link, q)) {
 		switch {
 		case err != nil && listed == 0 && (ctx.Err() != nil || errors.As(err, new(*operator.Refusal))):
 			return err

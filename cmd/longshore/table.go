@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -38,7 +38,7 @@ func (l table[T]) command(c *cobra.Command) *cobra.Command {
 			return err
 		}
 		defer closing()
-		return l.print(pages.All(c.Context(), func(ctx context.Context, after string) ([]T, string, error) {
+		return l.print(paging.All(c.Context(), func(ctx context.Context, after string) ([]T, string, error) {
 			page, err := l.list.Ask(ctx, link, after)
 			return page.Items, page.Next, err
 		}), machine, c.OutOrStdout())

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -29,7 +29,7 @@ func watchRows(ctx context.Context, link operator.Link, q operator.Query, out io
 	}
 	for {
 		running := map[string]bool{}
-		for r, err := range pages.All(ctx, rowsOf(link, q)) {
+		for r, err := range paging.All(ctx, rowsOf(link, q)) {
 			if err != nil && ctx.Err() == nil {
 				return err
 			}

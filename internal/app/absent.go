@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -108,7 +108,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 	if names == nil {
 		return known, live
 	}
-	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
 		page, next, err := records.ScanPage(ctx, cursor)
 		return page.Records, next, err
 	}) {

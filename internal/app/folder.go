@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -231,7 +231,7 @@ func (f *folder) prove() error {
 
 // sealed counts what is sealed in the records, and how much of that opens.
 func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
-	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
 		page, err := f.records.Scan(ctx, cursor)
 		return page.Records, page.Next, err
 	}) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
@@ -61,7 +61,7 @@ func TestListsAreRead(t *testing.T) {
 	list := func(q operator.Query) (names []string, faults int) {
 		t.Helper()
 		l.leaves = 0
-		for r, err := range pages.All(t.Context(), func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
+		for r, err := range paging.All(t.Context(), func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
 			q.After = cursor
 			return s.console.List(ctx, q)
 		}) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -63,7 +63,7 @@ func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
 // deleted.
 func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
 	var unread []error
-	for r, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
 		page, next, err := c.Records.ScanPage(ctx, cursor)
 		return page.Records, next, err
 	}) {
@@ -80,7 +80,7 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 
 func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
 	var unread error
-	for r, err := range pages.All(ctx, c.Records.AllRetained) {
+	for r, err := range paging.All(ctx, c.Records.AllRetained) {
 		if unread = errors.Join(unread, err); err == nil && r.Name == name {
 			return Row{
 				Platform: r.Key.Platform, Instance: r.Key.Instance, State: "retained", Organization: r.OrganizationGUID, Space: r.SpaceGUID,
@@ -94,7 +94,7 @@ func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
 
 func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
 	var unread error
-	for q, err := range pages.All(ctx, c.Records.Quarantines) {
+	for q, err := range paging.All(ctx, c.Records.Quarantines) {
 		if unread = errors.Join(unread, err); err == nil && q.Name == name {
 			return Row{
 				Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, State: "in quarantine", Provider: q.Provider,
@@ -109,7 +109,7 @@ func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
 func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 	var unread []error
 	for _, provider := range slices.Sorted(maps.Keys(c.Inventories)) {
-		for h, err := range pages.All(ctx, c.Inventories[provider].List) {
+		for h, err := range paging.All(ctx, c.Inventories[provider].List) {
 			if err != nil {
 				unread = append(unread, err)
 				continue

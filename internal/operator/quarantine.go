@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -72,7 +72,7 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 // name: where a record cannot be read, it may be that of another one.
 func (c *Console) quarantined(ctx context.Context, name string) (found lifecycle.Quarantine, _ error) {
 	var unread error
-	for q, err := range pages.All(ctx, c.Records.Quarantines) {
+	for q, err := range paging.All(ctx, c.Records.Quarantines) {
 		switch {
 		case err != nil:
 			unread = errors.Join(unread, err)

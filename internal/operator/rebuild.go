@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -127,7 +127,7 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 		if r.exists[name] == nil {
 			r.exists[name] = map[lifecycle.Key]bool{}
 		}
-		for h, err := range pages.All(ctx, inventory.List) {
+		for h, err := range paging.All(ctx, inventory.List) {
 			if err != nil {
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
@@ -198,7 +198,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 
 // release takes things out of quarantine that have a record again.
 func (r *rebuilding) release(ctx context.Context) error {
-	for q, err := range pages.All(ctx, r.Records.Quarantines) {
+	for q, err := range paging.All(ctx, r.Records.Quarantines) {
 		if errors.Is(err, ledger.ErrUnreadable) {
 			r.out.Unknown = append(r.out.Unknown, fmt.Sprintf("records that cannot be read: %v", err))
 			continue

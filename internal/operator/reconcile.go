@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -216,7 +216,7 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 		})
 		return page, next, err
 	}
-	for h, err := range pages.All(ctx, read) {
+	for h, err := range paging.All(ctx, read) {
 		if err != nil {
 			return err
 		}

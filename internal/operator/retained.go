@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -115,7 +115,7 @@ func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.R
 		return found, err
 	}
 	var unread error
-	for r, err := range pages.All(ctx, c.Records.AllRetained) {
+	for r, err := range paging.All(ctx, c.Records.AllRetained) {
 		switch {
 		case err != nil:
 			unread = errors.Join(unread, err)

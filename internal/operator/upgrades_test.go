@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
@@ -48,7 +48,7 @@ func TestUpgrades(t *testing.T) {
 		return offering, p, ok
 	}
 	var got []operator.Upgrade
-	for u, err := range pages.All(context.Background(), s.console.Upgrades) {
+	for u, err := range paging.All(context.Background(), s.console.Upgrades) {
 		if err != nil {
 			t.Fatal(err)
 		}

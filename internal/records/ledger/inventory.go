@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/store"
 )
 
@@ -165,7 +165,7 @@ func PutReport(r Report, id string) Change {
 // and told in the error beside the rest.
 func (l *Ledger) Reports(ctx context.Context) (all []Report, _ error) {
 	var unread []error
-	for report, err := range pages.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
+	for report, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
 		return listed(ctx, l, sortReport, after, func(r store.Record) (*Report, error) {
 			report := &Report{}
 			return report, decode(r, report)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/memory"
@@ -35,7 +35,7 @@ func TestQuarantinesAreKept(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 	var due []string
-	for d, err := range pages.All(t.Context(), func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+	for d, err := range paging.All(t.Context(), func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
 		return l.Due(ctx, now.Add(lifecycle.Grace), cursor)
 	}) {
 		if err != nil || d.Quarantine == nil || d.Quarantine.Version != 1 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -20,7 +20,7 @@ type Everything struct {
 // cannot be read is left out and reported in the error beside the rest.
 func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	var faults []error
-	for page, err := range pages.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
+	for page, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
 		page, next, err := l.ScanPage(ctx, cursor)
 		return []Everything{page}, next, err
 	}) {

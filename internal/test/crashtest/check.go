@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -99,7 +99,7 @@ func keyOf(h provider.Holding) lifecycle.Key {
 }
 
 func (w *world) holdings() (out []provider.Holding) {
-	for h, err := range pages.All(context.Background(), w.holds.List) {
+	for h, err := range paging.All(context.Background(), w.holds.List) {
 		if err != nil {
 			panic(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -108,7 +108,7 @@ func (s *stack) rest(t testing.TB) {
 func (s *stack) owned(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
-	for h, err := range pages.All(ctx, s.demo.List) {
+	for h, err := range paging.All(ctx, s.demo.List) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -194,7 +194,7 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 
 // due reads all that is due at before.
 func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due, error] {
-	return pages.All(ctx, func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+	return paging.All(ctx, func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
 		return r.Records.Due(ctx, before, cursor)
 	})
 }

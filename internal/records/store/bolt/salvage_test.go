@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	walk "github.com/longshore/longshore/internal/base/pages"
+	walk "github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 )

@@ -1,4 +1,4 @@
-package pages_test
+package paging_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/pages"
+	"github.com/longshore/longshore/internal/base/paging"
 )
 
 // a page as a listing gives it.
@@ -44,7 +44,7 @@ func TestAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []int
 			read, faults := 0, 0
-			for item, err := range pages.All(t.Context(), func(_ context.Context, cursor string) ([]int, string, error) {
+			for item, err := range paging.All(t.Context(), func(_ context.Context, cursor string) ([]int, string, error) {
 				read++
 				p := tc.listing[cursor]
 				return p.items, p.next, p.err
@@ -70,7 +70,7 @@ func TestAnEndedContextEndsAWalk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	read := 0
 	var last error
-	for _, err := range pages.All(ctx, func(context.Context, string) ([]int, string, error) {
+	for _, err := range paging.All(ctx, func(context.Context, string) ([]int, string, error) {
 		read++
 		cancel()
 		return []int{1}, "more", nil

@@ -1,5 +1,5 @@
-// Package pages walks listings that are read page by page.
-package pages
+// Package paging walks listings that are read page by page.
+package paging
 
 import (
 	"context"
