@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -32,7 +32,7 @@ type trial struct {
 func newTry(getenv func(string) string) *cobra.Command {
 	g := given{getenv: getenv}
 	client := &cloudcontroller.Client{
-		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: pause.For, NewID: guid, UserID: guid(),
+		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: guid, UserID: guid(),
 		// What is orphaned is deleted here, and not for 34 hours.
 		KeepOrphans: true,
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/outputs"
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
@@ -68,7 +68,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	e := embedding{
 		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
-		getenv: func(name string) string { return set[name] }, wait: pause.For,
+		getenv: func(name string) string { return set[name] }, wait: waiting.For,
 	}
 	left := func(want string) {
 		t.Helper()

@@ -22,9 +22,9 @@ import (
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/gateway"
@@ -218,7 +218,7 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 		if !until.IsZero() && now().Add(d).After(until) {
 			return context.DeadlineExceeded
 		}
-		return pause.For(ctx, d)
+		return waiting.For(ctx, d)
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/base/outputs"
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/provider/demo"
@@ -64,7 +64,7 @@ type embedding struct {
 	log     *slog.Logger
 	getenv  func(string) string
 	now     func() time.Time
-	wait    func(context.Context, time.Duration) error // pause.For
+	wait    func(context.Context, time.Duration) error // waiting.For
 	// serves is called with a server that is started in the data folder.
 	serves func(backup.Server)
 }
@@ -174,7 +174,7 @@ func wiredIn(
 		}
 		w, err := known[name].embedded(embedding{
 			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name), offered: offered,
-			getenv: getenv, now: f.clock.Now, wait: pause.For, log: log,
+			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
 		if why, leaves := asUnavailable(err); leaves {

@@ -11,8 +11,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -182,7 +182,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	st, err := p.unbind(ctx, b)
 	for try := 0; exhausted(err) && try < maxExpels; try++ {
-		if p.expel(ctx, b) != nil || pause.For(ctx, expelPause) != nil {
+		if p.expel(ctx, b) != nil || waiting.For(ctx, expelPause) != nil {
 			break
 		}
 		st, err = p.unbind(ctx, b)

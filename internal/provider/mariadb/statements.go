@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 )
 
 // What bindings may do in their database: all but drop the history of tables, which
@@ -305,7 +305,7 @@ func (j job) endSessions(ctx context.Context, name string) error {
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := pause.For(ctx, 20*time.Millisecond); err != nil {
+		if err := waiting.For(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

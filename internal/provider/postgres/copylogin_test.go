@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -62,7 +62,7 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 				if gone, err = pgcopy.Evict(ctx, copied{d}, side); err != nil {
 					t.Log(err)
 				}
-				if !gone && pause.For(ctx, 100*time.Millisecond) != nil {
+				if !gone && waiting.For(ctx, 100*time.Millisecond) != nil {
 					t.Fatal("the login stays")
 				}
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
@@ -77,7 +77,7 @@ func (d *desk) restore(until func(provider.Status) bool) *provider.Failure {
 		case st.Done, until != nil && until(st):
 			return nil
 		}
-		if err := pause.For(ctx, min(max(st.After, time.Millisecond), 20*time.Millisecond)); err != nil {
+		if err := waiting.For(ctx, min(max(st.After, time.Millisecond), 20*time.Millisecond)); err != nil {
 			d.t.Fatalf("the restore does not end: %v, %+v", err, st.Description)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -63,7 +63,7 @@ func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
 						break
 					}
 					t.Logf("%+v %v", st, err)
-					if pause.For(ctx, 100*time.Millisecond) != nil {
+					if waiting.For(ctx, 100*time.Millisecond) != nil {
 						t.Fatal("the deletion does not end")
 					}
 				}
@@ -106,7 +106,7 @@ WHERE usename LIKE 'lscw%' AND wait_event = 'PgSleep' AND datname = $1`, o.datab
 			break
 		}
 		t.Logf("%+v %v", st, err)
-		if pause.For(ctx, 200*time.Millisecond) != nil {
+		if waiting.For(ctx, 200*time.Millisecond) != nil {
 			t.Fatal("the deletion does not end")
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -68,7 +68,7 @@ func (d *desk) within(long time.Duration, step func(context.Context) (provider.S
 		if err == nil && st.Done {
 			return
 		}
-		if failed := (*provider.Failure)(nil); errors.As(err, &failed) || pause.For(whole, 10*time.Millisecond) != nil {
+		if failed := (*provider.Failure)(nil); errors.As(err, &failed) || waiting.For(whole, 10*time.Millisecond) != nil {
 			d.t.Fatalf("it does not end: after %d tries %+v, %v; errors before: %v", tries, st, err, said)
 		}
 		if err != nil {

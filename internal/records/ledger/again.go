@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 )
 
 // longestPause is the longest pause between two tries of Again.
@@ -18,7 +18,7 @@ const longestPause = 50 * time.Millisecond
 func Again(ctx context.Context, once func(ctx context.Context) error) error {
 	for try := 0; ; try++ {
 		err := once(ctx)
-		if !errors.Is(err, ErrConflict) || pause.For(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) != nil {
+		if !errors.Is(err, ErrConflict) || waiting.For(ctx, rand.N(min(longestPause, time.Millisecond<<min(try, 6))+1)) != nil {
 			return err
 		}
 	}

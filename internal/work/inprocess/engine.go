@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
@@ -45,7 +45,7 @@ var ErrClosed = errors.New("workflow engine is closed")
 // New makes an engine that calls step.
 func New(step workflow.Step, o Options) *Engine {
 	if o.Sleep == nil {
-		o.Sleep = pause.For
+		o.Sleep = waiting.For
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

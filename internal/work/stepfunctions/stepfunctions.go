@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
@@ -64,7 +64,7 @@ var _ workflow.Engine = (*Engine)(nil)
 // New makes an engine. It calls nothing.
 func New(starter Starter, invoker Invoker, o Options) *Engine {
 	if o.Sleep == nil {
-		o.Sleep = pause.For
+		o.Sleep = waiting.For
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

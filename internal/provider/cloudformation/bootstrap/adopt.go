@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/waiting"
 )
 
 // A stray is a resource that exists but is not in the stack that prepares the account.
@@ -214,7 +214,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		if out.Status == types.ChangeSetStatusFailed {
 			return fmt.Errorf("an import into the stack %s cannot be planned: %s", p.name, aws.ToString(out.StatusReason))
 		}
-		if err := pause.For(ctx, p.every); err != nil {
+		if err := waiting.For(ctx, p.every); err != nil {
 			return fmt.Errorf("waiting for the plan of an import into the stack %s: %w", p.name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		case s == nil:
 			return fmt.Errorf("the stack %s was removed meanwhile", p.name)
 		case idle, s.StackStatus == types.StackStatusReviewInProgress: // not begun yet
-			if err := pause.For(ctx, p.every); err != nil {
+			if err := waiting.For(ctx, p.every); err != nil {
 				return fmt.Errorf("waiting for an import into the stack %s, which goes on by itself: %w", p.name, err)
 			}
 		case s.StackStatus == types.StackStatusImportComplete:

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -255,7 +255,7 @@ func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 			p.say("%s", now)
 			said = now
 		}
-		if err := pause.For(ctx, p.every); err != nil {
+		if err := waiting.For(ctx, p.every); err != nil {
 			return nil, fmt.Errorf("waiting for the stack %s, which goes on by itself: %w", p.name, err)
 		}
 	}

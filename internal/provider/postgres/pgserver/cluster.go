@@ -25,7 +25,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
@@ -212,7 +212,7 @@ func Stop(ctx context.Context, pid int, grace time.Duration) error {
 // Gone waits until there is no process of that number.
 func Gone(ctx context.Context, pid int) error {
 	for alive(pid) {
-		if err := pause.For(ctx, lookEvery); err != nil {
+		if err := waiting.For(ctx, lookEvery); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/longshore/longshore/internal/base/pause"
 	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -176,7 +176,7 @@ func (s *Server) start(ctx context.Context) error {
 	// After its first process was killed, the others may hold on to its memory for a
 	// moment.
 	for n := range startTries {
-		if err = pause.For(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
+		if err = waiting.For(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
 			return err
 		}
 		if isFree(s.cluster.Port) != nil {
@@ -304,7 +304,7 @@ func (s *Server) grant(ctx context.Context) error {
 func (s *Server) watch(ctx context.Context) {
 	defer close(s.watched)
 	backoff := 1
-	for n := 0; pause.For(ctx, watchEvery) == nil; n++ {
+	for n := 0; waiting.For(ctx, watchEvery) == nil; n++ {
 		if n%60 == 0 {
 			prune(s.cluster.beside(dirLog), s.log)
 		}

@@ -28,7 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/records/store"
 )
 
@@ -81,7 +81,7 @@ var _ store.Store = (*Store)(nil)
 // New makes a store over a table that exists. It calls nothing.
 func New(client API, table string, o Options) *Store {
 	if o.Sleep == nil {
-		o.Sleep = pause.For
+		o.Sleep = waiting.For
 	}
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64

@@ -1,5 +1,5 @@
-// Package pause waits, and no longer than a context allows.
-package pause
+// Package waiting waits, and no longer than a context allows.
+package waiting
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package pause_test
+package waiting_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/pause"
+	"github.com/longshore/longshore/internal/base/waiting"
 )
 
 func TestFor(t *testing.T) {
@@ -23,7 +23,7 @@ func TestFor(t *testing.T) {
 		"Both":   {"of a context that has ended nothing goes on, however short the wait", ended, 0, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := pause.For(tc.ctx, tc.d); !errors.Is(err, tc.want) {
+			if err := waiting.For(tc.ctx, tc.d); !errors.Is(err, tc.want) {
 				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
 			}
 		})
