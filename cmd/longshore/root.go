@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -174,7 +174,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		var known []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if meant := spelling.Nearest(name, known); meant != "" {
+		if meant := suggest.Nearest(name, known); meant != "" {
 			return fmt.Errorf("%s has no %s: did you mean --%s?", nameOf(c), what, meant)
 		}
 		return fmt.Errorf("%s has no %s", nameOf(c), what)

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -249,7 +249,7 @@ func note(all *[]remedy.Error, e remedy.Error) {
 
 // choose is the remedy for a value outside a known set.
 func choose(v string, known []string) string {
-	if near := spelling.Nearest(v, known); near != "" {
+	if near := suggest.Nearest(v, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "choose one of: " + strings.Join(known, ", ")

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 )
 
 // A Violation is one rule that one member of a value breaks.
@@ -203,7 +203,7 @@ func (t *visit) plain() bool {
 		t.tell("must be %s", types(n.types))
 	case n.enum != nil && !slices.ContainsFunc(n.enum, func(v any) bool { return equal(t.v, v) }):
 		t.tell("must be %s", values(n.enum))
-		if near := spelling.Nearest(text, texts(n.enum)); near != "" && t.open {
+		if near := suggest.Nearest(text, texts(n.enum)); near != "" && t.open {
 			t.found[len(t.found)-1].Remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 	case isText && judges != nil && !judges(text):

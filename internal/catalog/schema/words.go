@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 )
 
 // maxListed bounds the values and names that one rule lists.
@@ -65,7 +65,7 @@ func (t *visit) unknown(names []string) {
 	rule += fmt.Sprintf(" (%d not known", len(given))
 	var meant []string
 	for _, name := range given {
-		if near := spelling.Nearest(name, allowed); near != "" && !slices.Contains(meant, near) {
+		if near := suggest.Nearest(name, allowed); near != "" && !slices.Contains(meant, near) {
 			meant = append(meant, near)
 		}
 	}
@@ -79,7 +79,7 @@ func (t *visit) unknown(names []string) {
 // choose is the remedy for a member that is not known.
 func (t *visit) choose(name string) string {
 	known := slices.Sorted(maps.Keys(t.n.properties))
-	if near := spelling.Nearest(name, known); near != "" {
+	if near := suggest.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "remove it; known here: " + strings.Join(known, ", ")

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -122,7 +122,7 @@ func (t Targets) check(setting string) error {
 		}
 		if _, known := t.Targets[r.Target]; !known {
 			mend := "name one of: " + strings.Join(names, ", ")
-			if meant := spelling.Nearest(r.Target, names); meant != "" {
+			if meant := suggest.Nearest(r.Target, names); meant != "" {
 				mend = fmt.Sprintf("did you mean %q?", meant)
 			}
 			wrong(fmt.Sprintf("names target %q, which there is not", r.Target), mend)

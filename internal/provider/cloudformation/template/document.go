@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 )
 
 const (
@@ -288,7 +288,7 @@ func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	}
 	if !known {
 		mend := "write one of CloudFormation's, such as !Ref"
-		if near := spelling.Nearest(name, functions); near != "" {
+		if near := suggest.Nearest(name, functions); near != "" {
 			mend = fmt.Sprintf("did you mean %q?", "!"+near)
 		}
 		return nil, &remedy.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -80,8 +80,8 @@ func (c *checker) resource(t *model, name string, r resource) {
 		return
 	case r.kind == "AWS::IAM::AccessKey":
 		problem(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
-	case !known && strings.HasPrefix(r.kind, "AWS::") && spelling.Nearest(r.kind, kinds()) != "":
-		problem(at+"/Type", r.kind+" is no type of AWS's that is known", fmt.Sprintf("did you mean %q?", spelling.Nearest(r.kind, kinds())))
+	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
+		problem(at+"/Type", r.kind+" is no type of AWS's that is known", fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
 	case !known:
 		c.warn(t.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
 			"leave parameters of it out of updates"))
@@ -248,7 +248,7 @@ func (c *checker) references(t *model) {
 	conditions := slices.Sorted(maps.Keys(t.conditions))
 	missing := func(at, name string, of []string) {
 		mend := "declare it, or remove what refers to it"
-		if near := spelling.Nearest(name, of); near != "" {
+		if near := suggest.Nearest(name, of); near != "" {
 			mend = fmt.Sprintf("did you mean %q?", near)
 		}
 		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name), mend))
@@ -436,7 +436,7 @@ func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend
 		switch {
 		case !there:
 			mend := "add it to the template's Outputs"
-			if near := spelling.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
+			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
 				mend = fmt.Sprintf("did you mean %q?", near)
 			}
 			wrong(fmt.Sprintf("names %q, which is no output", name), mend)

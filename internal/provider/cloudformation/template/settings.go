@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/remedy"
-	"github.com/longshore/longshore/internal/base/spelling"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -59,7 +59,7 @@ func (r *reader) known(at string, object map[string]any, names ...string) {
 			continue
 		}
 		mend := "leave it out, or write one of " + strings.Join(names, ", ")
-		if near := spelling.Nearest(name, names); near != "" {
+		if near := suggest.Nearest(name, names); near != "" {
 			mend = fmt.Sprintf("did you mean %q?", near)
 		}
 		r.about(at+name, "is no setting of an AWS service's plan", mend)

@@ -1,6 +1,6 @@
-// Package spelling finds the name that a mistyped one was meant to be. What the
+// Package suggest finds the name that a mistyped one was meant to be. What the
 // names are of is left to the caller.
-package spelling
+package suggest
 
 import "strings"
 
