@@ -3,19 +3,19 @@ package lifecycle
 import (
 	"time"
 
-	"github.com/longshore/longshore/internal/base/kind"
+	"github.com/longshore/longshore/internal/base/operation"
 )
 
 // Kind is what an operation does, also to providers.
-type Kind = kind.Kind
+type Kind = operation.Kind
 
 // The kinds.
 const (
-	Provision   = kind.Provision
-	Update      = kind.Update
-	Deprovision = kind.Deprovision
-	Bind        = kind.Bind
-	Unbind      = kind.Unbind
+	Provision   = operation.Provision
+	Update      = operation.Update
+	Deprovision = operation.Deprovision
+	Bind        = operation.Bind
+	Unbind      = operation.Unbind
 )
 
 // Phase is how far an operation is. Its values are the wire's (LOP-01).

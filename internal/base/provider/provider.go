@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/kind"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
@@ -211,15 +211,15 @@ func (s Source) Tags(broker string) Tags {
 }
 
 // Kind is what an operation does.
-type Kind = kind.Kind
+type Kind = operation.Kind
 
 // The kinds.
 const (
-	KindProvision   = kind.Provision
-	KindUpdate      = kind.Update
-	KindDeprovision = kind.Deprovision
-	KindBind        = kind.Bind
-	KindUnbind      = kind.Unbind
+	KindProvision   = operation.Provision
+	KindUpdate      = operation.Update
+	KindDeprovision = operation.Deprovision
+	KindBind        = operation.Bind
+	KindUnbind      = operation.Unbind
 )
 
 // An Operation is what a step belongs to.

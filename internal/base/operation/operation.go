@@ -1,6 +1,6 @@
-// Package kind names what an operation does, to the records, to providers and to
+// Package operation names what an operation does, to the records, to providers and to
 // users.
-package kind
+package operation
 
 // A Kind is what an operation does to an instance or a binding.
 type Kind string
