@@ -12,7 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offered"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -147,8 +147,8 @@ func told(out io.Writer, what string, actions []string) {
 // validate checks the shipped offering files and those of a folder, if one is given, and
 // has a linter look at the templates, if one is given.
 func validate(ctx context.Context, dir, lint string, out io.Writer) error {
-	var warnings []remedy.Error
-	warn := func(w remedy.Error) { warnings = append(warnings, w) }
+	var warnings []advice.Error
+	warn := func(w advice.Error) { warnings = append(warnings, w) }
 	var all *catalog.Catalog
 	var err error
 	if lint == "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -50,7 +50,7 @@ func TestALostKey(t *testing.T) {
 			} {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
 			}
-			var refused *remedy.Error
+			var refused *advice.Error
 			if _, err := app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}, testkit.Demo(),
 				slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
 				t.Fatalf("the broker starts: %v", err)

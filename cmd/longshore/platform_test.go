@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -106,7 +106,7 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 	t.Helper()
 	before, _ := os.ReadFile(credentialsOf(dir))
 	s, err := startIn(t, dir, username, password)
-	var wrong *remedy.Error
+	var wrong *advice.Error
 	if !errors.As(err, &wrong) || wrong.Name != setting {
 		t.Fatalf("the start ended with %v", err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
@@ -127,7 +127,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 		return provider.Wired{}, err
 	}
 	if !s.on {
-		return provider.Wired{}, unavailable{remedy.For("--aws", "is not given", "give it, or "+EnvAWS+"=true")}
+		return provider.Wired{}, unavailable{advice.For("--aws", "is not given", "give it, or "+EnvAWS+"=true")}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
@@ -212,7 +212,7 @@ func preparedAt(ctx context.Context, p bootstrap.Place, scope plan.Scope, target
 	case err != nil:
 		return err
 	case !found:
-		return remedy.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
+		return advice.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
 	case lacks != nil:
 		e.log.Warn("the account is not prepared for all that is offered: run "+command, "target", target,
 			"offerings", strings.Join(lacks, ", "))

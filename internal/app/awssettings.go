@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -64,7 +64,7 @@ func flagIn(getenv func(string) string, name string) (bool, error) {
 	}
 	on, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, remedy.For(name, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
+		return false, advice.For(name, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
 	}
 	return on, nil
 }

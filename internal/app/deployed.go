@@ -20,10 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
@@ -104,7 +104,7 @@ func (d Deployed) required(names ...string) (map[string]string, error) {
 	var missing []error
 	for _, name := range names {
 		if values[name] = d.Getenv(name); values[name] == "" {
-			missing = append(missing, remedy.For(name, "is not set", "deploy the function with its infrastructure, which sets it"))
+			missing = append(missing, advice.For(name, "is not set", "deploy the function with its infrastructure, which sets it"))
 		}
 	}
 	return values, errors.Join(missing...)

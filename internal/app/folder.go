@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/paging"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -77,7 +77,7 @@ func dataFolder(dir string) string { return fmt.Sprintf("data folder %q", dir) }
 func openFolder(dir string, anew bool) (_ *folder, err error) {
 	f := &folder{dir: dir, clock: newClock()}
 	fail := func(what, mend string, cause error) error {
-		return &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+		return &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fail("cannot be made", "name another with --data, or allow this one to be written", err)
@@ -312,7 +312,7 @@ func (f *folder) aside(name string) string {
 // marker comes last.
 func (f *folder) setUp() error {
 	fail := func(what, mend string, cause error) error {
-		return &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
+		return &advice.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
 	}
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -387,7 +387,7 @@ func markerOf(dir string) (marker, error) {
 	m, found, err := readMarker(filepath.Join(dir, fileMarker))
 	if err != nil {
 		what, mend, cause := unreadable(fileMarker, err)
-		return m, &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+		return m, &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	}
 	if !found {
 		return m, notAFolder(dir)
@@ -397,7 +397,7 @@ func markerOf(dir string) (marker, error) {
 
 func notAFolder(dir string) error {
 	const start = "name one with --data in which the broker was started once"
-	return &remedy.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start}
+	return &advice.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start}
 }
 
 // registry is the platforms that the folder keeps. The environment gives the first
@@ -408,7 +408,7 @@ func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, err
 	registrar := folderRegistrar{f.dir}
 	r, err := registrar.read()
 	fail := func(what, mend string, cause error) (platforms.Registry, error) {
-		return r, &remedy.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
+		return r, &advice.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
 	}
 	switch {
 	case err == nil:
@@ -445,17 +445,17 @@ func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error
 	until, known := first.Until(s.Username, s.Password)
 	switch {
 	case !first.Removed.IsZero():
-		return remedy.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
+		return advice.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
 			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir))
 	case s.Username != first.Username:
 		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username)
-		return remedy.For(EnvUsername, what, mend)
+		return advice.For(EnvUsername, what, mend)
 	case !known:
-		return remedy.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), mend)
+		return advice.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), mend)
 	case until.IsZero():
 		return nil
 	case !now().Before(until):
-		return remedy.For(EnvPassword, fmt.Sprintf(
+		return advice.For(EnvPassword, fmt.Sprintf(
 			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), mend)
 	}
 	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername,

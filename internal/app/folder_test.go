@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
@@ -111,7 +111,7 @@ func refused(t *testing.T, dir string, says ...string) {
 	t.Helper()
 	before := contents(t, dir)
 	f, err := openFolder(dir, false)
-	var why *remedy.Error
+	var why *advice.Error
 	if !errors.As(err, &why) {
 		if err == nil {
 			f.close()

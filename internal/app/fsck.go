@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -32,7 +32,7 @@ const Restore = restore
 
 // CheckFolder reads all of a data folder and proves that nothing in it is damaged:
 // its marker, its key, the platforms' logins, each page of the records, each record,
-// and that all that is sealed opens. It changes nothing and fails, with a *remedy.Error, where there is
+// and that all that is sealed opens. It changes nothing and fails, with an *advice.Error, where there is
 // nothing to judge: no data folder, or one that is in use. Progress is told how
 // many of the pages have been read.
 func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
@@ -45,10 +45,10 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 		err = nil
 	}
 	if errors.Is(err, errLocked) {
-		return out, &remedy.Error{Name: dataFolder(dir), What: "is in use by another process", Remedy: "stop the broker, and check again"}
+		return out, &advice.Error{Name: dataFolder(dir), What: "is in use by another process", Remedy: "stop the broker, and check again"}
 	}
 	if err != nil {
-		return out, &remedy.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be read", Cause: err}
+		return out, &advice.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be read", Cause: err}
 	}
 	defer func() { _ = lock.Close() }()
 	if markErr != nil {
@@ -73,7 +73,7 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	switch other := errors.Join(markErr, loginsErr, err); {
 	case ofAnotherVersion(other):
 		what, mend, cause := unreadable(fileRecords, other)
-		return FolderCheck{}, &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+		return FolderCheck{}, &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	case errors.Is(err, bolt.ErrMissing):
 		out.add(fmt.Errorf("%s: %w", fileRecords, err))
 	case err != nil:

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
@@ -129,14 +129,14 @@ func (h hostedRow) access(getenv func(string) string) (a hosted.Access, from str
 	from, file := getenv(h.envURL()), getenv(h.envPasswordFile())
 	switch {
 	case from == "" && file != "":
-		return a, "", remedy.For(h.envPasswordFile(), "is set, and no server", "give "+h.setting()+" too, or leave it out")
+		return a, "", advice.For(h.envPasswordFile(), "is set, and no server", "give "+h.setting()+" too, or leave it out")
 	case from == "":
 		return a, "", nil
 	case from == URLEmbedded && h.start == nil:
-		return a, "", remedy.For(h.setting(), "is "+URLEmbedded+", and the broker has no such server of its own", "give the URL of one, such as "+
+		return a, "", advice.For(h.setting(), "is "+URLEmbedded+", and the broker has no such server of its own", "give the URL of one, such as "+
 			h.engine.Example)
 	case from == URLEmbedded && file != "":
-		return a, "", remedy.For(h.envPasswordFile(), "is set beside "+URLEmbedded, "leave it out: the broker's own server needs none")
+		return a, "", advice.For(h.envPasswordFile(), "is set beside "+URLEmbedded, "leave it out: the broker's own server needs none")
 	case from == URLEmbedded:
 		return a, from, nil
 	}
@@ -144,14 +144,14 @@ func (h hostedRow) access(getenv func(string) string) (a hosted.Access, from str
 		return a, from, err
 	}
 	if a.Password != "" {
-		return a, "", remedy.For(h.envPasswordFile(), "is set, and the URL has a password too", "leave it out of the URL")
+		return a, "", advice.For(h.envPasswordFile(), "is set, and the URL has a password too", "leave it out of the URL")
 	}
 	text, err := os.ReadFile(file)
 	if err == nil && strings.TrimRight(string(text), "\r\n") == "" {
 		err = errors.New("it is empty")
 	}
 	if err != nil {
-		return a, "", &remedy.Error{Name: h.envPasswordFile(), What: "names a file without a password",
+		return a, "", &advice.Error{Name: h.envPasswordFile(), What: "names a file without a password",
 			Remedy: "name one that holds it alone, and that the broker may read", Cause: err}
 	}
 	a.Password = strings.TrimRight(string(text), "\r\n")
@@ -172,7 +172,7 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
-		return provider.Wired{}, unavailable{remedy.For(h.flag(), "is not given", "give it, or "+h.envURL())}
+		return provider.Wired{}, unavailable{advice.For(h.flag(), "is not given", "give it, or "+h.envURL())}
 	case URLEmbedded:
 		if own, err = h.start(e); err != nil {
 			return provider.Wired{}, unavailable{err}

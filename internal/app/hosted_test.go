@@ -23,7 +23,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offered"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -336,7 +336,7 @@ func TestPostgresSettings(t *testing.T) {
 		if (err == nil) != (test.says == "") || !strings.Contains(said, test.says) || strings.Contains(said, "canary") {
 			t.Errorf("%s: %v, want %q", name, err, test.says)
 		}
-		if _, ok := errors.AsType[*remedy.Error](err); err != nil && !ok {
+		if _, ok := errors.AsType[*advice.Error](err); err != nil && !ok {
 			t.Errorf("%s: no remedy: %v", name, err)
 		}
 	}

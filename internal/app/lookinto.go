@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // lookInto opens the data folder for whoever may have nothing to write: one that cannot
@@ -15,7 +15,7 @@ func lookInto(dir string) (*folder, error) {
 		return f, err
 	}
 	fail := func(what, mend string, cause error) error {
-		return &remedy.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+		return &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
 	}
 	f = &folder{dir: dir, clock: newClock(), toRead: true}
 	mark, err := markerOf(dir)

@@ -16,9 +16,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -215,7 +215,7 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 			continue
 		}
 		if !known {
-			return nil, remedy.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name), "deploy all functions of one version")
+			return nil, advice.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name), "deploy all functions of one version")
 		}
 		w, err := r.deployed(d)
 		if err != nil {
@@ -266,7 +266,7 @@ func demoDelay(getenv func(string) string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, remedy.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
+		return 0, advice.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
 	}
 	return d, nil
 }
@@ -292,7 +292,7 @@ func demoDeployed(d Deployed) (provider.Wired, error) {
 	}
 	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
 	if err != nil {
-		return provider.Wired{}, remedy.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
+		return provider.Wired{}, advice.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
 	}
 	return demoOver(things, d.Getenv(EnvBroker), d.Getenv, now)
 }

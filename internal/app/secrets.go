@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 )
@@ -43,12 +43,12 @@ func ParseSecrets(setting, text string) (Secrets, error) {
 		}
 		switch {
 		case !named || !hosted.TargetName.MatchString(name):
-			return nil, remedy.For(setting, fmt.Sprintf("has %q", part),
+			return nil, advice.For(setting, fmt.Sprintf("has %q", part),
 				"give name=ARN with commas between them, names of lower-case letters, digits and hyphens")
 		case !SecretARN.MatchString(arn):
-			return nil, remedy.For(setting, fmt.Sprintf("has %q", arn), "give the whole ARN of a secret of Secrets Manager")
+			return nil, advice.For(setting, fmt.Sprintf("has %q", arn), "give the whole ARN of a secret of Secrets Manager")
 		case all[name] != "":
-			return nil, remedy.For(setting, fmt.Sprintf("names %q twice", name), "give each target a name of its own")
+			return nil, advice.For(setting, fmt.Sprintf("names %q twice", name), "give each target a name of its own")
 		}
 		all[name] = arn
 	}
@@ -88,7 +88,7 @@ func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
 		return provider.Wired{}, err
 	}
 	if all == nil || !slices.Contains(strings.Split(d.Getenv(EnvInVPC), ","), h.name) {
-		return provider.Wired{}, remedy.For(h.envSecrets(), "is not set, or the provider is called outside of a VPC",
+		return provider.Wired{}, advice.For(h.envSecrets(), "is not set, or the provider is called outside of a VPC",
 			"deploy the function with its infrastructure, which sets it")
 	}
 	w := wiredOf(h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Now: now, Log: d.Log}))
@@ -102,7 +102,7 @@ func (h hostedRow) inside(d Deployed) (calls.Open, error) {
 	return func(reach json.RawMessage) (provider.Wired, error) {
 		var accesses hosted.Accesses
 		if json.Unmarshal(reach, &accesses) != nil {
-			return provider.Wired{}, remedy.For("what reaches the servers", "cannot be read", "deploy all functions of one version")
+			return provider.Wired{}, advice.For("what reaches the servers", "cannot be read", "deploy all functions of one version")
 		}
 		made := h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Accesses: accesses, Now: now, Log: d.Log})
 		return wiredOf(made), nil

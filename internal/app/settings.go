@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/broker"
 )
 
@@ -75,21 +75,21 @@ const maxPlatformRate = 100_000
 // all.
 func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return s, remedy.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")
+		return s, advice.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")
 	}
 	if s.Data == "" {
-		return s, remedy.For("--data", "is empty", "name the folder in which the broker keeps its records")
+		return s, advice.For("--data", "is empty", "name the folder in which the broker keeps its records")
 	}
 	s.Username, s.Password = getenv(EnvUsername), getenv(EnvPassword)
 	switch {
 	case s.Username == "" && s.Password != "":
-		return s, remedy.For(EnvUsername, "is not set although "+EnvPassword+" is", "set both, or neither")
+		return s, advice.For(EnvUsername, "is not set although "+EnvPassword+" is", "set both, or neither")
 	case s.Username != "" && s.Password == "":
-		return s, remedy.For(EnvPassword, "is not set although "+EnvUsername+" is", "set both, or neither")
+		return s, advice.For(EnvPassword, "is not set although "+EnvUsername+" is", "set both, or neither")
 	}
 	for i := range s.Username {
 		if s.Username[i] == ':' { // RFC 7617: the first colon ends the user name
-			return s, remedy.For(EnvUsername, "has a colon", "choose a user name without one")
+			return s, advice.For(EnvUsername, "has a colon", "choose a user name without one")
 		}
 	}
 	var retryErr, dryErr, rateErr error
@@ -109,7 +109,7 @@ func platformRate(getenv func(string) string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxPlatformRate {
 		what := fmt.Sprintf("%q is not a whole number from 0 to %d", text, maxPlatformRate)
-		return 0, remedy.For(EnvPlatformRate, what, "give the requests a second that each platform may send, or 0 for no limit")
+		return 0, advice.For(EnvPlatformRate, what, "give the requests a second that each platform may send, or 0 for no limit")
 	}
 	return n, nil
 }
@@ -122,7 +122,7 @@ func reaperDryRun(getenv func(string) string) (bool, error) {
 	}
 	dry, err := strconv.ParseBool(text)
 	if err != nil {
-		return false, remedy.For(EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
+		return false, advice.For(EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
 	}
 	return dry, nil
 }
@@ -137,12 +137,12 @@ func retryAfter(getenv func(string) string) (RetryAfter, error) {
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Second || d > time.Hour {
-			return r, remedy.For(name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s")
+			return r, advice.For(name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s")
 		}
 		*into = d
 	}
 	if r.Min > r.Max {
-		return r, remedy.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max),
+		return r, advice.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max),
 			"give the smaller one here")
 	}
 	return r, nil

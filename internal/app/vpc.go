@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 )
 
@@ -32,7 +32,7 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	names, all := strings.Split(getenv(EnvInVPC), ","), rows()
 	for _, name := range names {
 		if all[name].vpc.open == nil {
-			return nil, remedy.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
+			return nil, advice.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
 				"deploy all functions of one version")
 		}
 	}

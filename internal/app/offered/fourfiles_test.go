@@ -10,16 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // The four files of the documentation are an offering: with plans that mean what the page
 // says, and permissions that lack nothing.
 func TestFourFiles(t *testing.T) {
-	var warnings []remedy.Error
-	c, err := offered.Validate("../../../docs/examples", func(w remedy.Error) { warnings = append(warnings, w) })
+	var warnings []advice.Error
+	c, err := offered.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) })
 	if err != nil {
 		t.Fatal(err)
 	}

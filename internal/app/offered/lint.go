@@ -16,8 +16,8 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
@@ -26,7 +26,7 @@ import (
 // Linted is Validate, and has cfn-lint look at the templates: it knows the properties and
 // the attributes of all types, which no check here does. The program is its name or path.
 // Errors that it finds are compile.Problems, too; its warnings are given to warn.
-func Linted(ctx context.Context, program, dir string, warn func(remedy.Error)) (*catalog.Catalog, error) {
+func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	var l linter
 	all := checks()
 	check := all[app.ProviderCloudFormation]
@@ -74,7 +74,7 @@ type finding struct {
 }
 
 // run calls cfn-lint for copies of the templates, since those that ship lie in no folder.
-func (l *linter) run(ctx context.Context, program string, warn func(remedy.Error)) error {
+func (l *linter) run(ctx context.Context, program string, warn func(advice.Error)) error {
 	folder, err := os.MkdirTemp("", "longshore-lint")
 	if err != nil {
 		return fmt.Errorf("making a folder for templates: %w", err)
@@ -93,7 +93,7 @@ func (l *linter) run(ctx context.Context, program string, warn func(remedy.Error
 	lint.Stdout, lint.Stderr = &said, &complaint
 	err = lint.Run() // that it finds something is told by its exit status, too
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &remedy.Error{Name: "--lint", What: fmt.Sprintf("finds no program %q", program),
+		return &advice.Error{Name: "--lint", What: fmt.Sprintf("finds no program %q", program),
 			Remedy: "install it, as by `pip install cfn-lint`, or give its path by --lint=PATH", Cause: err}
 	}
 	var found []finding
@@ -102,7 +102,7 @@ func (l *linter) run(ctx context.Context, program string, warn func(remedy.Error
 	}
 	var problems compile.Problems
 	for _, f := range found {
-		e := remedy.Error{File: shown[f.Filename], Line: f.Location.Start.LineNumber,
+		e := advice.Error{File: shown[f.Filename], Line: f.Location.Start.LineNumber,
 			What:   strings.TrimSuffix(strings.ReplaceAll(f.Message, f.Filename, shown[f.Filename]), "."),
 			Remedy: "mend it, or have the template's Metadata say cfn-lint: {config: {ignore_checks: [" + f.Rule.ID + "]}}"}
 		if f.Level == "Error" {

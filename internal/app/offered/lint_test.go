@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app/offered"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -40,7 +40,7 @@ func TestLinted(t *testing.T) {
 	if err := os.WriteFile(template, []byte(wrong), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	warn := func(w remedy.Error) { t.Error(w.Error()) }
+	warn := func(w advice.Error) { t.Error(w.Error()) }
 	if _, err := offered.Validate(dir, warn); err != nil {
 		t.Fatalf("without the linter: %v", err)
 	}
@@ -66,7 +66,7 @@ func TestLinted(t *testing.T) {
 
 // A linter that is not there, or that fails, is said.
 func TestWithoutALinter(t *testing.T) {
-	none := func(remedy.Error) {}
+	none := func(advice.Error) {}
 	_, err := offered.Linted(t.Context(), "no-such-linter", "", none)
 	if err == nil || !strings.Contains(err.Error(), "pip install cfn-lint") {
 		t.Errorf("without a linter: %v", err)

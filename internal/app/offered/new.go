@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/offerings"
 )
@@ -47,7 +47,7 @@ func NewAWS(dir, name string) (path string, err error) {
 // write writes the files of a first offering.
 func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return "", &remedy.Error{
+		return "", &advice.Error{
 			Name: "the name", What: fmt.Sprintf("%q is not one that command lines can use", name),
 			Remedy: "use lower-case letters, digits and hyphens",
 		}
@@ -58,7 +58,7 @@ func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	}
 	for _, o := range shipped.Offerings() {
 		if o.Name == name {
-			return "", &remedy.Error{Name: "the name", What: fmt.Sprintf("%q is that of an offering that ships", name), Remedy: "choose another one"}
+			return "", &advice.Error{Name: "the name", What: fmt.Sprintf("%q is that of an offering that ships", name), Remedy: "choose another one"}
 		}
 	}
 	path = filepath.Join(dir, name, compile.OfferingFile)
@@ -70,7 +70,7 @@ func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	for file := range texts {
 		at := filepath.Join(filepath.Dir(path), file)
 		if _, err := os.Lstat(at); err == nil {
-			return "", &remedy.Error{Name: at, What: "exists already", Remedy: "choose another name, or edit it"}
+			return "", &advice.Error{Name: at, What: "exists already", Remedy: "choose another name, or edit it"}
 		}
 	}
 	for file, text := range texts {

@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
@@ -17,12 +17,12 @@ import (
 )
 
 // Load compiles and opens the catalog. Dir is the operator's own folder, empty
-// for none. Errors are compile.Problems, or an *remedy.Error about the folder.
+// for none. Errors are compile.Problems, or an *advice.Error about the folder.
 func Load(dir string) (*catalog.Catalog, error) { return Validate(dir, nil) }
 
 // Validate is Load, and warns of what is no reason to refuse the operator's own
 // offerings.
-func Validate(dir string, warn func(remedy.Error)) (*catalog.Catalog, error) {
+func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	compiled, err := compiled(dir, compile.Options{Providers: checks(), Warn: warn})
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func compiled(dir string, o compile.Options) ([]byte, error) {
 // folder is the operator's own.
 func folder(dir string) (compile.Source, error) {
 	if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
-		return compile.Source{}, &remedy.Error{
+		return compile.Source{}, &advice.Error{
 			Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
 			Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
 				"the broker's user read it",

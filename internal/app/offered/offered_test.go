@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app/offered"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
@@ -43,7 +43,7 @@ func TestNew(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var refused *remedy.Error
+	var refused *advice.Error
 	if _, err := offered.New(dir, "cache"); !errors.As(err, &refused) {
 		t.Errorf("want a refusal, got %v", err)
 	}
@@ -64,7 +64,7 @@ func TestNewAWS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := offered.Validate(dir, func(w remedy.Error) { t.Error(w.Error()) })
+	c, err := offered.Validate(dir, func(w advice.Error) { t.Error(w.Error()) })
 	if err != nil {
 		t.Fatal(err)
 	}

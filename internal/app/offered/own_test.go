@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app/offered"
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -89,7 +89,7 @@ func TestPermit(t *testing.T) {
 	}
 	silence := `  - {about: CloudFormation may also call, reason: "the template sets nothing that these are for"}`
 	edit(t, path, "  warnings:\n"+silence+"\n", "")
-	if _, err := offered.Validate(dir, func(w remedy.Error) {
+	if _, err := offered.Validate(dir, func(w advice.Error) {
 		if len(all[permissions].Left) == 0 || !strings.Contains(w.What, "may also call") {
 			t.Error(w.Error())
 		}
@@ -99,7 +99,7 @@ func TestPermit(t *testing.T) {
 	if again, err := offered.Permit(dir); err != nil || len(again[permissions].Added) != 0 {
 		t.Errorf("a second time: %v %v", again, err)
 	}
-	var refused *remedy.Error
+	var refused *advice.Error
 	if _, err := offered.Permit(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
 		t.Errorf("of no folder: %v", err)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -20,7 +20,7 @@ import (
 func TestShippedAreCareful(t *testing.T) {
 	checks := app.Checks()
 	checks[app.ProviderCloudFormation] = template.Check
-	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: func(w remedy.Error) {
+	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: func(w advice.Error) {
 		if strings.Contains(w.What, "CloudFormation may also call") {
 			return
 		}

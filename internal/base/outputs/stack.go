@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // Stacks is what is called of *cloudformation.Client.
@@ -24,7 +24,7 @@ var ErrNone = errors.New("it is not a broker's, or its last deployment has faile
 func Of(ctx context.Context, client Stacks, name string) (map[string]string, error) {
 	out, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
 	if err != nil {
-		return nil, &remedy.Error{Name: fmt.Sprintf("stack %q", name), What: "cannot be read",
+		return nil, &advice.Error{Name: fmt.Sprintf("stack %q", name), What: "cannot be read",
 			Remedy: "see that this is its name, and that AWS_PROFILE and AWS_REGION lead to its account and region", Cause: err}
 	}
 	said := map[string]string{}

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // A Wired is a provider as a program uses it, with its inventory: the two are
@@ -78,7 +78,7 @@ func reconciles(i Inventory) bool {
 // limits.Snapshot bytes of JSON, nil for none. It leaves out what is at its default: a
 // later version of the provider, which may know more, has not edited the plan. An error
 // says what to do; a
-// *remedy.Error also says where: a File in the offering's folder, or in Name the
+// *advice.Error also says where: a File in the offering's folder, or in Name the
 // path of a setting in the plan, such as "delay", or a JSON pointer into the plan, such
 // as "/schemas". Several are joined by errors.Join.
 // It reaches nothing but its input.
@@ -99,7 +99,7 @@ type Checked struct {
 	Deadline time.Duration
 	// Warn tells the operator of what is no reason to refuse the plan; nil if nobody
 	// listens.
-	Warn func(remedy.Error)
+	Warn func(advice.Error)
 	// Keep has the compiled catalog carry a file, such as a template, by the SHA-256
 	// of its content in hex, which it gives; snapshots name it so.
 	Keep func(content []byte) (digest string)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -23,10 +23,10 @@ func TestProviderChecks(t *testing.T) {
 		want   found
 	}{
 		"Setting": {"A setting is found by its path.",
-			remedy.For("size.min", "is too small", "write 2"),
+			advice.For("size.min", "is too small", "write 2"),
 			found{"mine/a/offering.yaml", 12, "is too small"}},
 		"File": {"A file beside the offering has lines of its own.",
-			&remedy.Error{File: "template.yaml", Line: 7, What: "no Outputs", Remedy: "add them"},
+			&advice.Error{File: "template.yaml", Line: 7, What: "no Outputs", Remedy: "add them"},
 			found{"mine/a/template.yaml", 7, "no Outputs"}},
 		"Other": {"Whatever else is wrong is about the settings.", errors.New("no"),
 			found{"mine/a/offering.yaml", 11, "refused by the provider demo"}},

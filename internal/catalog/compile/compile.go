@@ -17,8 +17,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/offerings"
@@ -49,7 +49,7 @@ type Options struct {
 	Off map[string]string
 	// Warn is told, with file, line and remedy, what is no reason to refuse an
 	// offering, of those that do not ship; nil for nobody.
-	Warn func(remedy.Error)
+	Warn func(advice.Error)
 }
 
 // Known are options with providers that check nothing.
@@ -83,7 +83,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 		c.source(source)
 	}
 	if len(sources) == 0 {
-		c.problems = append(c.problems, remedy.Error{File: "offerings",
+		c.problems = append(c.problems, advice.Error{File: "offerings",
 			What: "there is no folder of offerings", Remedy: "name at least one"})
 	}
 	c.problems = append(c.problems, duplicates(c.drafts)...)
@@ -101,7 +101,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 type compiler struct {
 	Options
 	files    []string // in the order of reading
-	problems []remedy.Error
+	problems []advice.Error
 	drafts   []draft
 	kept     map[string][]byte // files of the providers', by digest
 	locks    map[string][]byte // lock files to write, by name; nil to hold plans against those that are there
@@ -113,10 +113,10 @@ func (c *compiler) source(source Source) {
 	names, misplaced, err := offeringFiles(source)
 	switch {
 	case err != nil:
-		misplaced = append(misplaced, remedy.Error{File: source.Name,
+		misplaced = append(misplaced, advice.Error{File: source.Name,
 			What: "the folder cannot be read: " + err.Error(), Remedy: "check that it exists and may be read"})
 	case len(names)+len(misplaced) == 0:
-		misplaced = append(misplaced, remedy.Error{File: source.Name, What: "the folder holds no offering",
+		misplaced = append(misplaced, advice.Error{File: source.Name, What: "the folder holds no offering",
 			Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
 	}
 	for _, p := range misplaced {
@@ -150,7 +150,7 @@ var ofOfferings = sync.OnceValue(func() *schema.Schema {
 })
 
 // file reads one offering; the draft has no file where it cannot be read at all.
-func (c *compiler) file(source Source, name string) (draft, []remedy.Error) {
+func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 	r := newReader(path.Join(source.Name, name))
 	root, ok := r.parse(source.FS, name)
 	if !ok {
@@ -204,7 +204,7 @@ func (c *compiler) provider(r *reader, name string) {
 
 // offeringFiles names the offering files of a folder, sorted, and what looks
 // like one in a place where none is read.
-func offeringFiles(source Source) (names []string, misplaced []remedy.Error, err error) {
+func offeringFiles(source Source) (names []string, misplaced []advice.Error, err error) {
 	if isFile(source.FS, OfferingFile) {
 		return []string{OfferingFile}, nil, nil
 	}
@@ -218,15 +218,15 @@ func offeringFiles(source Source) (names []string, misplaced []remedy.Error, err
 		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
 		case strings.HasPrefix(name, "."):
 		case errors.Is(inside, fs.ErrPermission):
-			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the folder cannot be read",
+			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the folder cannot be read",
 				Remedy: "let the user that runs this read it and what is in it", Cause: inside})
 		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
 			names = append(names, path.Join(name, OfferingFile))
 		case err == nil && info.IsDir():
-			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
+			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
 				Remedy: "add one, or move the folder elsewhere"})
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
-			misplaced = append(misplaced, remedy.Error{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
+			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
 				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
 		}
 	}

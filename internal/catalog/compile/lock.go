@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -39,7 +39,7 @@ func readLock(folder fs.FS, renew bool) (*lock, error) {
 		err = json.Unmarshal(text, &l.was)
 	}
 	if err != nil {
-		return l, &remedy.Error{File: LockFile, What: "cannot be read: " + err.Error(), Cause: err,
+		return l, &advice.Error{File: LockFile, What: "cannot be read: " + err.Error(), Cause: err,
 			Remedy: "have it back as it was, or remove it and run longshore catalog lock DIR"}
 	}
 	return l, nil
@@ -56,11 +56,11 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 	case was == is, l.renew && was.Version != is.Version:
 		return nil
 	case was.Version == is.Version:
-		return remedy.For("/maintenance_info",
+		return advice.For("/maintenance_info",
 			fmt.Sprintf("has still the version %s, and the template has changed since", is.Version),
 			"raise the version, and run longshore catalog lock DIR")
 	}
-	return remedy.For("/maintenance_info",
+	return advice.For("/maintenance_info",
 		fmt.Sprintf("has the version %s, which %s does not have", is.Version, LockFile), "run longshore catalog lock DIR")
 }
 

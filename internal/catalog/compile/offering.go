@@ -14,9 +14,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
 )
@@ -149,7 +149,7 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, l *lo
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	asked.Lock = func(digest string) error { return l.check(*p, digest) }
 	asked.Describe = func(all provider.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
-	asked.Warn = func(w remedy.Error) { note(&r.warnings, r.located(w, at)) }
+	asked.Warn = func(w advice.Error) { note(&r.warnings, r.located(w, at)) }
 	snapshot, err := check(asked)
 	switch {
 	case err != nil:
@@ -207,7 +207,7 @@ func (r *reader) schemaOf(at string, properties map[string]any, without, require
 
 // refused notes each error of a provider about a plan.
 func (r *reader) refused(err error, provider, at string) {
-	var wrong *remedy.Error
+	var wrong *advice.Error
 	joined, several := err.(interface{ Unwrap() []error })
 	switch {
 	case several:
@@ -223,9 +223,9 @@ func (r *reader) refused(err error, provider, at string) {
 
 // located gives a provider's words about a plan their place: a file beside the
 // offering's, a setting, or what a pointer names in the plan.
-func (r *reader) located(e remedy.Error, at string) remedy.Error {
+func (r *reader) located(e advice.Error, at string) advice.Error {
 	if e.File != "" {
-		return remedy.Error{File: path.Join(path.Dir(r.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
+		return advice.Error{File: path.Join(path.Dir(r.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
 	}
 	switch {
 	case strings.HasPrefix(e.Name, "/"):
@@ -237,11 +237,11 @@ func (r *reader) located(e remedy.Error, at string) remedy.Error {
 	}
 	at = r.stands(at)
 	p, _ := r.nearest(at)
-	return remedy.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
+	return advice.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }
 
 // note keeps what is said, once: plans share settings, by aliases, and files.
-func note(all *[]remedy.Error, e remedy.Error) {
+func note(all *[]advice.Error, e advice.Error) {
 	if !slices.Contains(*all, e) {
 		*all = append(*all, e)
 	}
@@ -262,8 +262,8 @@ type claim struct {
 }
 
 // duplicates notes every second use of what must be unique (CAT-04).
-func duplicates(drafts []draft) []remedy.Error {
-	var problems []remedy.Error
+func duplicates(drafts []draft) []advice.Error {
+	var problems []advice.Error
 	claims := map[string]claim{}
 	// The first parameter says within what the value is unique.
 	unique := func(scope, kind, value string, d draft, at, mend string) {
@@ -272,7 +272,7 @@ func duplicates(drafts []draft) []remedy.Error {
 		}
 		key := scope + "\x00" + value
 		if first, taken := claims[key]; taken {
-			problems = append(problems, remedy.Error{File: d.file, Line: d.lines[at],
+			problems = append(problems, advice.Error{File: d.file, Line: d.lines[at],
 				What:   fmt.Sprintf("%s %q is used already (%s:%d)", kind, value, first.file, first.line),
 				Remedy: mend})
 			return

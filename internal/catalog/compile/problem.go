@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // Problems are all problems of one Load, so that an operator mends them in one
@@ -12,7 +12,7 @@ import (
 // source's name alone when the problem is the folder. They carry no value from a
 // file other than names and ids, since files can hold a dashboard client's secret.
 // They are ordered by source, file and line: the same files give the same words.
-type Problems []remedy.Error
+type Problems []advice.Error
 
 // Error is one problem for each line.
 func (p Problems) Error() string {
@@ -24,12 +24,12 @@ func (p Problems) Error() string {
 }
 
 // sorted orders problems as Problems promises, each once; files is the order of loading.
-func sorted(problems []remedy.Error, files []string) Problems {
+func sorted(problems []advice.Error, files []string) Problems {
 	rank := make(map[string]int, len(files))
 	for i, f := range files {
 		rank[f] = i
 	}
-	slices.SortStableFunc(problems, func(a, b remedy.Error) int {
+	slices.SortStableFunc(problems, func(a, b advice.Error) int {
 		if n := rank[a.File] - rank[b.File]; n != 0 {
 			return n
 		}

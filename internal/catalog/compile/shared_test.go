@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -48,9 +48,9 @@ func TestSharedProblems(t *testing.T) {
 	})
 	check := func(p provider.Checked) (json.RawMessage, error) {
 		if p.Plan == "large" {
-			return nil, remedy.For("size.max", "is too much", "write 3")
+			return nil, advice.For("size.max", "is too much", "write 3")
 		}
-		return nil, remedy.For("size.min", "is too small", "write 2")
+		return nil, advice.For("size.min", "is too small", "write 2")
 	}
 	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
 	source := func(text string) compile.Source {

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
@@ -34,8 +34,8 @@ const (
 // read as null, and reading goes on, so that one run finds everything.
 type reader struct {
 	file     string
-	problems []remedy.Error
-	warnings []remedy.Error // of a provider
+	problems []advice.Error
+	warnings []advice.Error // of a provider
 	nodes    int            // visited so far
 	depth    int            // of the value being read
 	// places are where each value stands, by its JSON pointer.
@@ -67,7 +67,7 @@ func (r *reader) problem(line int, what, mend string) {
 	if r.nodes > maxNodes {
 		return // what follows from giving up is no news
 	}
-	r.problems = append(r.problems, remedy.Error{File: r.file, Line: line, What: what, Remedy: mend})
+	r.problems = append(r.problems, advice.Error{File: r.file, Line: line, What: what, Remedy: mend})
 }
 
 // about notes a problem of what a pointer names, or would: once where aliases

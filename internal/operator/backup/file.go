@@ -9,14 +9,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // File has a new file written, which is there whole or not at all, and which its
 // owner alone can read.
 func File(path string, write func(io.Writer) error) (err error) {
 	fail := func(what, mend string, cause error) error {
-		return &remedy.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}
+		return &advice.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {

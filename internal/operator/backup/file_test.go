@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/operator/backup"
 )
 
@@ -33,7 +33,7 @@ func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v; want it to be its owner's alone", info.Mode(), err)
 	}
-	problem := (*remedy.Error)(nil)
+	problem := (*advice.Error)(nil)
 	err = backup.File(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, "another")
 		return err

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // secretCloud and secretBroker are the values of the setting "secret".
@@ -42,11 +42,11 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	for _, setting := range known {
 		delete(unknown, setting.name)
 		if v, ok := plan.Settings[setting.name]; ok && !setting.ok(v) {
-			return nil, &remedy.Error{Name: setting.name, What: "the demo does not understand this value", Remedy: setting.remedy}
+			return nil, &advice.Error{Name: setting.name, What: "the demo does not understand this value", Remedy: setting.remedy}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		return nil, &remedy.Error{Name: name, What: "the demo has no such setting",
+		return nil, &advice.Error{Name: name, What: "the demo has no such setting",
 			Remedy: "remove it, or write one of delay_seconds, fail, grant, valid_days, retain_days and secret"}
 	}
 	var recorded settings

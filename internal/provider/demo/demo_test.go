@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/test/demotest"
@@ -1127,7 +1127,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, err := demo.Check(provider.Checked{Settings: c.settings})
-			wrong, _ := errors.AsType[*remedy.Error](err)
+			wrong, _ := errors.AsType[*advice.Error](err)
 			if c.wrong == "" && (err != nil || string(snapshot) != c.snapshot) {
 				t.Errorf("%s %v, want %s", snapshot, err, c.snapshot)
 			}

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // An Engine is what addresses of its servers look like.
@@ -60,7 +60,7 @@ const escaping = "; in user names and passwords, write what is neither letter no
 // ParseURL reads how a server is reached. Setting names where the URL was given. No
 // error repeats the URL, which may hold a password.
 func ParseURL(setting, raw string, e Engine) (Access, error) {
-	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	u, err := url.Parse(raw)
 	if err != nil {
 		return wrong("is not a URL", "give one such as "+e.Example+escaping+"; a folder of a Unix socket stands behind it, as ?host=/run/folder")
@@ -107,7 +107,7 @@ func ParseURL(setting, raw string, e Engine) (Access, error) {
 	if root != "" && root != systemRoots {
 		pem, err := os.ReadFile(root)
 		if err != nil {
-			return Access{}, &remedy.Error{Name: setting, What: "names a " + querySSLRoot + " that cannot be read",
+			return Access{}, &advice.Error{Name: setting, What: "names a " + querySSLRoot + " that cannot be read",
 				Remedy: "name a file of certificates in PEM that the broker may read", Cause: err}
 		}
 		a.CA = string(pem)
@@ -154,7 +154,7 @@ func portOf(text string, unset int) (int, error) {
 // withTLS settles how the server is spoken to, by the name of a mode that may be empty:
 // it is verified unless the setting says otherwise, or nothing leaves this machine.
 func (a Access) withTLS(setting, mode string, roots bool, e Engine) (Access, error) {
-	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	modes := []string{TLSDisable.String(), TLSRequire.String(), TLSVerify.String()}
 	if e.Verifies {
 		modes = []string{TLSDisable.String(), TLSVerify.String()}
@@ -201,7 +201,7 @@ func (a Access) Address() string {
 // ParseSecret reads a secret of Secrets Manager as RDS writes it, with members of
 // our own beside. No error repeats what is in it.
 func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
-	wrong := func(what, mend string) (Access, error) { return Access{}, remedy.For(setting, what, mend) }
+	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	var s struct {
 		Engine     string      `json:"engine"`
 		Host       string      `json:"host"`

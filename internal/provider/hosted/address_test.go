@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -144,7 +144,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 
 func refused(t *testing.T, what, says string, err error) {
 	t.Helper()
-	var r *remedy.Error
+	var r *advice.Error
 	if !errors.As(err, &r) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("%s: want a remedy that says %q, got %v", what, says, err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -104,7 +104,7 @@ func TestNumbers(t *testing.T) {
 		var got int
 		err := hosted.ReadNumbers(tc.settings, []hosted.Number{{Name: "n", Min: 1, Max: 10, Into: &got, Remedy: "write one"}}, "other")
 		wrong := ""
-		if e, ok := errors.AsType[*remedy.Error](err); ok {
+		if e, ok := errors.AsType[*advice.Error](err); ok {
 			wrong = e.Name
 		}
 		if got != tc.want || wrong != tc.wrong {

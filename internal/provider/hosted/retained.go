@@ -3,8 +3,8 @@ package hosted
 import (
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // OnDelete is the setting of a plan that says what becomes of what is deleted. It says
@@ -21,7 +21,7 @@ func RetainDays(into *int) Number {
 // CheckDeletion finds settings that contradict one another.
 func CheckDeletion(settings map[string]any, retainDays int) error {
 	if v, ok := settings[OnDelete]; ok && (v != "drop" || retainDays > 0) {
-		return remedy.For(OnDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
+		return advice.For(OnDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // A Number is a setting of a plan that is a whole number, from Min to Max, or left
@@ -32,7 +32,7 @@ func ReadNumbers(settings map[string]any, numbers []Number, others ...string) er
 		}
 		i, whole := integer(v)
 		if !whole || i < n.Min || i > n.Max {
-			return remedy.For(n.Name, "is not a number that databases can have", n.Remedy)
+			return advice.For(n.Name, "is not a number that databases can have", n.Remedy)
 		}
 		*n.Into = i
 	}
@@ -40,7 +40,7 @@ func ReadNumbers(settings map[string]any, numbers []Number, others ...string) er
 		delete(unknown, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		return remedy.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
+		return advice.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
 	}
 	return nil
 }

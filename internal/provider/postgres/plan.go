@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -59,7 +59,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	}
 	if v, ok := plan.Settings["target"]; ok {
 		if m.Target, ok = v.(string); !ok || m.Target == "" {
-			return nil, remedy.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
+			return nil, advice.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
 		}
 	}
 	if err := hosted.CheckDeletion(plan.Settings, m.RetainDays); err != nil {
@@ -92,7 +92,7 @@ func extensions(v any) ([]string, error) {
 		all = append(all, name)
 	}
 	if !ok || len(all) > maxExtensions {
-		return nil, remedy.For("extensions", "is not a list of extensions", how)
+		return nil, advice.For("extensions", "is not a list of extensions", how)
 	}
 	slices.Sort(all)
 	return all, nil

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -24,7 +24,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	days := hosted.RetainDays(&s.RetainDays)
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		if name != days.Name && name != hosted.OnDelete {
-			return nil, remedy.For(name, "is no setting of a Valkey plan", "leave it out: Valkey limits neither memory nor connections of a user")
+			return nil, advice.For(name, "is no setting of a Valkey plan", "leave it out: Valkey limits neither memory nor connections of a user")
 		}
 	}
 	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{days}, hosted.OnDelete)

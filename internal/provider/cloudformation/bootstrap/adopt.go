@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/base/waiting"
 )
 
@@ -53,7 +53,7 @@ func adoptions() map[string]adoption {
 			// Hazard: names of roles are of all paths, and a broker makes roles on its own. What it
 			// has made there is not for an operator to take over.
 			if err == nil && aws.ToString(out.Role.Path) != p.fixed {
-				err = remedy.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
+				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
 					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
 			}
 			return "RoleName", name, err
@@ -145,7 +145,7 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	}
 	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {
-		return nil, &remedy.Error{
+		return nil, &advice.Error{
 			Name: "AWS", What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
 				p.name, strings.Join(names, ", ")),
 			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, mend it, and run "+

@@ -31,8 +31,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -55,7 +55,7 @@ func Load(ctx context.Context) (Place, error) {
 	defer cancel()
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return Place{}, &remedy.Error{Name: "AWS", What: "has no settings that can be read",
+		return Place{}, &advice.Error{Name: "AWS", What: "has no settings that can be read",
 			Remedy: "put right what AWS_PROFILE or the files of the AWS CLI say", Cause: err}
 	}
 	return At(ctx, cfg)
@@ -65,19 +65,19 @@ func Load(ctx context.Context) (Place, error) {
 func At(ctx context.Context, cfg aws.Config) (Place, error) {
 	p := Place{Config: cfg}
 	if cfg.Region == "" {
-		return p, remedy.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
+		return p, advice.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
 	}
 	_, err := cfg.Credentials.Retrieve(ctx)
 	var out *sts.GetCallerIdentityOutput
 	if err == nil {
 		out, err = sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 		if _, unreached := errors.AsType[*net.OpError](err); unreached {
-			return p, &remedy.Error{Name: "AWS", What: "cannot be reached",
+			return p, &advice.Error{Name: "AWS", What: "cannot be reached",
 				Remedy: "see that the network leads there; for an emulator, that it runs where AWS_ENDPOINT_URL says", Cause: err}
 		}
 	}
 	if err != nil {
-		return p, &remedy.Error{Name: "AWS", What: "does not say whose account it is",
+		return p, &advice.Error{Name: "AWS", What: "does not say whose account it is",
 			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` says the account; " +
 				"for an emulator, AWS_ENDPOINT_URL too", Cause: err}
 	}
@@ -277,11 +277,11 @@ func (p Place) preparation(name, bucket string, o Options) preparation {
 // uses it.
 func (p Place) access(o Options) (*account.Trust, *Targets, error) {
 	if !hosted.TargetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
-		return nil, nil, remedy.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
+		return nil, nil, advice.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
 			"give one of lower-case letters, digits and hyphens, other than "+hosted.DefaultTarget)
 	}
 	if len(o.Trust) == 0 {
-		return nil, nil, remedy.For("--trust", "is not given", "give the id of the account that the broker runs in: the role here is for it")
+		return nil, nil, advice.For("--trust", "is not given", "give the id of the account that the broker runs in: the role here is for it")
 	}
 	trust := account.Trust{ExternalID: externalID(o.Scope, p.Account)}
 	for _, who := range o.Trust {
@@ -289,7 +289,7 @@ func (p Place) access(o Options) (*account.Trust, *Targets, error) {
 		case regexp.MustCompile(formAccount).MatchString(who):
 			who = "arn:" + p.Partition + ":iam::" + who + ":root"
 		case !strings.HasPrefix(who, "arn:"+p.Partition+":iam::"):
-			return nil, nil, remedy.For("--trust", fmt.Sprintf("%q is neither an account nor an ARN of IAM", who),
+			return nil, nil, advice.For("--trust", fmt.Sprintf("%q is neither an account nor an ARN of IAM", who),
 				"give the 12 digits of the broker's account, or the ARN of the user or role that the broker has")
 		}
 		trust.Principals = append(trust.Principals, who)

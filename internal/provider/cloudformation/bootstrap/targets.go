@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -68,7 +68,7 @@ func ParseTargets(setting, text string) (t Targets, err error) {
 	if text != "" && !strings.HasPrefix(text, "{") {
 		file, err := os.ReadFile(text)
 		if err != nil {
-			return t, &remedy.Error{Name: setting, What: fmt.Sprintf("names %q, which cannot be read", text),
+			return t, &advice.Error{Name: setting, What: fmt.Sprintf("names %q, which cannot be read", text),
 				Remedy: "give the path of a file that holds the targets as JSON, or the JSON itself", Cause: err}
 		}
 		setting, text = fmt.Sprintf("%s (%s)", setting, text), strings.TrimPrefix(string(file), "\ufeff")
@@ -100,7 +100,7 @@ func decodeStrictly(setting string, text []byte, into any) error {
 	}
 	mend := `write {"targets": {NAME: {"account": …, "region": …, "role": …, "external_id": …, "vpc": …, "subnets": […], ` +
 		`"cidrs": […]}}, "rules": [{"plan": "OFFERING/PLAN", "platform": ID, "target": NAME}]}`
-	return &remedy.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
+	return &advice.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
 }
 
 // check finds all that is wrong with the targets.
@@ -108,7 +108,7 @@ func (t Targets) check(setting string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
 		wrong := func(member, what, mend string) {
-			problems = append(problems, remedy.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
+			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
 		}
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
@@ -118,7 +118,7 @@ func (t Targets) check(setting string) error {
 	names := slices.Sorted(maps.Keys(t.Targets))
 	for n, r := range t.Rules {
 		wrong := func(what, mend string) {
-			problems = append(problems, remedy.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
+			problems = append(problems, advice.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
 		}
 		if _, known := t.Targets[r.Target]; !known {
 			mend := "name one of: " + strings.Join(names, ", ")

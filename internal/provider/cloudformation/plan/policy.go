@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // DenyAll is the policy that stands beside a plan's in a quarantine: there must be room
@@ -76,7 +76,7 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix], values[ValuePrefix] =
 		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn", ScopeOf("").Prefix()
 	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
-		return &remedy.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
+		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
 	}
 	return nil
 }

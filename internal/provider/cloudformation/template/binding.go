@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -38,7 +38,7 @@ func (c *checker) binding(m *plan.Settings, known map[string]bool) {
 			c.text("proof.headers."+name, p.Headers[name], known)
 		}
 	} else if c.Bindable && c.principal == plan.User {
-		c.warn(remedy.For("", "have no proof of a binding's key: it is shown to be the user's, not to be of use",
+		c.warn(advice.For("", "have no proof of a binding's key: it is shown to be the user's, not to be of use",
 			"add proof: one call that the policy allows, such as {service: s3, method: GET, path: \"/${BucketName}\"}"))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // What a careful engineer would not leave so is told of the template, and nothing is
@@ -51,7 +51,7 @@ func TestCare(t *testing.T) {
 				do(t, &checked)
 			}
 			var got []string
-			checked.Warn = func(w remedy.Error) {
+			checked.Warn = func(w advice.Error) {
 				if w.File == "template.yaml" {
 					got = append(got, strings.TrimPrefix(w.Error(), "template.yaml:"))
 				}

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -67,7 +67,7 @@ func (c *checker) add(err error) {
 	}
 }
 
-func (c *checker) about(setting, what, mend string) { c.add(remedy.For(setting, what, mend)) }
+func (c *checker) about(setting, what, mend string) { c.add(advice.For(setting, what, mend)) }
 
 // values are the names of Values that a plan's texts may have, beside outputs.
 func values(existing *plan.Existing) map[string]bool {
@@ -91,7 +91,7 @@ func (c *checker) file(named, otherwise string) *document {
 		named = otherwise
 	}
 	if !fs.ValidPath(named) {
-		c.add(&remedy.Error{File: named, What: "is no file of the offering's folder",
+		c.add(&advice.Error{File: named, What: "is no file of the offering's folder",
 			Remedy: "name one beside the offering's file, such as " + otherwise})
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
@@ -149,7 +149,7 @@ func problems(t *testing.T, checked provider.Checked) []string {
 	}
 	var all []string
 	for _, one := range joined.Unwrap() {
-		var wrong *remedy.Error
+		var wrong *advice.Error
 		if !errors.As(one, &wrong) || wrong.What == "" || wrong.Remedy == "" {
 			t.Errorf("without a remedy: %v", one)
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // A statement of a policy is refused for what it allows, in whatever words it says so.
@@ -72,7 +72,7 @@ func TestUnboundedDeputiesAreTold(t *testing.T) {
 	checked := queue()
 	with("policy.json", `"sqs:SendMessage"`, `"sqs:SendMessage", "SQS:SetQueueAttributes"`)(t, &checked)
 	told := ""
-	checked.Warn = func(w remedy.Error) { told += w.Error() }
+	checked.Warn = func(w advice.Error) { told += w.Error() }
 	settingsOf(t, checked)
 	if !strings.Contains(told, "sqs:SetQueueAttributes has another service act") {
 		t.Errorf("nothing warns: %s", told)

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
 )
 
@@ -37,11 +37,11 @@ type document struct {
 }
 
 // problem is an error about what stands at a pointer, or next to it.
-func (d *document) problem(at, what, mend string) *remedy.Error {
+func (d *document) problem(at, what, mend string) *advice.Error {
 	for at != "" && d.lines[at] == 0 {
 		at = at[:strings.LastIndexByte(at, '/')]
 	}
-	return &remedy.Error{File: d.file, Line: d.lines[at], What: what, Remedy: mend}
+	return &advice.Error{File: d.file, Line: d.lines[at], What: what, Remedy: mend}
 }
 
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
@@ -75,12 +75,12 @@ func read(folder fs.FS, name string) (*document, error) {
 	return d, nil
 }
 
-func (d *document) cannot(err error) *remedy.Error {
+func (d *document) cannot(err error) *advice.Error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &remedy.Error{File: d.file, What: "the file cannot be read: " + err.Error(), Remedy: "put it beside the offering's file"}
+	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(), Remedy: "put it beside the offering's file"}
 }
 
 // json reads a file of JSON: its values are told apart from YAML's by tabs, which
@@ -96,11 +96,11 @@ func (d *document) json(text []byte) error {
 		}
 		err = errors.New("something follows the value")
 	}
-	var told *remedy.Error
+	var told *advice.Error
 	if errors.As(err, &told) {
 		return told
 	}
-	return &remedy.Error{File: d.file, Line: r.line(), What: "the file is not JSON: " + err.Error(),
+	return &advice.Error{File: d.file, Line: r.line(), What: "the file is not JSON: " + err.Error(),
 		Remedy: "correct this line or one next to it"}
 }
 
@@ -185,7 +185,7 @@ func (d *document) yaml(text []byte) error {
 	if err == nil {
 		switch err = decoder.Decode(&next); {
 		case err == nil:
-			return &remedy.Error{File: d.file, Line: next.Line, What: "the file holds several documents", Remedy: "leave one"}
+			return &advice.Error{File: d.file, Line: next.Line, What: "the file holds several documents", Remedy: "leave one"}
 		case errors.Is(err, io.EOF):
 			d.value, err = d.node(root.Content[0], "", 0)
 			return err
@@ -196,7 +196,7 @@ func (d *document) yaml(text []byte) error {
 		line, _ = strconv.Atoi(m[1])
 		what = what[len(m[0]):]
 	}
-	return &remedy.Error{File: d.file, Line: line, What: "the file is not YAML: " + what,
+	return &advice.Error{File: d.file, Line: line, What: "the file is not YAML: " + what,
 		Remedy: "correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\""}
 }
 
@@ -234,12 +234,12 @@ func (d *document) mapping(n *yaml.Node, at string, depth int) (any, error) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return nil, &remedy.Error{File: d.file, Line: key.Line, What: "a name is no text",
+			return nil, &advice.Error{File: d.file, Line: key.Line, What: "a name is no text",
 				Remedy: "write it out: CloudFormation knows no other names, and no <<"}
 		}
 		below := at + slot(key.Value)
 		if _, twice := object[key.Value]; twice {
-			return nil, &remedy.Error{File: d.file, Line: key.Line, What: fmt.Sprintf("%q is given twice", key.Value),
+			return nil, &advice.Error{File: d.file, Line: key.Line, What: fmt.Sprintf("%q is given twice", key.Value),
 				Remedy: "remove one of the two"}
 		}
 		d.lines[below] = key.Line
@@ -291,7 +291,7 @@ func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 		if near := suggest.Nearest(name, functions); near != "" {
 			mend = fmt.Sprintf("did you mean %q?", "!"+near)
 		}
-		return nil, &remedy.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",
+		return nil, &advice.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",
 			n.Tag), Remedy: mend}
 	}
 	long := "Fn::" + name

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -127,7 +127,7 @@ func TestSilencedWarnings(t *testing.T) {
 		if silences != nil {
 			setting("warnings", silences)(t, &checked)
 		}
-		checked.Warn = func(w remedy.Error) { got = append(got, w.Error()) }
+		checked.Warn = func(w advice.Error) { got = append(got, w.Error()) }
 		settingsOf(t, checked)
 		return got
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -143,7 +143,7 @@ func (c *checker) exports(t *model) {
 	}
 }
 
-func (c *checker) warn(e *remedy.Error) {
+func (c *checker) warn(e *advice.Error) {
 	known := false
 	for _, s := range c.silenced {
 		if strings.Contains(e.Error(), s.about) {
@@ -160,7 +160,7 @@ func (c *checker) warn(e *remedy.Error) {
 func (c *checker) unmet() {
 	for _, s := range c.silenced {
 		if !s.met && c.Warn != nil {
-			c.Warn(*remedy.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
+			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
 		}
 	}
 }

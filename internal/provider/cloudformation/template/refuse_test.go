@@ -9,8 +9,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/remedy"
 )
 
 // with replaces text in one of the plan's files.
@@ -212,7 +212,7 @@ var ofPlans = map[string]refusal{
 	"PolicyOfIAM": {[]wrong{with("policy.json", `"sqs:SendMessage"`, `"iam:CreateUser"`)},
 		`policy.json:2: "iam:CreateUser" would let a binding make itself more`},
 	"Locked": {[]wrong{func(_ *testing.T, c *provider.Checked) {
-		c.Lock = func(string) error { return remedy.For("/maintenance_info", "is locked", "raise the version") }
+		c.Lock = func(string) error { return advice.For("/maintenance_info", "is locked", "raise the version") }
 	}}, "/maintenance_info is locked"},
 	"Outlasting": {[]wrong{setting("minutes", json.Number("30")), func(_ *testing.T,
 		c *provider.Checked) {
@@ -286,7 +286,7 @@ func TestWarnings(t *testing.T) {
 		do(t, &checked)
 	}
 	var got []string
-	checked.Warn = func(w remedy.Error) { got = append(got, w.Error()) }
+	checked.Warn = func(w advice.Error) { got = append(got, w.Error()) }
 	settingsOf(t, checked)
 	for _, want := range []string{
 		`permissions.json:2: "sqs:Get*" may allow more than is needed`,

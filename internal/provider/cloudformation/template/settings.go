@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -49,7 +49,7 @@ type silence struct {
 type reader struct{ problems []error }
 
 func (r *reader) about(name, what, mend string) {
-	r.problems = append(r.problems, remedy.For(name, what, mend))
+	r.problems = append(r.problems, advice.For(name, what, mend))
 }
 
 // known refuses members that settings do not have.

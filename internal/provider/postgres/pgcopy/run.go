@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -28,7 +28,7 @@ type Programs struct {
 // empty.
 func Find(ctx context.Context, bin string) (*Programs, error) {
 	none := func(err error) error {
-		return &remedy.Error{Name: "pg_dump", What: "cannot be run",
+		return &advice.Error{Name: "pg_dump", What: "cannot be run",
 			Remedy: "install PostgreSQL's programs (`make postgres`), or add their folder to PATH", Cause: err}
 	}
 	if bin == "" {

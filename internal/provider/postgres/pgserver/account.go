@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // EnvUser names the user of this system that the server runs as when root starts
@@ -42,7 +42,7 @@ func FindAccount(wanted string) (Account, error) {
 	if os.Geteuid() != 0 {
 		own, err := user.Current()
 		if wanted != "" && (err != nil || own.Username != wanted) {
-			return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, which is not who runs this program", wanted),
+			return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, which is not who runs this program", wanted),
 				"leave it out: only root can run the server as somebody else")
 		}
 		return Account{}, nil
@@ -63,9 +63,9 @@ func FindAccount(wanted string) (Account, error) {
 		}
 	}
 	if wanted != "" {
-		return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, which is root or no user of this system", wanted), "name another")
+		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, which is root or no user of this system", wanted), "name another")
 	}
-	return Account{}, remedy.For("PostgreSQL", "refuses to run as root, and this system has no user postgres",
+	return Account{}, advice.For("PostgreSQL", "refuses to run as root, and this system has no user postgres",
 		"make one (useradd --system postgres), or name another one in "+EnvUser)
 }
 

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 // EnvBin names the folder of PostgreSQL's programs.
@@ -72,7 +72,7 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 	if len(met) > 0 {
 		cause = fmt.Errorf("%w: %s", ErrNone, strings.Join(met, "; "))
 	}
-	return Programs{}, &remedy.Error{Name: "PostgreSQL", What: what, Remedy: mend, Cause: cause}
+	return Programs{}, &advice.Error{Name: "PostgreSQL", What: what, Remedy: mend, Cause: cause}
 }
 
 // suits says why programs are of no use.

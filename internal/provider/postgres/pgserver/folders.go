@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 const (
@@ -59,7 +59,7 @@ func makeFolders(dir string, a Account) error {
 		return err
 	}
 	if barred != "" {
-		return remedy.For(fmt.Sprintf("folder %q", barred),
+		return advice.For(fmt.Sprintf("folder %q", barred),
 			fmt.Sprintf("cannot be passed by the user %q, as whom the PostgreSQL server runs", a.Name),
 			fmt.Sprintf("allow it (chmod o+x %s), or keep the data elsewhere with --data", barred))
 	}
@@ -110,7 +110,7 @@ func (r *record) socketFolder(dir string, a Account) (string, error) {
 		}
 		_ = os.Remove(made)
 	}
-	return "", remedy.For(folderName(dir), "has a path that is too long for a socket, and there is no folder for temporary files",
+	return "", advice.For(folderName(dir), "has a path that is too long for a socket, and there is no folder for temporary files",
 		"name a shorter folder with --data, or a folder for temporary files in TMPDIR")
 }
 
@@ -155,7 +155,7 @@ func locales(major int) (all [][]string) {
 // checkOwner says what to do where the data are another user's, as after a restore.
 func (c Cluster) checkOwner() error {
 	if c.Account.IsOther() && !c.Account.keeps(c.Data) {
-		return remedy.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
+		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
 			fmt.Sprintf("are not the user %q's alone, as whom the server runs", c.Account.Name),
 			fmt.Sprintf("chown -R %s %s; chmod 0700 %s", c.Account.Name, strings.Join([]string{
 				c.Data, filepath.Join(filepath.Dir(c.Data), dirLog), filepath.Join(filepath.Dir(c.Data), dirSockets)}, " "), c.Data))

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
@@ -59,13 +59,13 @@ func readRecord(dir string) (r record, found bool, err error) {
 		err = errors.New("it is no JSON of ours")
 	}
 	if err == nil && r.Format > recordFormat {
-		return r, false, remedy.For(folderName(dir), "was written by a newer version of this program", "run that version or a later one")
+		return r, false, advice.For(folderName(dir), "was written by a newer version of this program", "run that version or a later one")
 	}
 	if err == nil && (r.Format != recordFormat || r.Port == 0 || r.User == "" || r.Password == "") {
 		err = errors.New("it is not whole")
 	}
 	if err != nil {
-		return r, false, &remedy.Error{Name: folderName(dir), What: "has a " + fileRecord + " that cannot be read",
+		return r, false, &advice.Error{Name: folderName(dir), What: "has a " + fileRecord + " that cannot be read",
 			Remedy: "allow it to be read, or restore it from a backup", Cause: err}
 	}
 	return r, true, nil

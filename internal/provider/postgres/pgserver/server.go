@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -132,18 +132,18 @@ func (r record) account(found bool, wanted string) (Account, error) {
 	}
 	if os.Geteuid() != 0 {
 		if r.Account.IsOther() && int(r.Account.UID) != os.Geteuid() {
-			return Account{}, remedy.For("the PostgreSQL server", fmt.Sprintf("of this folder runs as %q", r.Account.Name),
+			return Account{}, advice.For("the PostgreSQL server", fmt.Sprintf("of this folder runs as %q", r.Account.Name),
 				"start the broker as that user, or as root")
 		}
 		_, err := FindAccount(wanted)
 		return Account{}, err
 	}
 	if !r.Account.IsOther() {
-		return r.Account, remedy.For("the PostgreSQL server", "of this folder was made by a user other than root",
+		return r.Account, advice.For("the PostgreSQL server", "of this folder was made by a user other than root",
 			"start the broker as that user")
 	}
 	if wanted != "" && wanted != r.Account.Name {
-		return Account{}, remedy.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name), "leave it out")
+		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name), "leave it out")
 	}
 	return r.Account, nil
 }
@@ -158,7 +158,7 @@ func majorOf(data string) (int, error) {
 		err = errors.New("it is not whole")
 	}
 	if err != nil {
-		return 0, &remedy.Error{Name: fmt.Sprintf("data of PostgreSQL in %q", data), What: "cannot be read: " + fileVersion,
+		return 0, &advice.Error{Name: fmt.Sprintf("data of PostgreSQL in %q", data), What: "cannot be read: " + fileVersion,
 			Remedy: "allow them to be read, or restore them from a backup", Cause: err}
 	}
 	return versionIn(string(raw)), nil
@@ -180,7 +180,7 @@ func (s *Server) start(ctx context.Context) error {
 			return err
 		}
 		if isFree(s.cluster.Port) != nil {
-			return remedy.For("PostgreSQL", fmt.Sprintf("cannot listen on port %d, which its credentials name: %s has it",
+			return advice.For("PostgreSQL", fmt.Sprintf("cannot listen on port %d, which its credentials name: %s has it",
 				s.cluster.Port, holderOf(s.cluster.Port)), "end that one, and start the broker again")
 		}
 		if err = s.launch(ctx); err == nil || ctx.Err() != nil {
@@ -281,7 +281,7 @@ func (s *Server) launch(ctx context.Context) error {
 	go wait(cmd, ended)
 	if err := s.cluster.Ready(ctx, ended); err != nil {
 		said, _ := os.ReadFile(path)
-		err = &remedy.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
+		err = &advice.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
 			Remedy: "see what it says in " + path + " and in " + s.cluster.beside(dirLog)}
 		return errors.Join(err, s.end(ctx))
 	}
@@ -373,7 +373,7 @@ func Attach(ctx context.Context, o Options) (Cluster, error) {
 	}
 	r, found, err := readRecord(dir)
 	if err == nil && !found {
-		err = remedy.For(folderName(dir), "has no server", "start the broker once with a server of its own")
+		err = advice.For(folderName(dir), "has no server", "start the broker once with a server of its own")
 	}
 	if err != nil {
 		return Cluster{}, err

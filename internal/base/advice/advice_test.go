@@ -1,16 +1,16 @@
-package remedy_test
+package advice_test
 
 import (
 	"errors"
 	"io/fs"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/remedy"
+	"github.com/longshore/longshore/internal/base/advice"
 )
 
 func TestError(t *testing.T) {
-	for want, err := range map[string]*remedy.Error{
-		"--data is empty: name a folder": remedy.For("--data", "is empty", "name a folder"),
+	for want, err := range map[string]*advice.Error{
+		"--data is empty: name a folder": advice.For("--data", "is empty", "name a folder"),
 		`data folder "d" cannot be read: allow it (file does not exist)`: {
 			Name: `data folder "d"`, What: "cannot be read", Remedy: "allow it", Cause: fs.ErrNotExist,
 		},

@@ -1,6 +1,6 @@
-// Package remedy is the one error for operators that says what to do: a setting,
+// Package advice is the one error for operators that says what to do: a setting,
 // a data folder or an offering's file is wrong, and how it is made right.
-package remedy
+package advice
 
 import "fmt"
 
