@@ -1,6 +1,6 @@
-// Package offerings embeds the offerings that ship with the broker, a folder
-// for each: offering.yaml, and beside it what its provider reads. What they
-// mean, and whether they are right, is the catalog package's.
+// Package offerings embeds the offerings that ship with the broker: the folders, one for
+// each with offering.yaml and what its provider reads beside it, and what they compile to.
+// What they mean, and whether they are right, is the catalog package's.
 package offerings
 
 import "embed"
@@ -9,6 +9,12 @@ import "embed"
 //
 //go:embed */*
 var FS embed.FS
+
+// Catalog is what the folders compile to: a program that starts reads no YAML. A test of
+// internal/app/offered keeps it current, and writes it with -update.
+//
+//go:embed catalog.dat
+var Catalog []byte
 
 // Schema is the JSON Schema of offering.yaml, for editors and for whoever loads
 // one. A member's description says what to write.

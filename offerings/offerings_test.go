@@ -10,36 +10,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/catalog/compile"
-	"github.com/longshore/longshore/internal/provider/cloudformation/template"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/mariadb"
-	"github.com/longshore/longshore/internal/provider/postgres"
-	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/offerings"
 )
 
 // shipped are the offerings of one provider; "" for all.
 func shipped(t *testing.T, of string) *catalog.Catalog {
 	t.Helper()
-	o := compile.Options{
-		Providers: map[string]provider.Check{
-			"cloudformation": template.Check, "demo": demo.Check, "mariadb": mariadb.Check, "postgres": postgres.Check, "valkey": valkey.Check,
-		},
-		Off: map[string]string{},
-	}
-	for name := range o.Providers {
-		if of != "" && name != of {
-			o.Off[name] = ""
-		}
-	}
-	c, err := compile.Load(o, compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
+	c, err := catalog.Open(offerings.Catalog)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	if of == "" {
+		return c
+	}
+	return c.Without(slices.DeleteFunc([]string{"cloudformation", "demo", "mariadb", "postgres", "valkey"},
+		func(name string) bool { return name == of }))
 }
 
 // A plan as the conformance cases rely on it.

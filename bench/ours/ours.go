@@ -13,7 +13,7 @@ import (
 
 	"github.com/longshore/longshore/bench/wire"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -25,12 +25,11 @@ import (
 
 // New makes the handler.
 func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
-	demo := compile.Known("demo")
-	demo.Off = map[string]string{"cloudformation": "", "postgres": "", "mariadb": "", "valkey": ""} // which need AWS or a server
-	offered, err := compile.Load(demo, compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
+	shipped, err := catalog.Open(offerings.Catalog)
 	if err != nil {
 		return nil, fmt.Errorf("loading the catalog: %w", err)
 	}
+	offered := shipped.Without([]string{"cloudformation", "postgres", "mariadb", "valkey"}) // which need AWS or a server
 	key, err := vault.NewLocal(secret())
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)

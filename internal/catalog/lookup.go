@@ -19,6 +19,10 @@ func (c *Catalog) File(digest string) (content []byte, found bool) {
 	return content, found
 }
 
+// Files are all files that providers have kept, by their digests. Neither the map nor what
+// is in it may be changed.
+func (c *Catalog) Files() map[string][]byte { return c.files }
+
 // Without is the catalog without the offerings of some providers.
 func (c *Catalog) Without(providers []string) *Catalog {
 	if len(providers) == 0 {
@@ -26,10 +30,10 @@ func (c *Catalog) Without(providers []string) *Catalog {
 	}
 	less := &Catalog{services: map[string]int{}, plans: map[string]int{}, files: c.files}
 	for i, decode := range c.decode {
-		if slices.Contains(providers, decode().Provider) {
+		n, e := len(less.entries), c.entries[i]
+		if slices.Contains(providers, e.Provider) {
 			continue
 		}
-		n, e := len(less.entries), c.entries[i]
 		less.entries, less.decode = append(less.entries, e), append(less.decode, decode)
 		less.services[e.ID] = n
 		for _, id := range e.Plans {

@@ -37,14 +37,11 @@ func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (
 		}
 		return snapshot, err
 	}
-	compiled, err := compiled(dir, compile.Options{Providers: all, Warn: warn})
+	c, err := validated(dir, all, warn)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.run(ctx, program, warn); err != nil {
-		return nil, err
-	}
-	return catalog.Open(compiled)
+	return c, l.run(ctx, program, warn)
 }
 
 // A linter collects templates, and has all of them looked at by one call: most of a call

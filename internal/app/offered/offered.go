@@ -5,7 +5,9 @@ package offered
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
@@ -16,28 +18,53 @@ import (
 	"github.com/longshore/longshore/offerings"
 )
 
-// Load compiles and opens the catalog. Dir is the operator's own folder, empty
-// for none. Errors are compile.Problems, or an *advice.Error about the folder.
-func Load(dir string) (*catalog.Catalog, error) { return Validate(dir, nil) }
+// Load opens what ships, and compiles the operator's own beside it. Dir is their folder,
+// empty for none. Errors are compile.Problems, or an *advice.Error about the folder.
+func Load(dir string) (*catalog.Catalog, error) {
+	if dir == "" {
+		return catalog.Open(offerings.Catalog)
+	}
+	return opened(Compile(dir, nil))
+}
 
-// Validate is Load, and warns of what is no reason to refuse the operator's own
-// offerings.
+// Compile is Load without opening, and without the providers that are off. Off says what
+// turns each on, for an operator who names it.
+func Compile(dir string, off map[string]string) ([]byte, error) {
+	shipped, err := catalog.Open(offerings.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	return compiled(dir, compile.Options{Providers: checks(), Off: off, Beside: shipped.Without(slices.Collect(maps.Keys(off)))})
+}
+
+// Validate is Load that reads what ships anew, and warns of what is no reason to refuse the
+// operator's own offerings.
 func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
-	compiled, err := compiled(dir, compile.Options{Providers: checks(), Warn: warn})
+	return validated(dir, checks(), warn)
+}
+
+func validated(dir string, checks map[string]provider.Check, warn func(advice.Error)) (*catalog.Catalog, error) {
+	shipped, err := opened(ship(checks))
+	if err != nil || dir == "" {
+		return shipped, err
+	}
+	return opened(compiled(dir, compile.Options{Providers: checks, Beside: shipped, Warn: warn}))
+}
+
+// ship compiles what ships.
+func ship(checks map[string]provider.Check) ([]byte, error) {
+	return compile.Compile(compile.Options{Providers: checks}, compile.Source{Name: "offerings", FS: offerings.FS})
+}
+
+func opened(compiled []byte, err error) (*catalog.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
 	return catalog.Open(compiled)
 }
 
-// Compile is Load without opening, and without what ships of the providers that
-// are off. Off says what turns each on, for an operator who names it.
-func Compile(dir string, off map[string]string) ([]byte, error) {
-	return compiled(dir, compile.Options{Providers: checks(), Off: off})
-}
-
 func compiled(dir string, o compile.Options) ([]byte, error) {
-	sources := []compile.Source{{Name: "offerings", FS: offerings.FS, Shipped: true}}
+	var sources []compile.Source
 	if dir != "" {
 		own, err := folder(dir)
 		if err != nil {

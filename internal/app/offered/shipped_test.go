@@ -1,10 +1,14 @@
 package offered_test
 
 import (
+	"bytes"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/offered"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
@@ -13,6 +17,23 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 	"github.com/longshore/longshore/offerings"
 )
+
+var update = flag.Bool("update", false, "write the compiled catalog anew")
+
+// The program has what ships as its files say it.
+func TestShippedIsCurrent(t *testing.T) {
+	compiled, err := offered.Ship()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("../../../offerings/catalog.dat", compiled, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(compiled, offerings.Catalog) {
+		t.Error("offerings/catalog.dat is not what the files beside it say: run go test ./internal/app/offered -update")
+	}
+}
 
 // The AWS services that ship are as careful as operators are told to be: what is
 // doubtful about one of an operator's would fail here. Only what CloudFormation may

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -97,8 +99,8 @@ func TestAPlanWithoutParametersTakesNone(t *testing.T) {
 	}
 }
 
-// A file that a provider keeps is in the catalog by its digest, and is not there
-// where its offering is left out.
+// A file that a provider keeps is in the catalog by its digest, and stays where others are
+// compiled beside it.
 func TestKeptFiles(t *testing.T) {
 	var digest string
 	check := func(p provider.Checked) (json.RawMessage, error) {
@@ -106,7 +108,7 @@ func TestKeptFiles(t *testing.T) {
 		return nil, nil
 	}
 	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
-	source := compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound}), Shipped: true}
+	source := compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})}
 	c, err := compile.Load(o, source)
 	if err != nil {
 		t.Fatal(err)
@@ -114,28 +116,42 @@ func TestKeptFiles(t *testing.T) {
 	if kept, found := c.File(digest); !found || string(kept) != "a template" {
 		t.Errorf("the catalog has %q, %v", kept, found)
 	}
-	o.Off = map[string]string{"demo": "turn it on"}
-	if c, err = compile.Load(o, source); err != nil {
+	compiled, err := catalog.Open(offerings(t, o, source))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, found := c.File(digest); found {
-		t.Error("a file of an offering that is left out is in the catalog")
+	other := compile.Source{Name: "other", FS: folder(map[string]string{"b/offering.yaml": strings.NewReplacer(
+		"offering-1", "offering-2", "plan-", "other-", "one", "two").Replace(sound)})}
+	o.Beside = compiled
+	if c, err = compile.Load(o, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := c.File(digest); !found || len(c.Offerings()) != 2 {
+		t.Error("what stands beside the compiled catalog is there without its files")
+	}
+	_, err = compile.Load(o, source)
+	want := []found{{"mine/a/offering.yaml", 1, "used already (the offering one that ships)"}}
+	if got := problemsOf(t, "twice", err, want); len(got) == 0 || got[0] != want[0] {
+		t.Errorf("an offering that is there already: %v", got)
 	}
 }
 
-// Of a provider that is off, what ships is left out; an operator who names it is
-// told what to do.
+// offerings compiles a folder.
+func offerings(t *testing.T, o compile.Options, source compile.Source) []byte {
+	t.Helper()
+	compiled, err := compile.Compile(o, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+// An operator who names a provider that is off is told what to do.
 func TestProvidersThatAreOff(t *testing.T) {
 	o := compile.Known("demo", "real")
 	o.Off = map[string]string{"demo": "turn it on"}
-	shipped := compile.Source{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound}), Shipped: true}
-	c, err := compile.Load(o, shipped)
-	if err != nil || len(c.Offerings()) != 0 {
-		t.Errorf("want an empty catalog, got %v", err)
-	}
-	shipped.Shipped = false
-	_, err = compile.Load(o, shipped)
-	want := []found{{"shipped/a/offering.yaml", 4, "turn it on"}}
+	_, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
+	want := []found{{"mine/a/offering.yaml", 4, "turn it on"}}
 	if diff := cmp.Diff(want, problemsOf(t, "named", err, want)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

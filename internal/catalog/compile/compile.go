@@ -35,9 +35,6 @@ type Source struct {
 	// Name is the folder as problems show it.
 	Name string
 	FS   fs.FS
-	// Shipped leaves out offerings of a provider that is off; those of another
-	// source are refused.
-	Shipped bool
 }
 
 // Options say what offerings may be of.
@@ -47,8 +44,11 @@ type Options struct {
 	Providers map[string]provider.Check
 	// Off are those of them that are not offered, with what offers them.
 	Off map[string]string
+	// Beside is a compiled catalog that the result begins with: no id and no name of it is
+	// used twice. Nil for none.
+	Beside *catalog.Catalog
 	// Warn is told, with file, line and remedy, what is no reason to refuse an
-	// offering, of those that do not ship; nil for nobody.
+	// offering; nil for nobody.
 	Warn func(advice.Error)
 }
 
@@ -82,10 +82,11 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	for _, source := range sources {
 		c.source(source)
 	}
-	if len(sources) == 0 {
+	if len(sources) == 0 && o.Beside == nil {
 		c.problems = append(c.problems, advice.Error{File: "offerings",
 			What: "there is no folder of offerings", Remedy: "name at least one"})
 	}
+	c.beside()
 	c.problems = append(c.problems, duplicates(c.drafts)...)
 	if len(c.problems) > 0 {
 		return nil, sorted(c.problems, c.files)
@@ -95,6 +96,19 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 		all[i] = d.offering
 	}
 	return catalog.Encode(all, c.kept)
+}
+
+// beside puts the offerings that are compiled already before those that were read.
+func (c *compiler) beside() {
+	if c.Beside == nil {
+		return
+	}
+	var all []draft
+	for _, o := range c.Beside.Offerings() {
+		all = append(all, draft{offering: o, file: "the offering " + o.Name + " that ships"})
+	}
+	c.drafts = append(all, c.drafts...)
+	maps.Copy(c.kept, c.Beside.Files())
 }
 
 // A compiler collects what it reads.
@@ -125,9 +139,6 @@ func (c *compiler) source(source Source) {
 	c.problems = append(c.problems, misplaced...)
 	for _, name := range names {
 		d, problems := c.file(source, name)
-		if _, off := c.Off[d.offering.Provider]; off && source.Shipped {
-			continue
-		}
 		c.files = append(c.files, path.Join(source.Name, name))
 		for _, p := range problems {
 			c.files = append(c.files, p.File) // perhaps one beside it
@@ -182,7 +193,7 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 		}
 		c.relock(name, l)
 	}
-	if c.Warn != nil && !source.Shipped {
+	if c.Warn != nil {
 		for _, w := range sorted(r.warnings, nil) {
 			c.Warn(w)
 		}

@@ -272,9 +272,12 @@ func duplicates(drafts []draft) []advice.Error {
 		}
 		key := scope + "\x00" + value
 		if first, taken := claims[key]; taken {
+			by := first.file
+			if first.line > 0 {
+				by += fmt.Sprintf(":%d", first.line)
+			}
 			problems = append(problems, advice.Error{File: d.file, Line: d.lines[at],
-				What:   fmt.Sprintf("%s %q is used already (%s:%d)", kind, value, first.file, first.line),
-				Remedy: mend})
+				What: fmt.Sprintf("%s %q is used already (%s)", kind, value, by), Remedy: mend})
 			return
 		}
 		claims[key] = claim{d.file, d.lines[at]}

@@ -216,12 +216,20 @@ func Key() vault.Vault {
 
 // Demo is the catalog of the demo that ships.
 var Demo = sync.OnceValue(func() *catalog.Catalog {
-	return load(compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true})
+	c, err := catalog.Open(offerings.Catalog)
+	if err != nil {
+		panic(err)
+	}
+	return c.Without([]string{"cloudformation", "postgres", "mariadb", "valkey"}) // which need AWS or a server
 })
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
 func DemoAnd(files map[string]string) *catalog.Catalog {
-	return load(compile.Source{Name: "offerings", FS: offerings.FS, Shipped: true}, source(files))
+	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}, Beside: Demo()}, source(files))
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // Offering is a catalog of one offering file, whose provider is given.
@@ -239,17 +247,6 @@ func source(files map[string]string) compile.Source {
 		fs[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return compile.Source{Name: "test", FS: fs}
-}
-
-func load(sources ...compile.Source) *catalog.Catalog {
-	c, err := compile.Load(compile.Options{
-		Providers: map[string]provider.Check{"demo": demo.Check},
-		Off:       map[string]string{"cloudformation": "", "postgres": "", "mariadb": "", "valkey": ""}, // which need AWS or a server
-	}, sources...)
-	if err != nil {
-		panic(err)
-	}
-	return c
 }
 
 // PlanIDs finds a plan of the demo by its name.
