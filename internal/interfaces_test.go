@@ -1,0 +1,136 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mostMethods is how many methods an interface asks of whoever implements it, those of
+// embedded interfaces included: a consumer names what it uses.
+const mostMethods = 5
+
+// large are the interfaces that ask for more, and how many. A number may only go down, and
+// no name be added: split what is used by two, or take the type itself where there is but
+// one.
+var large = map[string]int{
+	"internal/broker.Catalog":                               6,
+	"internal/front/osb.Broker":                             9,
+	"internal/provider/cloudformation.cloud":                15,
+	"internal/provider/cloudformation.principals":           6,
+	"internal/provider/cloudformation/principal.IAM":        17,
+	"internal/provider/cloudformation/principal.Principals": 7,
+	"internal/provider/mariadb.server":                      9,
+	"internal/provider/postgres.server":                     8,
+	"internal/records/store/dynamo.API":                     7,
+	"internal/app.hostedProvider":                           7,
+	"internal/work/reaper.Records":                          6,
+	"internal/work/worker.Records":                          7,
+}
+
+// declared is an interface with the file that it stands in.
+type declared struct {
+	of   *ast.InterfaceType
+	room string
+	file *ast.File
+}
+
+// interfaces are all that the product declares, by room and name.
+func interfaces(t *testing.T) map[string]declared {
+	t.Helper()
+	found := map[string]declared{}
+	for _, r := range rooms(t) {
+		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(r.path), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") || isSuite(r.path) {
+				continue
+			}
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if spec, ok := n.(*ast.TypeSpec); ok {
+					if of, is := spec.Type.(*ast.InterfaceType); is {
+						found[r.path+"."+spec.Name.Name] = declared{of, r.path, f}
+					}
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// methods are the names of what an interface asks for.
+func (d declared) methods(t *testing.T, all map[string]declared) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, m := range d.of.Methods.List {
+		for _, name := range m.Names {
+			names[name.Name] = true
+		}
+		if m.Names != nil {
+			continue
+		}
+		at := ""
+		switch e := m.Type.(type) {
+		case *ast.Ident:
+			at = d.room + "." + e.Name
+		case *ast.SelectorExpr:
+			at = d.imported(e.X.(*ast.Ident).Name) + "." + e.Sel.Name
+		default:
+			continue // a constraint
+		}
+		embedded, ok := all[at]
+		if !ok {
+			t.Errorf("%s embeds %s, which this test does not find", d.room, at)
+			continue
+		}
+		maps.Copy(names, embedded.methods(t, all))
+	}
+	return names
+}
+
+// imported is the room that a file knows by a name.
+func (d declared) imported(name string) string {
+	for _, spec := range d.file.Imports {
+		path, _ := strconv.Unquote(spec.Path.Value)
+		if spec.Name != nil && spec.Name.Name == name || spec.Name == nil && strings.HasSuffix("/"+path, "/"+name) {
+			return strings.TrimPrefix(path, module)
+		}
+	}
+	return name
+}
+
+func TestInterfacesAreSmall(t *testing.T) {
+	all := interfaces(t)
+	for at, d := range all {
+		n, limit := len(d.methods(t, all)), mostMethods
+		if allowed, is := large[at]; is {
+			limit = allowed
+			if n < allowed {
+				t.Errorf("%s asks for %d methods: lower its number, or take it out of the list", at, n)
+			}
+		}
+		if n > limit {
+			t.Errorf("%s asks for %d methods, over %d: split it by what is used", at, n, limit)
+		}
+	}
+	for at := range large {
+		if _, is := all[at]; !is {
+			t.Errorf("%s is no more: take it out of the list", at)
+		}
+	}
+	if len(all) < 40 {
+		t.Errorf("there are %d interfaces: the test proves nothing", len(all))
+	}
+}
