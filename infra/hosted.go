@@ -15,13 +15,14 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
 // Servers are what a provider on shared servers is told of them.
 type Servers struct {
 	// Secrets are those of the servers, by their targets, and Keys the ARNs of the
 	// keys that they are encrypted with; none for AWS's own.
-	Secrets app.Secrets
+	Secrets secrets.ARNs
 	Keys    []string
 }
 
@@ -74,7 +75,7 @@ func (s *Settings) readServers(r *reader, name, state string) {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context, name, Offered))
 	case text != "":
 		var err error
-		if given.Secrets, err = app.ParseSecrets("context "+context, text); err != nil {
+		if given.Secrets, err = secrets.Parse("context "+context, text); err != nil {
 			r.problems = append(r.problems, err)
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
 const (
@@ -129,18 +130,18 @@ func TestPlansNameServersThatThereAre(t *testing.T) {
 			{Name: "demo", Provider: "demo", Plans: []catalog.Plan{{Name: "sync"}}},
 		}
 	}
-	for secrets, bad := range map[string]map[any]bool{
+	for text, bad := range map[string]map[any]bool{
 		"default=" + serverSecret: {nil: false, "default": false, "big": true},
 		"big=" + serverSecret:     {nil: true, "big": false},
 	} {
-		parsed, err := app.ParseSecrets("context", secrets)
+		parsed, err := secrets.Parse("context", text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := Settings{Servers: map[string]Servers{"postgres": {Secrets: parsed}}}
 		for target, want := range bad {
 			if err := s.checkTargets(plans(target)); (err != nil) != want || want && !strings.Contains(err.Error(), "-c postgres-secrets=") {
-				t.Errorf("%s, target %v: %v", secrets, target, err)
+				t.Errorf("%s, target %v: %v", text, target, err)
 			}
 		}
 	}

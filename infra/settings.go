@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
 // The names of what may be chosen at deploy: `cdk deploy -c name=value`.
@@ -301,7 +302,7 @@ func (s Settings) checkState(r *reader) {
 	if s.Secret != "" && s.Table+s.Key == "" {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
 	}
-	r.match(ContextSecret, s.Secret, app.SecretARN, "the whole ARN of a secret of Secrets Manager")
+	r.match(ContextSecret, s.Secret, secrets.ARN, "the whole ARN of a secret of Secrets Manager")
 	if s.KeyRotation > mostRotation {
 		r.refuse(ContextKeyRotation, strconv.Itoa(s.KeyRotation), fmt.Sprintf("at most %d", mostRotation))
 	}

@@ -216,6 +216,7 @@ func TestOnlyAdaptersKnowAWS(t *testing.T) {
 		"internal/records/store/dynamo", "internal/test/dynamotest", "internal/records/vault/kms", "internal/work/stepfunctions",
 		"internal/provider/demo/parameters",
 		"internal/test/parameterstest", "internal/provider/remote", "internal/test/servicestest",
+		"internal/provider/hosted/secrets",
 		"internal/provider/cloudformation", "internal/provider/cloudformation/bootstrap", "internal/provider/cloudformation/principal",
 		"internal/test/principaltest",
 	}

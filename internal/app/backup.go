@@ -9,15 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/socket"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // A Dumper is a provider that can write the content of an instance, in a form that the
@@ -88,7 +85,7 @@ func (e *Embedded) backup(ctx context.Context, wish backup.Wish, to io.Writer) e
 	if wish.All {
 		return e.folder.backup(ctx, &e.quiet, e.folder.server, to)
 	}
-	r, err := findInstance(ctx, e.console, e.records, wish, e.folder.clock.Now)
+	r, err := e.console.Instance(ctx, wish.Platform, wish.Instance)
 	if err != nil {
 		return err
 	}
@@ -100,31 +97,4 @@ func (e *Embedded) backup(ctx context.Context, wish backup.Wish, to io.Writer) e
 		Broker: r.Made.Broker, Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
 		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target),
 	}, to)
-}
-
-// findInstance gives the record of the one instance that the wish names.
-func findInstance(
-	ctx context.Context, c *operator.Console, records *ledger.Ledger, wish backup.Wish, now func() time.Time,
-) (found lifecycle.Record, _ error) {
-	var keys []lifecycle.Key
-	q := operator.Query{What: operator.Instances, ID: wish.Instance, Platform: wish.Platform}
-	for more := true; more; more = q.After != "" {
-		rows, next, err := c.List(ctx, q)
-		if err != nil {
-			return found, err
-		}
-		for _, r := range rows {
-			if r.Instance == wish.Instance {
-				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
-			}
-		}
-		q.After = next
-	}
-	switch len(keys) {
-	case 0:
-		return found, &operator.Refusal{Message: fmt.Sprintf("There is no instance %q: `longshore instances` lists them.", wish.Instance)}
-	case 1:
-		return records.Record(ctx, keys[0], now())
-	}
-	return found, &operator.Refusal{Message: fmt.Sprintf("Several platforms have an instance %q: say which with --platform.", wish.Instance)}
 }

@@ -48,7 +48,6 @@ type Embedded struct {
 	Default platforms.Platform
 
 	offered *catalog.Catalog
-	records *ledger.Ledger
 	console *operator.Console
 	quiet   quiet
 	folder  *folder
@@ -114,7 +113,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.records, e.console = records, newConsole(records, offered, wired, operator.Options{
+	e.console = newConsole(records, offered, wired, operator.Options{
 		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
 		Platforms: platformNames(folderRegistrar{s.Data}), Names: namesOf(e.folder.mark.Broker),
 	})
@@ -139,7 +138,7 @@ func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 // platforms are the platforms that may log in. They are read by the machine's clock,
 // since rotate says by that until when an old password is valid.
 func (e *Embedded) platforms(s Settings) (*platforms.Kept, error) {
-	registry, err := e.folder.registry(s, e.log)
+	registry, err := folderRegistrar{s.Data}.first(s, e.log)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/paging"
-	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
@@ -398,99 +396,4 @@ func markerOf(dir string) (marker, error) {
 func notAFolder(dir string) error {
 	const start = "name one with --data in which the broker was started once"
 	return &advice.Error{Name: dataFolder(dir), What: "is not a data folder", Remedy: start}
-}
-
-// registry is the platforms that the folder keeps. The environment gives the first
-// credential of a new folder. Later the folder alone decides, and the environment must
-// name a login that it knows: otherwise the next start would undo a rotation, and a
-// leaked password would stay valid.
-func (f *folder) registry(s Settings, log *slog.Logger) (platforms.Registry, error) {
-	registrar := folderRegistrar{f.dir}
-	r, err := registrar.read()
-	fail := func(what, mend string, cause error) (platforms.Registry, error) {
-		return r, &advice.Error{Name: dataFolder(f.dir), What: what, Remedy: mend, Cause: cause}
-	}
-	switch {
-	case err == nil:
-		return r, f.known(r, s, log)
-	case errors.Is(err, fs.ErrNotExist):
-	case errors.As(err, new(*fs.PathError)):
-		return fail("has a "+fileCredentials+" that cannot be read", "allow it to be read", err)
-	case ofAnotherVersion(err):
-		return fail(unreadable(fileCredentials, err))
-	default:
-		return fail("has a damaged "+fileCredentials, "restore it from a backup; without it, every platform but the first is unknown", err)
-	}
-	r = initialRegistry()
-	if s.Username != "" {
-		first := &r.Platforms[0]
-		first.Credential, first.Chosen = platforms.Credential{Username: s.Username, Password: s.Password}, true
-		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)
-	}
-	if err := registrar.locked(func() error { return registrar.write(r) }); err != nil {
-		return fail("cannot keep the platforms' credentials", "allow it to be written", err)
-	}
-	return r, nil
-}
-
-// known refuses an environment that names a login which the folder does not know, or no
-// longer knows.
-func (f *folder) known(r platforms.Registry, s Settings, log *slog.Logger) error {
-	if s.Username == "" {
-		return nil
-	}
-	first := r.Platforms[0]
-	mend := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
-		"`longshore platform rotate %s --data %s` gives it a new password", EnvUsername, EnvPassword, first.Name, f.dir)
-	until, known := first.Until(s.Username, s.Password)
-	switch {
-	case !first.Removed.IsZero():
-		return advice.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
-			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir))
-	case s.Username != first.Username:
-		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username)
-		return advice.For(EnvUsername, what, mend)
-	case !known:
-		return advice.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), mend)
-	case until.IsZero():
-		return nil
-	case !now().Before(until):
-		return advice.For(EnvPassword, fmt.Sprintf(
-			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), mend)
-	}
-	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername,
-		"valid_until", until)
-	return nil
-}
-
-// writeJSON writes a file of a data folder with mode 0600. After a crash the file is
-// either complete or not there.
-func writeJSON(path string, v any) error {
-	raw, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".write-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	giveToOwner(f.Name())
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder puts the names of a folder's files on the disk.
-func syncFolder(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -3,14 +3,9 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -51,89 +46,6 @@ type Registrar interface {
 // errChanging says that two operators change the registry at once.
 var errChanging = errors.New("somebody else is changing the platforms: run the command again")
 
-// A folderRegistrar keeps the registry in a data folder; the broker that runs on it
-// reads changes by itself.
-type folderRegistrar struct{ dir string }
-
-const credentialsFormat = 1
-
-// FolderRegistrar keeps the registry of the embedded broker over a data folder, on
-// which the broker was started once.
-func FolderRegistrar(dir string) (Registrar, error) {
-	if _, err := markerOf(dir); err != nil {
-		return nil, err
-	}
-	f := folderRegistrar{dir}
-	if _, err := os.Stat(f.path()); errors.Is(err, fs.ErrNotExist) {
-		return nil, notAFolder(dir)
-	}
-	return f, nil
-}
-
-func (f folderRegistrar) path() string { return filepath.Join(f.dir, fileCredentials) }
-
-// Registry implements Registrar.
-func (f folderRegistrar) Registry(context.Context) (platforms.Registry, error) { return f.read() }
-
-func (f folderRegistrar) read() (r platforms.Registry, err error) {
-	raw, err := os.ReadFile(f.path())
-	if err != nil {
-		return r, err
-	}
-	var file struct {
-		Format int `json:"format"`
-	}
-	if json.Unmarshal(raw, &file) != nil {
-		return r, platforms.ErrDocument
-	}
-	if file.Format > credentialsFormat {
-		return r, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
-	}
-	return platforms.Decode(raw)
-}
-
-// write is called under the lock.
-func (f folderRegistrar) write(r platforms.Registry) error {
-	raw, err := r.Encode()
-	if err != nil {
-		return err
-	}
-	members := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return err
-	}
-	members["format"] = json.RawMessage(strconv.Itoa(credentialsFormat))
-	return writeJSON(f.path(), members)
-}
-
-// locked keeps others from changing the registry meanwhile.
-func (f folderRegistrar) locked(do func() error) error {
-	lock, err := lockFile(f.path() + ".lock")
-	if errors.Is(err, errLocked) {
-		return errChanging
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lock.Close() }()
-	giveToOwner(lock.Name())
-	return do()
-}
-
-// Change implements Registrar.
-func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
-	return f.locked(func() error {
-		r, err := f.Registry(ctx)
-		if err == nil {
-			r, err = change(r)
-		}
-		if err != nil {
-			return err
-		}
-		return f.write(r)
-	})
-}
-
 // platformNames gives the names of all platforms by their ids, removed ones included:
 // what these made may be left.
 func platformNames(from Registrar) func(context.Context) (map[string]string, error) {
@@ -148,13 +60,6 @@ func platformNames(from Registrar) func(context.Context) (map[string]string, err
 		}
 		return names, nil
 	}
-}
-
-// initialRegistry is the default platform alone, with a generated password.
-func initialRegistry() platforms.Registry {
-	return platforms.Registry{Platforms: []platforms.Platform{{
-		ID: platforms.Default, Name: platforms.Default, Credential: platforms.Credential{Username: "broker", Password: NewPassword()},
-	}}}
 }
 
 // A secretRegistrar keeps the registry in a secret of Secrets Manager.

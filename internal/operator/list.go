@@ -1,0 +1,224 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// stateRunning asks for what has an operation in progress.
+const stateRunning = "running"
+
+// States are what a Query's State may be.
+func States() []string {
+	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
+		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted)}
+}
+
+// A What is a kind of list.
+type What string
+
+// The lists.
+const (
+	Instances  What = "instances"
+	Bindings   What = "bindings"
+	Operations What = "operations"
+)
+
+// A Query chooses what is listed; an empty member chooses everything.
+type Query struct {
+	What What `json:"what"`
+	// Platform is the id or the name of one that is known.
+	Platform string `json:"platform,omitempty"`
+	// ID is the id of an instance, a binding or an operation, or its beginning.
+	ID string `json:"id,omitempty"`
+	// State is the state of a row; "running" and "failed" are those of its operation.
+	State string `json:"state,omitempty"`
+	// Plan is the name or id of a plan or an offering.
+	Plan string `json:"plan,omitempty"`
+	// After is where a page begins: the next of the page before it, or empty for the first.
+	After string `json:"after,omitempty"`
+}
+
+// An Operation is a row's.
+type Operation struct {
+	Token       string `json:"token"`
+	Kind        string `json:"kind"`
+	Phase       string `json:"phase"`
+	Description string `json:"description,omitempty"`
+	Percent     int    `json:"percent"`
+	Attempt     int    `json:"attempt"`
+	Faults      int    `json:"faults,omitempty"`
+	// Trouble is what a person has to mend before the operation goes on.
+	Trouble  string    `json:"trouble,omitempty"`
+	Started  time.Time `json:"started"`
+	Settled  time.Time `json:"settled,omitzero"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Expected is when it is expected to be done.
+	Expected time.Time `json:"expected,omitzero"`
+	Request  string    `json:"request_identity,omitempty"`
+}
+
+func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
+	if op == nil {
+		return nil
+	}
+	out := &Operation{
+		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase), Description: op.Description,
+		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Trouble: op.Trouble,
+		Started: op.Started, Settled: op.Settled, Deadline: op.Deadline,
+		Request: op.Asker.Request,
+	}
+	if op.Expected > 0 {
+		out.Expected = op.Started.Add(op.Expected)
+	}
+	return out
+}
+
+// List gives a page of what the query chooses; a page may be empty. What is deleted is
+// listed only as an operation, or if its state is asked for. Next is empty at the end. All
+// records are read, unless the query names a token or asks for what is running. The
+// error tells what could not be read; the rest is listed. A platform that is not known
+// is refused.
+func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
+	known := c.known(ctx)
+	if q.Platform, err = platformID(known, q.Platform); err != nil {
+		return nil, "", err
+	}
+	var found []Row
+	switch t, noToken := lifecycle.ParseToken(q.ID); {
+	case noToken == nil:
+		found, err = c.tokens(ctx, t)
+	case q.State == stateRunning:
+		found, next, err = c.running(ctx, q)
+	default:
+		found, next, err = c.scanned(ctx, q)
+	}
+	for _, r := range found {
+		if q.takes(r) {
+			r.PlatformName = known[r.Platform]
+			rows = append(rows, r)
+		}
+	}
+	if q.ID != "" && len(rows) == 1 {
+		c.openName(ctx, &rows[0])
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
+			a.began().Compare(b.began()))
+	})
+	return rows, next, err
+}
+
+// tokens are the rows for a token: that of its record, and one for its operation if a
+// later one has replaced that.
+func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
+	r, err := c.Records.Record(ctx, t.Key, c.Now())
+	if err != nil {
+		return nil, err
+	}
+	if r.Operation != nil && r.Operation.ID == t.Operation {
+		return []Row{c.row(r)}, nil
+	}
+	p, err := c.Records.PastOperation(ctx, t.Operation, c.Now())
+	if err != nil || p.Version == 0 || p.Key != t.Key {
+		return nil, err
+	}
+	return []Row{pastRow(p)}, nil
+}
+
+// running reads a page of what is running, by the index of due records.
+func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), q.After)
+	for _, d := range page {
+		if d.Record != nil && d.Record.InProgress() && q.lists(*d.Record) {
+			rows = append(rows, c.row(*d.Record))
+		}
+	}
+	return rows, next, err
+}
+
+func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {
+	page, next, err := c.Records.ScanPage(ctx, q.After)
+	for _, r := range page.Records {
+		if q.lists(r) {
+			rows = append(rows, c.row(r))
+		}
+	}
+	if q.What == Operations {
+		for _, p := range page.Past {
+			rows = append(rows, pastRow(p))
+		}
+	}
+	return rows, next, err
+}
+
+// lists reports whether the query asks for records of this kind.
+func (q Query) lists(r lifecycle.Record) bool {
+	return r.IsBinding() && q.What != Instances || !r.IsBinding() && q.What != Bindings
+}
+
+func (r Row) began() time.Time {
+	if r.Operation == nil {
+		return time.Time{}
+	}
+	return r.Operation.Started
+}
+
+func (q Query) takes(r Row) bool {
+	if q.What == Operations && r.Operation == nil || q.Platform != "" && q.Platform != r.Platform {
+		return false
+	}
+	id := r.Instance
+	if q.What == Bindings {
+		id = r.Binding
+	}
+	if q.ID != "" && !strings.HasPrefix(id, q.ID) && (r.Operation == nil || !strings.HasPrefix(r.Operation.Token, q.ID)) {
+		return false
+	}
+	if q.Plan != "" && q.Plan != r.Plan && q.Plan != r.Service {
+		return false
+	}
+	switch {
+	case q.State == "" && q.What == Operations:
+		return true
+	case q.State == "":
+		return r.State != string(lifecycle.Deleted)
+	case q.State == stateRunning:
+		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
+	case q.State == "failed":
+		return r.Operation != nil && r.Operation.Phase == string(lifecycle.Failed)
+	default:
+		return q.State == r.State
+	}
+}
+
+// Instance gives the record of the one instance that has this id, on a platform whose id or
+// name is given where several have one.
+func (c *Console) Instance(ctx context.Context, platform, id string) (found lifecycle.Record, _ error) {
+	var keys []lifecycle.Key
+	q := Query{What: Instances, ID: id, Platform: platform}
+	for more := true; more; more = q.After != "" {
+		rows, next, err := c.List(ctx, q)
+		if err != nil {
+			return found, err
+		}
+		for _, r := range rows {
+			if r.Instance == id {
+				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
+			}
+		}
+		q.After = next
+	}
+	switch len(keys) {
+	case 0:
+		return found, refuse("There is no instance %q: `longshore instances` lists them.", id)
+	case 1:
+		return c.Records.Record(ctx, keys[0], c.Now())
+	}
+	return found, refuse("Several platforms have an instance %q: say which with --platform.", id)
+}

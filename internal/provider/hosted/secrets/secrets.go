@@ -1,0 +1,147 @@
+// Package secrets finds how the servers of a provider are reached on AWS: by secrets of
+// Secrets Manager, one for each target, as RDS writes and rotates them. It needs the right
+// to read these, and leaves to package hosted what a secret says.
+package secrets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+// keptFor is how long a secret is used before it is read again. After a fault it is
+// read again sooner (Forget).
+const keptFor = 5 * time.Minute
+
+// ARNs are those of the secrets of a provider's servers, by the names of targets.
+type ARNs map[string]string
+
+// ARN is what the ARNs of secrets look like. Secrets Manager puts a hyphen and six
+// characters after the name.
+var ARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
+
+// Parse reads name=ARN with commas between them; an ARN alone belongs to the
+// default target.
+func Parse(setting, text string) (ARNs, error) {
+	all := ARNs{}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		name, arn, named := strings.Cut(part, "=")
+		if strings.HasPrefix(part, "arn:") { // which may have an equals sign of its own
+			name, arn, named = hosted.DefaultTarget, part, true
+		}
+		switch {
+		case !named || !hosted.TargetName.MatchString(name):
+			return nil, advice.For(setting, fmt.Sprintf("has %q", part),
+				"give name=ARN with commas between them, names of lower-case letters, digits and hyphens")
+		case !ARN.MatchString(arn):
+			return nil, advice.For(setting, fmt.Sprintf("has %q", arn), "give the whole ARN of a secret of Secrets Manager")
+		case all[name] != "":
+			return nil, advice.For(setting, fmt.Sprintf("names %q twice", name), "give each target a name of its own")
+		}
+		all[name] = arn
+	}
+	return all, nil
+}
+
+// String is what Parse reads.
+func (s ARNs) String() string {
+	var parts []string
+	for _, name := range s.Names() {
+		parts = append(parts, name+"="+s[name])
+	}
+	return strings.Join(parts, ",")
+}
+
+// Names are the targets', in order.
+func (s ARNs) Names() []string { return slices.Sorted(maps.Keys(s)) }
+
+// A Reader reads the secrets of a provider's servers, and keeps them for a while.
+type Reader struct {
+	name   string
+	engine hosted.Engine
+	arns   ARNs
+	client *secretsmanager.Client
+	now    func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]keptAccess
+}
+
+type keptAccess struct {
+	access hosted.Access
+	until  time.Time
+}
+
+// NewReader makes a reader for the provider of that name.
+func NewReader(name string, engine hosted.Engine, arns ARNs, client *secretsmanager.Client, now func() time.Time) *Reader {
+	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now, kept: map[string]keptAccess{}}
+}
+
+// LookUp gives what is needed to reach the targets. A target without a name is the one
+// that the plan says, which only the provider knows: it then gets all secrets.
+func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
+	names := s.arns.Names()
+	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
+		names = nil
+		for _, t := range targets {
+			names = append(names, t.Name)
+		}
+	}
+	accesses := hosted.Accesses{}
+	for _, name := range names {
+		if s.arns[name] == "" {
+			continue // the provider says that it is not in today's settings
+		}
+		a, err := s.access(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		accesses[name] = a
+	}
+	return json.Marshal(accesses)
+}
+
+func (s *Reader) access(ctx context.Context, name string) (hosted.Access, error) {
+	s.mu.Lock()
+	kept, at := s.kept[name], s.now()
+	s.mu.Unlock()
+	if at.Before(kept.until) {
+		return kept.access, nil
+	}
+	arn := s.arns[name]
+	out, err := s.client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &arn})
+	if err != nil {
+		return hosted.Access{}, fmt.Errorf("reading the secret of target %q: %w", name, err)
+	}
+	setting := fmt.Sprintf("the secret of target %q of %s", name, s.name)
+	a, err := hosted.ParseSecret(setting, []byte(aws.ToString(out.SecretString)), s.engine)
+	if err != nil {
+		return hosted.Access{}, err
+	}
+	s.mu.Lock()
+	s.kept[name] = keptAccess{a, at.Add(keptFor)}
+	s.mu.Unlock()
+	return a, nil
+}
+
+// Forget has all secrets read again: a call met a fault, perhaps because a password was
+// rotated.
+func (s *Reader) Forget() {
+	s.mu.Lock()
+	clear(s.kept)
+	s.mu.Unlock()
+}
