@@ -17,7 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/front/gateway"
 )
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // NFR-06: whether paths arrive encoded or decoded.
 func TestPathsArriveAsSent(t *testing.T) {
@@ -46,7 +46,7 @@ func TestPathsArriveAsSent(t *testing.T) {
 			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				got = r.URL.EscapedPath()
 				_, _ = io.WriteString(w, "{}")
-			}), quiet())
+			}), discard())
 			response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: tc.path})
 			if err != nil {
 				t.Fatalf("%s: the function failed: %v", tc.reason, err)
@@ -70,7 +70,7 @@ func TestHeadHasNoBodyToCount(t *testing.T) {
 	h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "12")
 		w.WriteHeader(http.StatusOK)
-	}), quiet())
+	}), discard())
 	response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "HEAD", Path: "/v2/catalog"})
 	if err != nil || response.StatusCode != http.StatusOK || response.Body != "" {
 		t.Errorf("%d %q %v", response.StatusCode, response.Body, err)
@@ -96,7 +96,7 @@ func TestNoEventFailsTheFunction(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			response, err := gateway.New(tc.handler, quiet())(context.Background(), tc.event)
+			response, err := gateway.New(tc.handler, discard())(context.Background(), tc.event)
 			if err != nil || response.StatusCode != tc.status {
 				t.Errorf("status %d, error %v; want %d and none", response.StatusCode, err, tc.status)
 			}
@@ -122,7 +122,7 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 		w.Header().Add("Location", "/a")
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "{}")
-	}), quiet())
+	}), discard())
 	response, err := h(context.Background(), events.APIGatewayProxyRequest{
 		HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=", IsBase64Encoded: true,
 		MultiValueHeaders:               map[string][]string{"x-broker-api-version": {"2.17"}},
@@ -143,7 +143,7 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 
 // RID-01: also what never reaches the server carries the request's identity.
 func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
-	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("x") }), quiet())
+	h := gateway.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("x") }), discard())
 	for _, path := range []string{"/v2/%zz", "/v2/catalog"} {
 		for sent, want := range map[string][]string{"id-1": {"id-1"}, "a\nb": nil} {
 			response, err := h(t.Context(), events.APIGatewayProxyRequest{
@@ -196,7 +196,7 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 				path = r.URL.EscapedPath()
 				w.Header().Set("Location", "/a")
 				_, _ = io.WriteString(w, "{}")
-			}), quiet())
+			}), discard())
 			tc.event.HTTPMethod = "GET"
 			response, err := h(t.Context(), tc.event)
 			if err != nil {
@@ -219,7 +219,7 @@ func FuzzPaths(f *testing.F) {
 				t.Errorf("path %q became query %q, fragment %q", path, r.URL.RawQuery, r.URL.Fragment)
 			}
 			_, _ = io.WriteString(w, "{}")
-		}), quiet())
+		}), discard())
 		response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: method, Path: path, Body: body})
 		if err != nil || response.StatusCode != 200 && response.StatusCode != 400 {
 			t.Errorf("path %q: status %d, error %v", path, response.StatusCode, err)
@@ -251,7 +251,7 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 	}{"Limited": {limited, stops.Add(-time.Second)}, "Unlimited": {t.Context(), time.Time{}}} {
 		t.Run(name, func(t *testing.T) {
 			var got time.Time
-			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }), quiet())
+			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }), discard())
 			if _, err := h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"}); err != nil {
 				t.Fatal(err)
 			}

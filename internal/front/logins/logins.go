@@ -69,11 +69,11 @@ func allowance() *rate.Limiter { return rate.NewLimiter(rate.Every(every), burst
 
 // ServeHTTP implements http.Handler.
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.next.ServeHTTP(&answer{ResponseWriter: w, guard: g, request: r}, r)
+	g.next.ServeHTTP(&responseWriter{ResponseWriter: w, guard: g, request: r}, r)
 }
 
-// An answer waits if it is that of a failed login.
-type answer struct {
+// A responseWriter holds the response up if it is that of a failed login.
+type responseWriter struct {
 	http.ResponseWriter
 	guard    *Guard
 	request  *http.Request
@@ -81,57 +81,57 @@ type answer struct {
 }
 
 // Unwrap is for http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader holds a 401 up. Nothing more of the request is read, and its
 // connection ends: whoever has not logged in keeps none.
-func (a *answer) WriteHeader(status int) {
+func (w *responseWriter) WriteHeader(status int) {
 	if status != http.StatusUnauthorized {
-		a.ResponseWriter.WriteHeader(status)
+		w.ResponseWriter.WriteHeader(status)
 		return
 	}
-	a.stopReading()
-	a.Header().Set("Connection", "close")
+	w.stopReading()
+	w.Header().Set("Connection", "close")
 	// A request without a password, or with what is none, guesses nothing.
-	if _, guess, _ := a.request.BasicAuth(); guess != "" && !a.guard.delay(a.request) {
-		a.refuse()
+	if _, guess, _ := w.request.BasicAuth(); guess != "" && !w.guard.delay(w.request) {
+		w.refuse()
 		return
 	}
-	a.ResponseWriter.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (a *answer) Write(p []byte) (int, error) {
-	if a.replaced {
+func (w *responseWriter) Write(p []byte) (int, error) {
+	if w.replaced {
 		return len(p), nil
 	}
-	return a.ResponseWriter.Write(p)
+	return w.ResponseWriter.Write(p)
 }
 
 // stopReading keeps the server from waiting, after its answer, for a body that
 // nobody wants: net/http reads up to 256 KiB of it.
-func (a *answer) stopReading() {
-	n, until := a.request.ContentLength, a.guard.Now()
+func (w *responseWriter) stopReading() {
+	n, until := w.request.ContentLength, w.guard.Now()
 	if n == 0 {
 		return
 	}
 	if n > 0 && n <= smallBody {
 		until = until.Add(smallBodyTime)
 	}
-	_ = http.NewResponseController(a.ResponseWriter).SetReadDeadline(until) // a recorder has none
+	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(until) // a recorder has none
 }
 
 // refuse says in place of the 401 that too many fail, where no place is left to
 // wait.
-func (a *answer) refuse() {
-	a.replaced = true
+func (w *responseWriter) refuse() {
+	w.replaced = true
 	const body = `{"error":"TooManyFailedLogins","description":"Too many logins fail. Wait, and check the user name and the password."}` + "\n"
-	h := a.Header()
+	h := w.Header()
 	h.Del("WWW-Authenticate")
 	h.Set("Retry-After", strconv.Itoa(int(maxDelay.Seconds())))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	a.ResponseWriter.WriteHeader(http.StatusTooManyRequests)
-	_, _ = fmt.Fprint(a.ResponseWriter, body) // the client may have gone
+	w.ResponseWriter.WriteHeader(http.StatusTooManyRequests)
+	_, _ = fmt.Fprint(w.ResponseWriter, body) // the client may have gone
 }
 
 // delay waits as long as a failed login has to, and reports whether there was

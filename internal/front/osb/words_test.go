@@ -32,7 +32,7 @@ func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 	const ids = "?service_id=s&plan_id=p&accepts_incomplete=true"
 	for name, c := range map[string]struct {
 		method, path, version string
-		told                  bool
+		namesVersion          bool
 	}{
 		"Bind":      {http.MethodPut, "/v2/service_instances/i/service_bindings/b", "2.13", true},
 		"Unbind":    {http.MethodDelete, "/v2/service_instances/i/service_bindings/b" + ids, "2.13", true},
@@ -45,7 +45,7 @@ func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 			body := bodyOf(t, w)
 			said, _ := body["description"].(string)
 			if w.Code != http.StatusUnprocessableEntity || body["error"] != "AsyncRequired" ||
-				!strings.HasPrefix(said, lifecycle.AsyncRequiredSentence) || strings.Contains(said, "from version 2.14") != c.told {
+				!strings.HasPrefix(said, lifecycle.AsyncRequiredSentence) || strings.Contains(said, "from version 2.14") != c.namesVersion {
 				t.Errorf("%d %v", w.Code, body)
 			}
 		})

@@ -60,9 +60,9 @@ func (r Registry) authenticate(username, password string, now time.Time) (Identi
 const (
 	// keep is how long the registry is believed without reading it again.
 	keep = time.Minute
-	// again is the least time between two readings that failed logins cause:
+	// betweenReads is the least time between two readings that failed logins cause:
 	// a new password works at once, and wrong ones do not load the source.
-	again = 5 * time.Second
+	betweenReads = 5 * time.Second
 	// fetchTimeout bounds a reading.
 	fetchTimeout = 5 * time.Second
 )
@@ -99,13 +99,13 @@ func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	if due(k.read, now, keep) && due(k.tried, now, again) {
+	if due(k.read, now, keep) && due(k.tried, now, betweenReads) {
 		k.refresh()
 	}
 	if id, ok := k.current.authenticate(username, password, now); ok {
 		return id, true
 	}
-	if username == "" || password == "" || !due(k.tried, now, again) {
+	if username == "" || password == "" || !due(k.tried, now, betweenReads) {
 		return Identity{}, false
 	}
 	k.refresh()

@@ -22,14 +22,14 @@ type died struct{}
 // A task is a process: one request, one step or one sweep.
 type task struct {
 	name   string
-	ended  chan any // nil, died, or what it panicked with; standing if it only stands still
+	ended  chan any // nil, died, or what it panicked with; paused if it only stands still
 	resume chan bool
 	until  time.Time // when it is ended from outside
 	// request is one of the platform's.
 	request bool
 }
 
-type standing struct{}
+type paused struct{}
 
 // A landing is a call to the cloud that is on its way.
 type landing struct {
@@ -87,7 +87,7 @@ func (w *world) strike(name string, cloud bool, do func() error) error {
 		panic(died{})
 	case suspended:
 		t := w.current
-		t.ended <- standing{}
+		t.ended <- paused{}
 		if !<-t.resume {
 			panic(died{})
 		}

@@ -182,7 +182,7 @@ func (w *world) attend(t *task) bool {
 			w.crash()
 		}
 		return false
-	case standing:
+	case paused:
 		w.still = append(w.still, t)
 		return false
 	default:

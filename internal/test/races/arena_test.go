@@ -106,9 +106,9 @@ type api interface {
 	Binding(context.Context, broker.Caller, string, string) (broker.BindingView, error)
 }
 
-// A fault replaces a part of the broker by one that is broken, to prove that
-// it would be noticed. The zero fault replaces nothing.
-type fault struct {
+// A mutant replaces a part of the broker by one that is broken, to prove that
+// it would be noticed. The zero mutant replaces nothing.
+type mutant struct {
 	store   func(store.Store) store.Store
 	steps   func(store.Store) store.Store // the store of workers alone
 	records func(broker.Records) broker.Records
@@ -133,10 +133,10 @@ func (a *arena) now() time.Time { return now().Add(time.Duration(a.off.Load())) 
 // processes is how many brokers answer for one store.
 const processes = 2
 
-func newArena(t *testing.T, s store.Store, f fault) *arena {
+func newArena(t *testing.T, s store.Store, m mutant) *arena {
 	t.Helper()
-	if f.store != nil {
-		s = f.store(s)
+	if m.store != nil {
+		s = m.store(s)
 	}
 	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
 	kit := testkit.New(testkit.Options{
@@ -144,24 +144,24 @@ func newArena(t *testing.T, s store.Store, f fault) *arena {
 		SynchronousWait: 20 * time.Second, OperationTimeout: 3 * time.Hour, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
 	})
 	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
-	if f.store != nil || f.steps != nil || f.records != nil || f.api != nil {
+	if m.store != nil || m.steps != nil || m.records != nil || m.api != nil {
 		a.patience, loud = 100*time.Millisecond, kit.Log
 	}
 	for range processes {
 		steps := kit.WorkerOptions()
-		if f.steps != nil {
-			steps.Records = kit.LedgerOver(f.steps(s))
+		if m.steps != nil {
+			steps.Records = kit.LedgerOver(m.steps(s))
 		}
 		engine := inprocess.New(worker.New(steps).Step, inprocess.Options{Sleep: doze, Log: loud})
 		t.Cleanup(engine.Close)
 		o := kit.BrokerOptions()
 		o.Engine, o.RecordsTimeout = usher{engine}, time.Minute
-		if f.records != nil {
-			o.Records = f.records(o.Records)
+		if m.records != nil {
+			o.Records = m.records(o.Records)
 		}
 		var b api = broker.New(o)
-		if f.api != nil {
-			b = f.api(b)
+		if m.api != nil {
+			b = m.api(b)
 		}
 		a.brokers = append(a.brokers, b)
 	}

@@ -58,7 +58,7 @@ func TestManyIdenticalRequests(t *testing.T) {
 		for what, tc := range tests {
 			for _, permitted := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s%sPermitted%v", name, what, permitted), func(t *testing.T) {
-					a := newArena(t, open(t), fault{})
+					a := newArena(t, open(t), mutant{})
 					q := func(v verb, parameters int8, permitted bool) request {
 						return request{verb: v, parameters: parameters, permitted: permitted, sent: now().UnixNano()}
 					}

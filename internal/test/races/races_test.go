@@ -40,9 +40,9 @@ type size struct {
 }
 
 // run plays one history and gives what is wrong with it, and how long it is.
-func run(t *testing.T, s store.Store, f fault, seed int, z size) (wrong string, elements int) {
+func run(t *testing.T, s store.Store, m mutant, seed int, z size) (wrong string, elements int) {
 	t.Helper()
-	c := newChronicle(newArena(t, s, f), z.groups)
+	c := newChronicle(newArena(t, s, m), z.groups)
 	c.play(newPlot(uint64(seed), z))
 	for _, h := range c.groups {
 		elements += len(h.elements)
@@ -75,7 +75,7 @@ func TestHistories(t *testing.T) {
 				all.Go(func() {
 					for n := int(next.Add(1)) - 1; n < histories; n = int(next.Add(1)) - 1 {
 						t.Run(fmt.Sprintf("Seed%d", seed+n), func(t *testing.T) {
-							wrong, length := run(t, open(t), fault{}, seed+n, b.size)
+							wrong, length := run(t, open(t), mutant{}, seed+n, b.size)
 							if elements.Add(int64(length)); wrong != "" {
 								t.Errorf("SEED=%d HISTORIES=1 asks the same again\n%s", seed+n, wrong)
 							}

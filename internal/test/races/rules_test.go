@@ -158,20 +158,20 @@ func (s state) join(current uint8, q request, a answer) []state {
 	return s.refused(a, lifecycle.AsyncRequired)
 }
 
-// told reports whether an operation that has failed goes on saying so (PROV-30):
+// staysFailed reports whether an operation that has failed goes on saying so (PROV-30):
 // not one that only told whoever waited for it.
-func (s state) told(current uint8) bool {
+func (s state) staysFailed(current uint8) bool {
 	op := s.operations[current]
 	return op.phase == failed && (!op.waited || op.given)
 }
 
-// again is a creation that repeats one which has failed (PROV-30): the answers
+// repeatsFailed is a creation that repeats one which has failed (PROV-30): the answers
 // that begin nothing.
-func (s state) again(current uint8, q request, a answer) []state {
+func (s state) repeatsFailed(current uint8, q request, a answer) []state {
 	switch {
 	case !q.permitted:
 		return nil
-	case s.told(current):
+	case s.staysFailed(current):
 		return s.provided(q.part == whole && a.effect == broker.Accepted && a.operation == current)
 	}
 	// It joined the operation, which failed before its token could be given away.
@@ -265,7 +265,7 @@ func (s state) departSlow(q request, a answer) []state {
 func (s state) provision(in instance, q request, a answer) []state {
 	same := in.parameters == q.parameters
 	if in.stage == createFailed && same {
-		if after := s.again(in.current, q, a); after != nil || s.told(in.current) && q.permitted {
+		if after := s.repeatsFailed(in.current, q, a); after != nil || s.staysFailed(in.current) && q.permitted {
 			return after
 		}
 	}
@@ -396,7 +396,7 @@ func (s state) bind(in instance, r binding, q request, a answer) []state {
 		case deleting:
 			return s.refused(a, lifecycle.ConcurrencyError)
 		case createFailed:
-			if after := s.again(r.current, q, a); after != nil || s.told(r.current) && q.permitted {
+			if after := s.repeatsFailed(r.current, q, a); after != nil || s.staysFailed(r.current) && q.permitted {
 				return after
 			}
 		}

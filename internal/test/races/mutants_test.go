@@ -15,75 +15,75 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// faultTries is how many histories may pass before a fault must have been
+// mutantTries is how many histories may pass before a mutant must have been
 // noticed. Most are within the first ten.
-const faultTries = 300
+const mutantTries = 300
 
 // A checker that finds nothing proves something only if it would find what is
 // there: each of these brokers is broken in one place.
-func TestFaultsAreNoticed(t *testing.T) {
+func TestMutantsAreFound(t *testing.T) {
 	t.Parallel()
-	faults := map[string]struct {
+	mutants := map[string]struct {
 		reason string
 		taste  taste // that it is soonest noticed with
-		fault  fault
+		mutant mutant
 	}{
-		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, fault{store: overwriting}},
-		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything, fault{steps: overwriting}},
-		"ChecksLeftOut":           {"a bind that does not look whether its instance is still there", endings, fault{store: unchecking}},
-		"StaleReads":              {"NFR-07: decisions on what was read a moment ago", everything, fault{records: stale}},
-		"CommitsLost":             {"NFR-02: a 202 for an intent that is not durable", everything, fault{records: losing}},
-		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances, fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
+		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, mutant{store: overwriting}},
+		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything, mutant{steps: overwriting}},
+		"ChecksLeftOut":           {"a bind that does not look whether its instance is still there", endings, mutant{store: unchecking}},
+		"StaleReads":              {"NFR-07: decisions on what was read a moment ago", everything, mutant{records: stale}},
+		"CommitsLost":             {"NFR-02: a 202 for an intent that is not durable", everything, mutant{records: losing}},
+		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances, mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 			if g.verb == provision && i.State == lifecycle.Creating {
 				i.State = lifecycle.Absent
 			}
 		}, nil)}},
 		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
+			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == provision && i.State == lifecycle.Ready {
 					i.State = lifecycle.Absent
 				}
 			}, nil)}},
 		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
+			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == provision && i.State == lifecycle.CreateFailed {
 					i.State = lifecycle.Absent
 				}
 			}, nil)}},
 		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings,
-			fault{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Record) {
+			mutant{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Record) {
 				if g.verb == bind && b.State == lifecycle.Ready {
 					b.State = lifecycle.Absent
 				}
 			})}},
 		"UpdatesNotInTheWay": {"CONC-01: a deletion during an update", instances,
-			fault{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
+			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == deprovision && i.State == lifecycle.Updating {
 					i.State = lifecycle.Ready
 				}
 			}, nil)}},
 		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances,
-			fault{records: blind(func(_ tag, i *lifecycle.Record) {
+			mutant{records: blind(func(_ tag, i *lifecycle.Record) {
 				i.DeleteReceived = time.Time{}
 			}, nil)}},
 		"TimesAlone": {"a time decides about an id that was never deleted before", instances,
-			fault{records: blind(func(_ tag, i *lifecycle.Record) {
+			mutant{records: blind(func(_ tag, i *lifecycle.Record) {
 				if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
 					i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
 				}
 			}, nil)}},
-		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, fault{api: tagging, records: pointless}},
-		"EarlySuccess":    {"LOP-01: success before it is so", everything, fault{api: hasty}},
-		"CredentialsKept": {"IDEM-09: a new binding with the credentials of an old one", bindings, fault{api: remembering}},
+		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, mutant{api: tagging, records: pointless}},
+		"EarlySuccess":    {"LOP-01: success before it is so", everything, mutant{api: hasty}},
+		"CredentialsKept": {"IDEM-09: a new binding with the credentials of an old one", bindings, mutant{api: remembering}},
 	}
 	seed := seedOf(t)
-	for name, tc := range faults {
+	for name, tc := range mutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			z := budgets["Bolt"].size
 			z.taste = &tc.taste
-			for n := range faultTries {
-				c := newChronicle(newArena(t, newBolt(t), tc.fault), z.groups)
+			for n := range mutantTries {
+				c := newChronicle(newArena(t, newBolt(t), tc.mutant), z.groups)
 				c.play(newPlot(uint64(seed+n), z))
 				for _, h := range c.groups {
 					if h.illegal() {
@@ -93,7 +93,7 @@ func TestFaultsAreNoticed(t *testing.T) {
 					}
 				}
 			}
-			t.Errorf("%s: not noticed in %d histories; SEED=%d", tc.reason, faultTries, seed)
+			t.Errorf("%s: not noticed in %d histories; SEED=%d", tc.reason, mutantTries, seed)
 		})
 	}
 }
