@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -90,18 +91,43 @@ func freeAddress() (string, error) {
 }
 
 // resident is a process's memory as Linux counts it.
-func resident(pid int) (float64, error) {
+func resident(pid int) (float64, error) { return memoryAs(pid, "VmRSS") }
+
+// memoryAs is one of the ways in which Linux counts a process's memory.
+func memoryAs(pid int, counted string) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range bytes.Lines(raw) {
 		name, value, _ := strings.Cut(string(line), ":")
-		if name != "VmRSS" {
+		if name != counted {
 			continue
 		}
 		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
 		return kilobytes * 1024, err
 	}
-	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+	return 0, fmt.Errorf("process %d has no %s", pid, counted)
+}
+
+// child waits for a child of a process to end, and gives the most memory that it had of
+// its own, without the file that it reads; 0 if there is none.
+func child(pid int) (most float64) {
+	for {
+		var running []byte
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+		for _, t := range threads {
+			ids, _ := os.ReadFile(t) // a thread may have ended
+			running = append(running, ids...)
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(string(running)), " ")
+		id, err := strconv.Atoi(first)
+		if err != nil {
+			return most
+		}
+		if now, err := memoryAs(id, "RssAnon"); err == nil {
+			most = max(most, now)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }

@@ -122,6 +122,9 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 	welcome(out, listener.Addr().String(), embedded, settings)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
+	checking, stop := context.WithCancel(ctx)
+	defer stop()
+	go embedded.CheckRecords(checking)
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving: %w", err)

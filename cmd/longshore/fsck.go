@@ -17,9 +17,9 @@ func newFsck() *cobra.Command {
 the marker, the key, the platforms' logins, the records, or what is sealed in
 them. Nothing is changed, and nothing is written: the folder may be one that cannot be.
 
-A broker proves only what it reads, so that its start does not take longer the
-more it has recorded. Check a folder after a crash of the machine or a fault of
-the disk, and a backup before you rely on it.
+A broker does the same for its records at each start, while it serves already,
+and once a day. Check a folder after a crash of the machine or a fault of the
+disk, and a backup before you rely on it.
 
 The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 2 if nothing could be checked.`,
@@ -27,22 +27,13 @@ The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 	data := c.Flags().String("data", dataFolder, "data `DIR` to check")
 	folders(c, "data")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return fsck(c.Context(), *data, c.OutOrStdout(), c.ErrOrStderr())
+		return fsck(c.Context(), *data, c.OutOrStdout())
 	}
 	return c
 }
 
-// fsckSaid is how many more percent are done each time that it is said.
-const fsckSaid = 10
-
-func fsck(ctx context.Context, dir string, out, diagnostics io.Writer) error {
-	said := uint64(0)
-	checked, err := app.CheckFolder(ctx, dir, func(pages, of uint64) {
-		if percent := pages * 100 / max(of, 1); percent >= said+fsckSaid {
-			said = percent - percent%fsckSaid
-			_, _ = fmt.Fprintf(diagnostics, "%d %% checked\n", said)
-		}
-	})
+func fsck(ctx context.Context, dir string, out io.Writer) error {
+	checked, err := app.CheckFolder(ctx, dir)
 	if err != nil {
 		return &cannotRun{err}
 	}

@@ -12,9 +12,12 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
 func main() {
+	bolt.BeChecker()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)

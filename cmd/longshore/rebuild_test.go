@@ -24,7 +24,7 @@ func (b *bench) spoilRecord(text string) {
 			break
 		}
 		at += next + len(text)
-		if format := raw[at+8]; format == 2 { // behind the checksum; else it is a key that names a page
+		if times, version := raw[at+16], raw[at+17]; times < 4 && version != 0 { // behind the head; else it is a key that names a page
 			raw[at] ^= 1
 		}
 	}

@@ -103,7 +103,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 	}
 	for name, packed := range map[string]*bytes.Buffer{"running": &running, "stopped": &stopped} {
 		restored := unpack(t, packed)
-		if checked, err := CheckFolder(t.Context(), restored, func(uint64, uint64) {}); err != nil || checked.Wrong > 0 {
+		if checked, err := CheckFolder(t.Context(), restored); err != nil || checked.Wrong > 0 {
 			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
 		}
 		e := begun(t, restored)

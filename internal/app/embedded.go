@@ -34,6 +34,8 @@ const (
 	hardTimeout      = time.Minute
 	// sweepEvery is how often the reaper sweeps.
 	sweepEvery = 5 * time.Second
+	// checkEvery is how often all records are checked.
+	checkEvery = 24 * time.Hour
 	// LongestRequest is how long a request may take: it reads and writes its records, waits
 	// for its work, and records what became of that.
 	LongestRequest = provider.MaxWait + 2*broker.RecordsTimeout
@@ -196,6 +198,30 @@ func (e *Embedded) sweep(ctx context.Context) {
 			err = nil // it was told to end
 		}
 		logSweep(e.log, report, err)
+	}
+}
+
+// CheckRecords has all records checked, by a process of its own, at once and then each
+// day until the context ends. Once they are found to be damaged, nothing is changed any
+// more before the next start; what is whole can still be read.
+func (e *Embedded) CheckRecords(ctx context.Context) {
+	for {
+		found, err := e.folder.records.Check(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case found.Wrong > 0:
+			e.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+restore,
+				"problems", found.Wrong, "first", found.Problems[0])
+			return
+		case err != nil:
+			e.log.Error("the records could not be checked", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(checkEvery):
+		}
 	}
 }
 

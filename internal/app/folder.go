@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
 )
@@ -229,10 +227,7 @@ func (f *folder) prove() error {
 
 // sealed counts what is sealed in the records, and how much of that opens.
 func (f *folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
-	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
-		page, err := f.records.Scan(ctx, cursor)
-		return page.Records, page.Next, err
-	}) {
+	for r, err := range scan(ctx, f.records) {
 		if err != nil {
 			return 0, 0, err
 		}

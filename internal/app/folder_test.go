@@ -1,14 +1,19 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
@@ -184,7 +189,7 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 	}
 	before := contents(t, dir)
 	open := func(anew bool) error { _, err := openFolder(dir, anew); return err }
-	check := func() error { _, err := CheckFolder(t.Context(), dir, nil); return err }
+	check := func() error { _, err := CheckFolder(t.Context(), dir); return err }
 	registrar := func() error { _, err := FolderRegistrar(dir); return err }
 	console := func() error {
 		_, _, err := FolderConsole(t.Context(), dir, demoCatalog, nil, nil)
@@ -427,20 +432,40 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 // What a later version wrote is sound: nothing says that it is damaged, and no
 // rebuild sets it aside.
 func TestAFolderOfALaterVersion(t *testing.T) {
-	for name, file := range map[string]struct{ name, is, later string }{
-		"Marker":  {fileMarker, `"format": 1`, `"format": 9`},
-		"Records": {fileRecords, "format\x00\x00\x00\x00\x00\x00\x00\x02", "format\x00\x00\x00\x00\x00\x00\x00\x09"},
+	for name, later := range map[string]func(t *testing.T, dir string){
+		"Marker": func(t *testing.T, dir string) {
+			path := filepath.Join(dir, fileMarker)
+			raw, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(raw), `"format": 1`) {
+				t.Fatalf("no format: %v", err)
+			}
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Records": func(t *testing.T, dir string) {
+			db, err := bbolt.Open(filepath.Join(dir, fileRecords), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := []byte("about")
+			err = db.Update(func(tx *bbolt.Tx) error {
+				value := bytes.Clone(tx.Bucket(about).Get(about)) // its checksum, and its format
+				value[8] = 9
+				for i, table := range []*crc32.Table{crc32.MakeTable(crc32.Castagnoli), crc32.IEEETable} {
+					sum := crc32.Update(crc32.Update(0, table, about), table, value[8:])
+					binary.BigEndian.PutUint32(value[4*i:], sum)
+				}
+				return tx.Bucket(about).Put(about, value)
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t)
-			path := filepath.Join(dir, file.name)
-			raw, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(raw), file.is) {
-				t.Fatalf("no %q: %v", file.is, err)
-			}
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), file.is, file.later)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			later(t, dir)
 			before := contents(t, dir)
 			for _, anew := range []bool{false, true} {
 				_, err := openFolder(dir, anew)
@@ -448,7 +473,7 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 					t.Errorf("opening it, anew %v: %v", anew, err)
 				}
 			}
-			if _, err := CheckFolder(t.Context(), dir, nil); err == nil || !strings.Contains(err.Error(), "was written by a newer version") {
+			if _, err := CheckFolder(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "was written by a newer version") {
 				t.Errorf("checking it: %v", err)
 			}
 			if after := contents(t, dir); after != before {

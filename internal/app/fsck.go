@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -33,9 +35,9 @@ const Restore = restore
 // CheckFolder reads all of a data folder and proves that nothing in it is damaged:
 // its marker, its key, the platforms' logins, each page of the records, each record,
 // and that all that is sealed opens. It changes nothing and fails, with an *advice.Error, where there is
-// nothing to judge: no data folder, or one that is in use. Progress is told how
-// many of the pages have been read.
-func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64)) (out FolderCheck, err error) {
+// nothing to judge: no data folder, or one that is in use. What is sealed is opened only
+// where the records are whole.
+func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
 		return out, notAFolder(dir)
@@ -62,9 +64,10 @@ func CheckFolder(ctx context.Context, dir string, progress func(pages, of uint64
 	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
 		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}
-	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords), bolt.Checkup{
-		Progress: progress, Record: func(r store.Record) error { return checkRecord(ctx, key, r) },
-	})
+	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords))
+	if err == nil && records.Wrong == 0 {
+		err = checkSealed(ctx, key, filepath.Join(dir, fileRecords), &records.Damage)
+	}
 	out.Records = records.Records
 	for _, p := range records.Problems {
 		out.add(fmt.Errorf("%s: %w", fileRecords, p))
@@ -100,8 +103,25 @@ func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error)
 	return key, nil
 }
 
-// checkRecord proves that a record can be decoded and what is sealed in it opened;
+// checkSealed proves that each record can be decoded and what is sealed in it opened;
 // the latter if there is a key.
+func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt.Damage) (err error) {
+	records, err := bolt.Open(path, bolt.MustExist(), bolt.ReadOnly())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	for r, err := range scan(ctx, records) {
+		if err != nil {
+			return err
+		}
+		if err := checkRecord(ctx, key, r); err != nil {
+			found.Add(err)
+		}
+	}
+	return nil
+}
+
 func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
 	values, err := sealedIn(r)
 	if err != nil || key == nil {
@@ -117,6 +137,14 @@ func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
 		}
 	}
 	return nil
+}
+
+// scan gives all records.
+func scan(ctx context.Context, records *bolt.Store) iter.Seq2[store.Record, error] {
+	return paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+		page, err := records.Scan(ctx, cursor)
+		return page.Records, page.Next, err
+	})
 }
 
 // sealedIn is what is sealed in a record.

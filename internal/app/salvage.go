@@ -13,7 +13,7 @@ import (
 
 // checkRecords reads all of the records.
 func (f *folder) checkRecords() error {
-	checked, err := bolt.Check(context.Background(), f.path(fileRecords), bolt.Checkup{})
+	checked, err := bolt.Check(context.Background(), f.path(fileRecords))
 	for _, problem := range checked.Problems {
 		f.damaged = append(f.damaged, problem.Error())
 	}

@@ -55,11 +55,18 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			program, err := os.Executable() // which the check of records starts again
+			if err != nil {
+				t.Fatal(err)
+			}
+			for folder := filepath.Dir(program); folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+				_ = os.Chmod(folder, 0o755) // where it is not ours, others may pass already
+			}
 			modes(0o555, 0o444)
 			t.Cleanup(func() { modes(0o755, 0o644) })
 			asAnother(t)
 
-			if checked, err := CheckFolder(t.Context(), dir, func(uint64, uint64) {}); err != nil || checked.Wrong > 0 || checked.Records == 0 {
+			if checked, err := CheckFolder(t.Context(), dir); err != nil || checked.Wrong > 0 || checked.Records == 0 {
 				t.Errorf("checking it: %+v %v", checked, err)
 			}
 			console, closing, err := FolderConsole(t.Context(), dir, demoCatalog, nil, nil)

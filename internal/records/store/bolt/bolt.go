@@ -8,12 +8,20 @@
 // the records mean and when they expire (it never drops one by itself), and
 // to the operator the backups.
 //
-// Opening does not read the file to its end. Every page and record is proven
-// each time it is read, and so is every answer that a record is not there:
-// damage is an ErrDamaged to whoever meets it, and never wrong data. Check
-// reads everything, for what nobody has met, and for the one damage that no
-// single read can tell: a page that is whole but older than it should be, from
-// a disk that lost a write after it had said that it was kept.
+// All is read and written through bbolt, which trusts its pages. What guards the answers
+// is in what we keep (see chain): each entry is proven whenever it is read, and so is
+// each answer that there is none, by the entry before its place. So no damaged page
+// makes a record wrong or absent: whoever meets one gets ErrDamaged. Where bbolt itself
+// fails on a page, by a panic or a memory fault, nothing more is asked of it before
+// the next start. Opening proves both metas, without which bbolt would go back to before
+// the last commit.
+//
+// Check, in a process of its own, reads everything, for what nobody has met and for what
+// no read can tell: pages that are used twice or wrongly free, which a later commit
+// would write over, and a page that is whole but older than it should be, from a disk
+// that lost a write after it had said that it was kept. What it finds in an open store
+// stops all changes. Nothing guards the time before it: a commit may write over a page
+// that is wrongly free, and a process may end on a page that leads back to itself.
 package bolt
 
 import (
@@ -70,6 +78,7 @@ type Store struct {
 	latest   atomic.Int64  // the last transaction that is known to be in the file
 	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
 	failed   atomic.Bool   // what the file says may not be on the disk
+	spoilt   atomic.Bool   // Check found damage: nothing more is written
 	closing  sync.Once
 
 	clock      func() time.Time // nil if commits do not note their times
@@ -159,7 +168,7 @@ func (s *Store) Reread(ctx context.Context, key store.Key, version int64, writer
 func (s *Store) get(ctx context.Context, key store.Key, known func(store.Record) bool) (r store.Record, err error) {
 	err = store.CheckKey(key)
 	if err == nil {
-		err = s.view(ctx, func(c content) error {
+		err = s.view(ctx, func(c *content) error {
 			found := false
 			r, found, err = c.read(joinKey(key))
 			switch {
@@ -186,13 +195,14 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 	var page store.Page
 	err := store.CheckList(partition, prefix, after, limit)
 	if err == nil {
-		err = s.view(ctx, func(c content) error {
-			var last []byte
+		err = s.view(ctx, func(c *content) error {
+			all := joinKey(store.Key{Partition: partition, Sort: prefix})
+			from := all
 			if after != "" {
-				last = joinKey(store.Key{Partition: partition, Sort: after})
+				from = behind(joinKey(store.Key{Partition: partition, Sort: after}))
 			}
 			p := pager{limit: limit, next: sortOf}
-			err := c.list(&p, joinKey(store.Key{Partition: partition, Sort: prefix}), last)
+			err := c.list(&p, all, from, fails)
 			page = p.page
 			return err
 		})
@@ -206,12 +216,14 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 // Scan implements store.Scanner.
 func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	var page store.Page
-	err := s.view(ctx, func(c content) error {
+	err := s.view(ctx, func(c *content) error {
 		after, err := parseCursor(scanCursor, cursor)
 		if err != nil {
 			return err
 		}
-		page, err = c.scan(after)
+		p := pager{next: newCursor(scanCursor)}
+		err = p.left(c.list(&p, nil, behind(after), p.leaveOut))
+		page = p.page
 		return err
 	})
 	if err != nil {
@@ -224,7 +236,7 @@ func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 // times, and a commit shows in the listing at once.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	var page store.Page
-	err := s.view(ctx, func(c content) error {
+	err := s.view(ctx, func(c *content) error {
 		var err error
 		page, err = c.listDue(before, cursor)
 		return err
@@ -239,8 +251,13 @@ func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store
 // was changed.
 func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	err := store.CheckChanges(changes)
-	if err == nil && s.readOnly && writes(changes) {
-		err = ErrReadOnly
+	if err == nil && writes(changes) {
+		switch {
+		case s.readOnly:
+			err = ErrReadOnly
+		case s.spoilt.Load():
+			err = errSpoilt
+		}
 	}
 	if err == nil {
 		err = s.commit(ctx, changes)
@@ -251,17 +268,17 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
 	return nil
 }
 
-func (s *Store) view(ctx context.Context, f func(content) error) error {
+func (s *Store) view(ctx context.Context, f func(*content) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := s.within(s.db.View, func(_ *bbolt.Tx, c content) error { return f(c) })
+	_, err := s.within(s.db.View, f)
 	return err
 }
 
 // within runs f in a transaction and returns its number. A panic or a memory
 // fault is ErrDamaged: bbolt trusts the pages that it reads.
-func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*bbolt.Tx, content) error) (id int64, err error) {
+func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*content) error) (id int64, err error) {
 	switch {
 	case s.broken.Load():
 		return 0, damaged("%q failed before", s.path)
@@ -279,7 +296,7 @@ func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*bbolt
 			if err != nil {
 				return err
 			}
-			return f(tx, c)
+			return f(c)
 		})
 	})
 	if panicked {
@@ -300,6 +317,9 @@ func recovered(f func() error) (panicked bool, err error) {
 	}()
 	return false, f()
 }
+
+// errSpoilt is for who would change what Check has found to be damaged.
+var errSpoilt = damaged("a check of all has found damage")
 
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrDamaged)

@@ -1,52 +1,102 @@
 package bolt
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A Checkup is what Check is told and what it tells.
-type Checkup struct {
-	// Progress is told now and then how many of the file's pages have been read.
-	Progress func(pages, of uint64)
-	// Record is given each record that is as it was written, and says what is
-	// wrong with it; nil if nothing is. The body is valid during the call.
-	Record func(store.Record) error
-}
-
-// A Result is what Check found.
+// A Result is what a check found.
 type Result struct {
 	Identity string
 	Records  int
-	// Problems are the first of what is wrong, at most mostProblems of Wrong.
-	Problems []error
-	Wrong    int
+	Damage
 }
 
 const (
-	// mostProblems bounds what is remembered of a file that is all wrong.
-	mostProblems  = 100
-	progressEvery = 1 << 12 // pages
+	// envChecks names the file, in the environment of the child process that checks it.
+	envChecks = "LONGSHORE_CHECKS"
+	// A child may take shortestCheck, and one second more for each checkSpeed bytes: what
+	// takes longer will never end.
+	shortestCheck = time.Minute
+	checkSpeed    = 1 << 20
+	// A child may have checkMemory, and an eighth of the file's size more, and of that
+	// checkStack for its stack: on a damaged page bbolt's check may take memory without end.
+	checkMemory = 128 << 20
+	checkStack  = 64 << 20
 )
 
-// Check reads everything in the file at path and proves that each page and
-// record is as it was written, that no record is missing, and that the due index
-// is that of the records. It goes on past what is damaged and changes nothing.
-// Its memory is a bit for each page. It fails where there is nothing to judge:
-// ErrLocked while a broker runs, ErrMissing, ErrNewer, the context's error.
-func Check(ctx context.Context, path string, o Checkup) (Result, error) {
-	var r Result
-	c := &checker{Checkup: o, ctx: ctx, result: &r}
-	err := c.file(path)
+// Check reads everything in the file at path: it proves that each page is used once
+// and in its place (which is bbolt's own check), that each record is as it was written
+// and none is missing, and that the due index is that of the records. It changes
+// nothing. A child process does it, which is this program again: see BeChecker. That it
+// dies, or takes too long, is damage.
+//
+// It fails where there is nothing to judge: ErrLocked, ErrMissing, ErrNewer, the
+// context's error, the operating system's.
+func Check(ctx context.Context, path string) (Result, error) {
+	return check(ctx, path, func() {})
+}
+
+// Check is the same for an open store. Commits wait until the child has opened the file,
+// and one that outgrows what of the file is mapped until it has ended. Once damage was
+// found, each commit fails with ErrDamaged.
+func (s *Store) Check(ctx context.Context) (r Result, err error) {
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return r, ctx.Err()
+	}
+	held := true
+	release := func() {
+		if held {
+			<-s.writing
+			held = false
+		}
+	}
+	defer release()
+	_, err = s.within(s.db.View, func(*content) error { // what the child reads is not written over meanwhile
+		r, err = check(ctx, s.path, release)
+		return err
+	})
+	if r.Wrong > 0 {
+		s.spoilt.Store(true)
+	}
+	return r, err
+}
+
+// A line is one of JSON that a child writes.
+type line struct {
+	Open    bool    `json:"open,omitempty"` // its transaction has begun
+	Problem string  `json:"problem,omitempty"`
+	Fault   string  `json:"fault,omitempty"` // there was nothing to judge
+	Kind    int     `json:"kind,omitempty"`  // of the fault: its place in faults
+	Result  *Result `json:"result,omitempty"`
+}
+
+// faults are the errors that keep their identity on the way from a child.
+var faults = []error{errors.New("no fault of ours"), ErrLocked, ErrMissing, ErrNewer}
+
+func check(ctx context.Context, path string, open func()) (r Result, err error) {
+	info, err := os.Stat(path)
+	if err = usable(info, err); err == nil {
+		r, err = runChild(ctx, path, info.Size(), open)
+	}
 	if errors.Is(err, ErrDamaged) {
-		c.problem(err)
+		r.Add(err)
 		err = nil
 	}
 	if err != nil {
@@ -55,209 +105,218 @@ func Check(ctx context.Context, path string, o Checkup) (Result, error) {
 	return r, nil
 }
 
-func (c *checker) file(path string) error {
-	if err := usable(os.Stat(path)); err != nil {
-		return err
+// runChild runs a child to its end, and calls open once it has begun to read.
+func runChild(ctx context.Context, path string, size int64, open func()) (r Result, err error) {
+	program, err := os.Executable()
+	if err == nil && os.Getenv(envChecks) != "" {
+		err = errors.New("this program lacks its call of BeChecker") // each child would start another
 	}
-	db, file, err := openFile(path, true)
 	if err != nil {
-		return err
+		return r, err
 	}
-	s := &Store{path: path, db: db, file: file}
-	_, err = recovered(func() error {
-		return db.View(func(tx *bbolt.Tx) error { return c.all(s, tx) })
-	})
-	return errors.Join(err, db.Close())
+	limited, cancel := context.WithTimeout(ctx, shortestCheck+time.Duration(size/checkSpeed)*time.Second)
+	defer cancel()
+	child := exec.CommandContext(limited, program)
+	child.Env = append(os.Environ(), envChecks+"="+path)
+	alive, err := child.StdinPipe() // which ends with this process
+	if err != nil {
+		return r, err
+	}
+	defer alive.Close()
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		return r, err
+	}
+	result, err := hear(out, &r.Damage, open)
+	died := child.Wait()
+	switch {
+	case result != nil:
+		r.Identity, r.Records = result.Identity, result.Records
+		return r, nil
+	case err != nil:
+		return r, err
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case limited.Err() != nil:
+		return r, damaged("a check of all has not ended in time")
+	default: // its message may quote what the file holds
+		return r, damaged("a check of all has died: %v", died)
+	}
 }
 
-// A checker reads everything once.
+// hear reads what a child says: its result is nil if it has died.
+func hear(out io.Reader, found *Damage, open func()) (*Result, error) {
+	for lines := json.NewDecoder(bufio.NewReader(out)); ; {
+		var l line
+		switch err := lines.Decode(&l); {
+		case err != nil:
+			return nil, nil
+		case l.Open:
+			open()
+		case l.Problem != "":
+			found.Add(damaged("%s", l.Problem))
+		case l.Kind > 0 && l.Kind < len(faults):
+			return nil, faults[l.Kind]
+		case l.Fault != "":
+			return nil, errors.New(l.Fault)
+		case l.Result != nil:
+			return l.Result, nil
+		}
+	}
+}
+
+// BeChecker does nothing in a process that Check has not started; in one that it has,
+// it checks the file and ends the process. Each program that calls Check calls it
+// first, with nothing before it that has an effect.
+func BeChecker() {
+	path := os.Getenv(envChecks)
+	if path == "" {
+		return
+	}
+	debug.SetMaxStack(checkStack)
+	go limitMemory(path)
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	go func() { // whoever started it has ended: nobody is to wait for its lock
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	say := json.NewEncoder(os.Stdout).Encode
+	c := &checker{say: func(l line) {
+		if say(l) != nil {
+			os.Exit(1)
+		}
+	}}
+	if err := c.file(path); errors.Is(err, ErrDamaged) {
+		_ = c.problem(err)
+	} else if err != nil {
+		l := line{Fault: err.Error()}
+		for i, fault := range faults {
+			if errors.Is(err, fault) {
+				l.Kind = i
+			}
+		}
+		c.say(l)
+	}
+	c.say(line{Result: &c.result})
+	os.Exit(0)
+}
+
+// limitMemory ends the process when it has taken more memory than a check needs.
+func limitMemory(path string) {
+	limit := uint64(checkMemory)
+	if info, err := os.Stat(path); err == nil {
+		limit += uint64(info.Size() / 8)
+	}
+	for range time.Tick(20 * time.Millisecond) {
+		var m runtime.MemStats
+		if runtime.ReadMemStats(&m); m.Sys > limit {
+			os.Exit(1)
+		}
+	}
+}
+
+// A checker is one check, in the child.
 type checker struct {
-	Checkup
-	ctx    context.Context
-	pages  pages
-	result *Result
-	used   []uint64 // a bit for each page
-	read   uint64
-	sum    uint64 // of the records' checksums
-	due    int    // how many more records are due than the index has
+	say    func(line)
+	result Result
+	wrong  int // problems were found
+	due    int // how many more records are due than the index has
 }
 
-func (c *checker) problem(err error) {
-	c.result.Wrong++
-	if len(c.result.Problems) < mostProblems {
-		c.result.Problems = append(c.result.Problems, err)
-	}
+// problem says what is damaged.
+func (c *checker) problem(err error) error {
+	c.wrong++
+	c.say(line{Problem: strings.TrimSuffix(err.Error(), ": "+ErrDamaged.Error())})
+	return nil
 }
 
-func (c *checker) all(s *Store, tx *bbolt.Tx) error {
-	c.pages = pagesOf(tx)
-	if err := s.checkHead(c.pages); err != nil {
-		return err
-	}
-	h, err := c.pages.checkHead(c.pages.count())
+func (c *checker) file(path string) error {
+	// The list of free pages is read now: later it would not be that of the transaction.
+	db, file, err := openFile(path, bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil {
 		return err
 	}
+	tx, err := db.Begin(false)
+	if err != nil {
+		return err
+	}
+	c.say(line{Open: true})
+	if err := checkHead(file, int64(db.Info().PageSize)); err != nil {
+		return err
+	}
+	for problem := range tx.Check() {
+		_ = c.problem(damaged("%v", problem))
+		if c.wrong == mostProblems { // a page that leads back to itself gives them without end
+			return nil
+		}
+	}
+	_, err = recovered(func() error { return c.content(tx) })
+	return err
+}
+
+// content reads all that we keep.
+func (c *checker) content(tx *bbolt.Tx) error {
 	in, err := contentOf(tx)
 	if err != nil {
 		return err
 	}
-	about, err := in.whose()
+	about, err := in.about()
 	if err != nil {
 		return err
 	}
-	c.result.Identity, c.sum = string(about.identity), checksum(about.identity)
-	c.used = make([]uint64, h.end/64+1)
-	for _, id := range []uint64{0, 1, h.free, h.root} {
-		if err := c.take(id); err != nil {
-			return err
-		}
-	}
-	if err := c.pages.freelist(h, c.takeOne); err != nil {
+	c.result.Identity = about.identity
+	index, err := in.due()
+	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		tree  tree
-		check func(key, value []byte) error
+	var tally uint64
+	for _, of := range []struct {
+		chain
+		entry func(key, value []byte) error
 	}{
-		{in.about, nil},
-		{in.records, func(k, v []byte) error { return c.record(in, k, v) }},
-		{in.due, func(k, _ []byte) error { return c.dueEntry(in, k) }},
+		{in.records, func(k, v []byte) error { return c.record(index, k, v) }},
+		{index, func([]byte, []byte) error { c.due--; return nil }},
 	} {
-		if err := c.tree(part.tree, part.check); err != nil {
-			return err
-		}
-	}
-	c.whole(about, h)
-	return nil
-}
-
-// whole judges what only all of the file tells.
-func (c *checker) whole(about about, h head) {
-	if c.result.Wrong > 0 {
-		return // then what is missing is no news
-	}
-	if c.sum != about.tally {
-		c.problem(damaged("records are missing or not of this file"))
-	}
-	if c.due != 0 {
-		c.problem(damaged("the due index holds records that are not there"))
-	}
-	if c.read != h.end {
-		c.problem(damaged("%d pages are of no use to anything", h.end-c.read))
-	}
-}
-
-// take notes that a page is used, with those that it spreads over.
-func (c *checker) take(id uint64) error {
-	page, err := c.pages.page(id)
-	if err != nil {
-		return err
-	}
-	for i := range uint64(len(page)) / c.pages.size {
-		if err := c.takeOne(id + i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *checker) takeOne(id uint64) error {
-	if id/64 >= uint64(len(c.used)) {
-		return damaged("page %d is beyond the file's %d", id, c.pages.count())
-	}
-	if c.used[id/64]&(1<<(id%64)) != 0 {
-		return damaged("page %d is used twice", id)
-	}
-	c.used[id/64] |= 1 << (id % 64)
-	if c.read++; c.read%progressEvery == 0 && c.Progress != nil {
-		c.Progress(c.read, c.pages.count())
-	}
-	return nil
-}
-
-// tree reads a bucket. Its error is the context's: what is damaged is a problem.
-func (c *checker) tree(t tree, check func(key, value []byte) error) error {
-	if t.inline == nil {
-		if err := c.take(t.root); err != nil {
-			c.problem(err)
-			return nil
-		}
-	}
-	top, err := t.top()
-	if err != nil {
-		c.problem(err)
-		return nil
-	}
-	return c.node(top, 0, check)
-}
-
-func (c *checker) node(n node, depth int, check func(key, value []byte) error) error {
-	if err := c.ctx.Err(); err != nil {
-		return err
-	}
-	for i := range n.n {
-		if n.leaf {
-			if check == nil {
-				continue
+		err := of.walk(first, func(k, v []byte) (bool, error) {
+			err := proven(k, v)
+			if err == nil {
+				tally += sumOf(v)
+				err = of.entry(k, v)
 			}
-			if err := check(n.key(i), n.value(i)); err != nil {
-				c.problem(err)
-			}
-			continue
-		}
-		first, end := n.bounds(i)
-		child, err := node{}, c.take(n.child(i))
-		if err == nil {
-			child, err = c.pages.node(n.child(i), first, end)
-		}
-		if err == nil && depth > maxDepth {
-			err = damaged("the tree has no end")
-		}
+			return true, err
+		}, c.problem)
 		if err != nil {
-			c.problem(err)
-			continue
-		}
-		if err := c.node(child, depth+1, check); err != nil {
 			return err
 		}
+		tally += sumOf(of.Get(origin)) // which the walk has proven
+	}
+	switch {
+	case c.wrong > 0: // then what is missing is no news
+	case c.due != 0:
+		return damaged("the due index and the records disagree")
+	case tally != about.tally:
+		return damaged("a page is older than the rest: records are missing, or as they were before")
 	}
 	return nil
 }
 
-func (c *checker) record(in content, key, value []byte) error {
+func (c *checker) record(index chain, key, value []byte) error {
 	r, err := decode(key, value)
 	if err != nil {
 		return err
 	}
 	c.result.Records++
-	c.sum += storedChecksum(value)
-	if due, ok := milliseconds(r.Due); ok {
-		c.due++
-		entry := dueKey(due, key)
-		if found, err := in.due.get(entry); err != nil || found == nil {
-			return damaged("record %q of %q is not in the due index", r.Sort, r.Partition)
-		}
-	}
-	if c.Record == nil {
+	due, ok := milliseconds(r.Due)
+	if !ok {
 		return nil
 	}
-	return c.Record(r)
-}
-
-// dueEntry proves an entry of the due index where no record has missed one.
-func (c *checker) dueEntry(in content, entry []byte) error {
-	c.due--
-	due, key, err := splitDueKey(entry)
-	if err != nil {
-		return err
+	c.due++
+	entry, err := index.value(dueKey(due, key))
+	if err == nil && entry == nil {
+		err = damaged("%s is not in the due index", nameOf(key))
 	}
-	r, found, err := in.read(key)
-	if err != nil {
-		return nil // that has been said
-	}
-	if kept, _ := milliseconds(r.Due); !found || kept != due {
-		return damaged("due index and record %q disagree", bytes.ToValidUTF8(key, []byte("?")))
-	}
-	return nil
+	return err
 }

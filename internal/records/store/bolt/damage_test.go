@@ -105,7 +105,7 @@ func (sm sample) check(t *testing.T, what, path string, file []byte) (isDamaged 
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+	result, err := bolt.Check(t.Context(), path)
 	if err != nil && !errors.Is(err, bolt.ErrNewer) {
 		t.Fatalf("%s: Check: %v", what, err)
 	}
@@ -179,14 +179,11 @@ func TestSoundFiles(t *testing.T) {
 		if err := s.Commit(t.Context(), changes...); err != nil {
 			t.Fatal(err)
 		}
-		if i%3 == 0 {
-			if problems, err := s.CheckFile(); err != nil || problems != nil {
-				t.Fatalf("after %d commits, with %d records: %v %v", i+1, len(versions), problems, err)
+		if i%3 == 0 || i == 599 {
+			if found, err := s.Check(t.Context()); err != nil || found.Wrong > 0 || found.Records != len(versions) {
+				t.Fatalf("after %d commits, with %d records: %+v %v", i+1, len(versions), found, err)
 			}
 		}
-	}
-	if problems, err := s.CheckFile(); err != nil || problems != nil {
-		t.Fatal(problems, err)
 	}
 }
 
@@ -443,7 +440,7 @@ func TestDamagedContent(t *testing.T) {
 				t.Errorf("another record is not to be read any more: %v", err)
 			}
 			closeStore(t, s)
-			result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+			result, err := bolt.Check(t.Context(), path)
 			if err != nil || result.Wrong == 0 || !errors.Is(result.Problems[0], bolt.ErrDamaged) {
 				t.Errorf("Check of a file in which a record has lost %s: %+v, %v", test.reason, result, err)
 			}

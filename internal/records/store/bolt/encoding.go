@@ -2,13 +2,11 @@ package bolt
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
-	"hash/crc32"
-	"hash/crc64"
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -23,7 +21,31 @@ func joinKey(k store.Key) []byte {
 	return append(b, k.Sort...)
 }
 
-// sortOf is the sort key in a joined key that decode has accepted.
+// behind is the first key that can follow on another.
+func behind(key []byte) []byte {
+	if key == nil {
+		return first
+	}
+	return append(key[:len(key):len(key)], 0)
+}
+
+// nameOf names the entry of a key in a message.
+func nameOf(key []byte) string {
+	if bytes.Equal(key, origin) {
+		return "the beginning"
+	}
+	if k, err := splitKey(key); err == nil && utf8.ValidString(k.Partition) {
+		return fmt.Sprintf("record %q of %q", k.Sort, k.Partition)
+	}
+	if _, of, err := splitDueKey(key); err == nil {
+		if k, err := splitKey(of); err == nil {
+			return fmt.Sprintf("due entry of record %q of %q", k.Sort, k.Partition)
+		}
+	}
+	return fmt.Sprintf("entry %q", key)
+}
+
+// sortOf is the sort key in a joined key that decodeWhole has accepted.
 func sortOf(b []byte) string { return string(b[2+int(binary.BigEndian.Uint16(b)):]) }
 
 func splitKey(b []byte) (store.Key, error) {
@@ -49,52 +71,17 @@ func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
 	return int64(binary.BigEndian.Uint64(b) ^ 1<<63), b[8:], nil
 }
 
-// A record is stored as a checksum of its key and of all that follows, the
-// format, the envelope, and the body. Whoever changes how records are written
-// raises recordFormat and fileFormat, and keeps reading the old ones.
-const (
-	firstFormat  = 1
-	recordFormat = 2
-	sumLength    = 8
-	formatAt     = sumLength // the byte with the format
-	formatEnd    = formatAt + 1
-)
-
-// The envelope of format 2 is a byte that says which times follow, then numbers
-// as variable lengths: version, schema, due in milliseconds and expiry in seconds
-// since 1970, the length of the writer; then the writer.
+// A record's value is, behind the head of its entry, a byte that says which times
+// follow, then numbers as variable lengths: version, schema, due in milliseconds and
+// expiry in seconds since 1970, the length of the writer; then the writer and the body.
+// Whoever changes how records are written raises fileFormat.
 const (
 	hasDue     = 1 << 0
 	hasExpires = 1 << 1
 )
 
-var (
-	ecma       = crc64.MakeTable(crc64.ECMA)
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-)
-
-// checksum is that of what the file says of itself, and of records of format 1.
-func checksum(parts ...[]byte) uint64 {
-	var sum uint64
-	for _, p := range parts {
-		sum = crc64.Update(sum, ecma, p)
-	}
-	return sum
-}
-
-// recordSum is the checksum of a record: two of 32 bits, which processors make
-// many times as fast as one of 64.
-func recordSum(key, value []byte) uint64 {
-	if value[formatAt] == firstFormat {
-		return checksum(key, value[sumLength:])
-	}
-	value = value[sumLength:]
-	high := crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, value)
-	low := crc32.Update(crc32.Update(0, crc32.IEEETable, key), crc32.IEEETable, value)
-	return uint64(high)<<32 | uint64(low)
-}
-
-func encode(key []byte, r store.Record) []byte {
+// encode gives the value of a record, with room for its head.
+func encode(r store.Record) []byte {
 	var times byte
 	due, ok := milliseconds(r.Due)
 	if ok {
@@ -104,8 +91,8 @@ func encode(key []byte, r store.Record) []byte {
 	if expires != (time.Time{}).Unix() {
 		times |= hasExpires
 	}
-	b := make([]byte, sumLength, formatEnd+1+5*binary.MaxVarintLen64+len(r.Writer)+len(r.Body))
-	b = append(b, recordFormat, times)
+	b := make([]byte, headLength, headLength+1+5*binary.MaxVarintLen64+len(r.Writer)+len(r.Body))
+	b = append(b, times)
 	b = binary.AppendVarint(b, r.Version)
 	b = binary.AppendVarint(b, int64(r.Schema))
 	if times&hasDue != 0 {
@@ -116,56 +103,29 @@ func encode(key []byte, r store.Record) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.Writer)))
 	b = append(b, r.Writer...)
-	b = append(b, r.Body...)
-	binary.BigEndian.PutUint64(b, recordSum(key, b))
-	return b
+	return append(b, r.Body...)
 }
 
-// proven reports whether the value is what was written under the key.
-func proven(key, value []byte) error {
-	if len(value) >= formatEnd && binary.BigEndian.Uint64(value) == recordSum(key, value) {
-		return nil
+// decodeWhole proves an entry and gives its record, with a body of its own.
+func decodeWhole(key, value []byte) (r store.Record, err error) {
+	if err = proven(key, value); err == nil {
+		r, err = decode(key, value)
 	}
-	k, err := splitKey(key)
-	if err != nil {
-		return err
-	}
-	return damaged("record %q of %q does not match its checksum", k.Sort, k.Partition)
-}
-
-// decode gives a record whose body is the one in value, which bbolt takes back.
-func decode(key, value []byte) (r store.Record, err error) {
-	if r, err = decodeOf(key, value); err == nil {
+	if err == nil {
 		r.Key, err = splitKey(key)
 	}
-	return r, err
+	return own(r), err
 }
 
-// decodeOf is decode for whoever knows the key.
-func decodeOf(key, value []byte) (r store.Record, err error) {
-	if err := proven(key, value); err != nil {
-		return r, err
-	}
-	ok := false
-	switch value[formatAt] {
-	case firstFormat:
-		r, ok = decode1(value[formatEnd:])
-	case recordFormat:
-		r, ok = decode2(value[formatEnd:])
-	}
-	if !ok {
-		k, err := splitKey(key)
-		return store.Record{}, cmp.Or(err, damaged("record %q of %q has no readable envelope", k.Sort, k.Partition))
-	}
-	return r, nil
-}
-
-func decode2(b []byte) (r store.Record, ok bool) {
+// decode gives the record of an entry that is proven, without its key and with the body
+// that is in value, which bbolt takes back.
+func decode(key, value []byte) (r store.Record, err error) {
+	b := value[headLength:]
 	if len(b) == 0 {
-		return r, false
+		return r, damaged("%s is empty", nameOf(key))
 	}
 	times, b := b[0], b[1:]
-	ok = times&^(hasDue|hasExpires) == 0
+	ok := times&^(hasDue|hasExpires) == 0
 	next := func(wanted bool) int64 {
 		if !ok || !wanted {
 			return 0
@@ -185,37 +145,10 @@ func decode2(b []byte) (r store.Record, ok bool) {
 	}
 	length, n := binary.Uvarint(b)
 	if !ok || n <= 0 || length > uint64(len(b)-n) {
-		return store.Record{}, false
+		return store.Record{}, damaged("%s has no readable envelope", nameOf(key))
 	}
 	r.Writer, r.Body = string(b[n:][:length]), b[n:][length:]
-	return r, true
-}
-
-// decode1 reads what was written before: the length of an envelope in JSON, the
-// envelope, and the body.
-func decode1(b []byte) (r store.Record, ok bool) {
-	if len(b) < 4 {
-		return r, false
-	}
-	length, rest := uint64(binary.BigEndian.Uint32(b)), b[4:]
-	var e struct {
-		Version int64  `json:"version"`
-		Writer  string `json:"writer"`
-		Schema  int    `json:"schema"`
-		Due     *int64 `json:"due"`     // milliseconds since 1970
-		Expires *int64 `json:"expires"` // seconds since 1970
-	}
-	if length > uint64(len(rest)) || json.Unmarshal(rest[:length], &e) != nil {
-		return r, false
-	}
-	r = store.Record{Version: e.Version, Writer: e.Writer, Schema: e.Schema, Body: rest[length:]}
-	if e.Due != nil {
-		r.Due = time.UnixMilli(*e.Due).UTC()
-	}
-	if e.Expires != nil {
-		r.Expires = time.Unix(*e.Expires, 0).UTC()
-	}
-	return r, true
+	return r, nil
 }
 
 // own gives the record a body of its own.
@@ -223,9 +156,6 @@ func own(r store.Record) store.Record {
 	r.Body = bytes.Clone(r.Body)
 	return r
 }
-
-// storedChecksum is the checksum of a record that is proven.
-func storedChecksum(value []byte) uint64 { return binary.BigEndian.Uint64(value) }
 
 // milliseconds is the time as it is kept, and whether it is one: what is cut
 // down to the zero time is none.

@@ -1,7 +1,8 @@
 package bolt
 
 import (
-	"context"
+	"bytes"
+	"encoding/binary"
 
 	"go.etcd.io/bbolt"
 )
@@ -28,22 +29,11 @@ func (s *Store) LoseFile() error { return s.file.Close() }
 // Edit changes the open file past all that keeps it in order.
 func (s *Store) Edit(f func(*bbolt.Tx) error) error { return s.db.Update(f) }
 
-// CheckFile proves the open file as Check does.
-func (s *Store) CheckFile() (problems []error, err error) {
-	r := Result{}
-	err = s.db.View(func(tx *bbolt.Tx) error {
-		c := &checker{ctx: context.Background(), result: &r}
-		return c.all(s, tx)
-	})
-	return r.Problems, err
-}
-
-// FileFormat is what the file says that a program must know.
-func (s *Store) FileFormat() (format uint64) {
-	_, _ = s.within(s.db.View, func(_ *bbolt.Tx, c content) error {
-		a, err := c.whose()
-		format = a.format
-		return err
-	})
-	return format
+// SetNewer makes the file one of the next format.
+func SetNewer(tx *bbolt.Tx) error {
+	b := tx.Bucket(aboutBucket)
+	v := bytes.Clone(b.Get(aboutBucket))
+	v[sumLength]++
+	binary.BigEndian.PutUint64(v, sum64(aboutBucket, v[sumLength:]))
+	return b.Put(aboutBucket, v)
 }

@@ -1,14 +1,13 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -24,6 +23,8 @@ import (
 const (
 	groupSets  = 256
 	groupBytes = 8 << 20
+	// mostEmptied is more leaves than a group can empty.
+	mostEmptied = 2 * groupSets * store.MaxChanges
 )
 
 // A set is the changes of one commit.
@@ -31,6 +32,7 @@ type set struct {
 	ctx     context.Context // once it ends, a set that still waits is not written
 	changes []store.Change
 	answer  chan error // holds one
+	fault   error      // damage that was met while its changes were made
 }
 
 func (s *set) bytes() int {
@@ -83,7 +85,7 @@ func (q *queue) group() []*set {
 // context ends while the disk is at work on its set is not held up by it.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	if !writes(changes) {
-		return s.view(ctx, func(c content) error { return c.require(changes) })
+		return s.view(ctx, func(c *content) error { return c.require(changes) })
 	}
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
@@ -111,8 +113,12 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	}
 }
 
-// errNothing rolls a group back in which there was nothing to write.
-var errNothing = errors.New("nothing to write")
+// What rolls a group back.
+var (
+	errNothing = errors.New("nothing to write")
+	// errAgain: a set met damage midway, and the others are to be written without it.
+	errAgain = errors.New("damage midway")
+)
 
 // writeGroup writes the sets that wait, in one transaction, and answers each
 // after the disk has it. A conflict is answered then, too: it may be one with
@@ -125,15 +131,17 @@ func (s *Store) writeGroup() bool {
 	}
 	answers := make([]error, len(group))
 	applied := false
-	committed, err := s.within(s.db.Update, func(tx *bbolt.Tx, c content) (err error) {
-		// bbolt writes into whatever it takes for free, so we look again.
-		if err := s.checkHead(c.pages()); err != nil {
-			return err
+	write := func(c *content) (err error) {
+		if err = s.checkHead(); err == nil {
+			err = c.applyAll(group, answers, s.clock)
 		}
-		err = bucketsOf(tx, c).applyAll(group, answers, s.clock)
 		applied = err == nil
 		return err
-	})
+	}
+	committed, err := s.within(s.db.Update, write)
+	for errors.Is(err, errAgain) {
+		committed, err = s.within(s.db.Update, write)
+	}
 	switch {
 	case err == nil:
 		s.latest.Store(committed)
@@ -159,40 +167,50 @@ func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(e
 
 // before reports whether the file is as it was before a commit that failed.
 func (s *Store) before(committed int64) bool {
-	id, err := s.within(s.db.View, func(*bbolt.Tx, content) error { return nil })
+	id, err := s.within(s.db.View, func(*content) error { return nil })
 	return err == nil && id < committed
 }
 
 // applyAll makes the changes of each set that the sets before it allow, each
 // whole or not at all, and says what became of each.
-func (b buckets) applyAll(group []*set, answers []error, clock func() time.Time) error {
-	about, err := b.whose()
+func (c *content) applyAll(group []*set, answers []error, clock func() time.Time) error {
+	about, err := c.about()
+	if err != nil {
+		return err
+	}
+	due, err := c.due()
 	if err != nil {
 		return err
 	}
 	written := false
 	for i, set := range group {
-		if answers[i] = set.ctx.Err(); answers[i] != nil {
+		answers[i] = cmp.Or(set.fault, set.ctx.Err())
+		if answers[i] == nil {
+			answers[i] = c.require(set.changes)
+		}
+		if answers[i] != nil {
 			continue
 		}
-		if answers[i] = b.require(set.changes); answers[i] != nil {
-			continue
-		}
-		tally, err := b.apply(set.changes)
-		if err != nil {
+		if err := c.apply(due, set.changes); errors.Is(err, ErrDamaged) {
+			set.fault = err
+			return errAgain
+		} else if err != nil {
 			return err
 		}
-		about.tally += tally
 		written = true
 	}
 	if !written {
 		return errNothing
 	}
-	about.format = fileFormat
-	if err := about.write(b.about); err != nil || clock == nil {
+	about.tally += c.tally
+	if clock != nil { // one that has gone back does not move the time back
+		about.last = max(about.last, clock().UnixMilli())
+	}
+	b, err := c.bucket(aboutBucket)
+	if err != nil {
 		return err
 	}
-	return b.note(clock())
+	return about.write(b)
 }
 
 // writes reports whether any of the changes changes something.

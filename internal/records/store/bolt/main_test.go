@@ -27,6 +27,7 @@ var roles = map[string]func(path string) error{
 }
 
 func TestMain(m *testing.M) {
+	bolt.BeChecker()
 	role, ok := roles[os.Getenv(roleVariable)]
 	if !ok {
 		os.Exit(m.Run())

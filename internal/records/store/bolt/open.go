@@ -2,12 +2,16 @@ package bolt
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -24,15 +28,12 @@ func open(path string, o options) (*Store, error) {
 	if err := usable(info, err); err != nil {
 		return nil, err
 	}
-	if err := verify(path); err != nil {
-		return nil, err
-	}
-	db, file, err := openFile(path, o.readOnly)
+	db, file, err := openFile(path, bbolt.Options{ReadOnly: o.readOnly})
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{path: path, readOnly: o.readOnly, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
-	if err := s.learn(); err != nil {
+	if err := s.prove(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -54,62 +55,91 @@ func usable(info fs.FileInfo, err error) error {
 	return nil
 }
 
-// learn reads what the file says of itself.
-func (s *Store) learn() error {
-	id, err := s.within(s.db.View, func(_ *bbolt.Tx, c content) error {
-		about, err := c.whose()
-		if err != nil {
-			return err
+// prove reads what the file says of itself, and lets Check read beside this process.
+func (s *Store) prove() error {
+	if err := s.checkHead(); err != nil {
+		return err
+	}
+	id, err := s.within(s.db.View, func(c *content) error {
+		a, err := c.about()
+		s.identity = a.identity
+		if a.last != 0 {
+			s.lastCommit = time.UnixMilli(a.last + 1).UTC()
 		}
-		s.identity = string(about.identity)
-		s.lastCommit, err = c.lastCommit()
 		return err
 	})
 	s.latest.Store(id)
+	if err == nil && !s.readOnly {
+		err = share(s.file)
+	}
 	return err
 }
 
-// verify proves the metas and the list of free pages before bbolt relies on them
-// for writing. Nobody writes to the file meanwhile: opening it to read locks it to
-// writers.
-func verify(path string) error {
-	db, file, err := openFile(path, true)
-	if err != nil {
-		return err
-	}
-	s := &Store{path: path, db: db, file: file}
-	_, err = recovered(func() error {
-		return db.View(func(tx *bbolt.Tx) error { return s.checkHead(pagesOf(tx)) })
-	})
-	return errors.Join(err, db.Close())
-}
+// A page begins with its number, its kind (2 bytes at pageKind) and how many more pages
+// it spreads over (4 bytes at pageMore). Pages 0 and 1 are the metas: behind the
+// page's header at metaFree the page with the list of free pages, at metaEnd the first one
+// that is not in use, at metaTx the transaction, at metaSum the checksum of all that.
+const (
+	pageKind, pageMore, pageHeader           = 8, 12, 16
+	metaFree, metaEnd, metaTx, metaSum, meta = 32, 40, 48, 56, 64
+	freeList                                 = 0x10
+)
 
-// checkHead proves the metas and the list of free pages.
-func (s *Store) checkHead(p pages) error {
-	info, err := s.file.Stat()
+func (s *Store) checkHead() error { return checkHead(s.file, int64(s.db.Info().PageSize)) }
+
+// checkHead proves what bbolt takes on trust before it writes: that both metas are
+// whole, the file as long as they say, and the list of free pages one. bbolt makes do with
+// one meta: the other is the state before the last commit, and going back to it would
+// lose what was accepted. A crash leaves both whole, since a meta lies within one
+// sector of the disk.
+func checkHead(file *os.File, pageSize int64) error {
+	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	_, err = p.checkHead(uint64(info.Size()) / p.size)
-	return err
+	native, pages := binary.NativeEndian, uint64(info.Size()/pageSize)
+	var latest, free uint64
+	for id := range int64(2) {
+		var m [meta]byte
+		if _, err := file.ReadAt(m[:], id*pageSize+pageHeader); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		sum := fnv.New64a()
+		_, _ = sum.Write(m[:metaSum]) // never fails
+		if native.Uint64(m[metaSum:]) != sum.Sum64() {
+			return damaged("meta page %d is not whole", id)
+		}
+		if end := native.Uint64(m[metaEnd:]); end > pages {
+			return damaged("file is cut off: %d of %d pages", pages, end)
+		}
+		if tx := native.Uint64(m[metaTx:]); tx >= latest {
+			latest, free = tx, native.Uint64(m[metaFree:])
+		}
+	}
+	var p [pageHeader]byte
+	if _, err := file.ReadAt(p[:], int64(free)*pageSize); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if native.Uint64(p[:]) != free || native.Uint16(p[pageKind:]) != freeList || uint64(native.Uint32(p[pageMore:])) >= pages {
+		return damaged("page %d is no list of free pages", free)
+	}
+	return nil
 }
 
 // openFile has bbolt open a file that exists, and returns the handle that
 // bbolt holds beside it.
-func openFile(path string, readOnly bool) (*bbolt.DB, *os.File, error) {
+func openFile(path string, how bbolt.Options) (*bbolt.DB, *os.File, error) {
 	var db *bbolt.DB
 	var file *os.File
+	how.Timeout = lockWait
+	how.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		var err error
+		file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
+		return file, err
+	}
 	panicked, err := recovered(func() error {
 		var err error
-		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-			ReadOnly: readOnly,
-			Timeout:  lockWait,
-			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-				var err error
-				file, err = os.OpenFile(name, flag&^os.O_CREATE, mode)
-				return file, err
-			},
-		})
+		db, err = bbolt.Open(path, 0o600, &how)
 		return err
 	})
 	if panicked && file != nil {
@@ -149,11 +179,11 @@ func create(path string) (err error) {
 		}
 	}()
 	defer func() { err = errors.Join(err, temporary.Close()) }()
-	db, _, err := openFile(temporary.Name(), false)
+	db, _, err := openFile(temporary.Name(), bbolt.Options{})
 	if err != nil {
 		return err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error { return makeBuckets(tx, rand.Text()) })
+	err = db.Update(func(tx *bbolt.Tx) error { return (&content{tx: tx}).make(rand.Text()) })
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

@@ -1,19 +1,16 @@
 package bolt_test
 
 import (
-	"compress/gzip"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/records/store"
@@ -144,22 +141,23 @@ func openErrorTests() map[string]openErrorTest {
 		},
 		"FormatMissing": {
 			reason: "nor is one that does not say what it is",
-			before: edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Delete([]byte("format")) }),
+			before: edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Delete([]byte("about")) }),
 			want:   bolt.ErrDamaged,
 		},
 		"IdentityChanged": {
 			reason: "records of one store are not those of another",
 			before: edit(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("about")).Put([]byte("identity"), []byte("another"))
+				about := tx.Bucket([]byte("about"))
+				value := bytes.Clone(about.Get([]byte("about")))
+				value[len(value)-1] ^= 1
+				return about.Put([]byte("about"), value)
 			}),
 			want: bolt.ErrDamaged,
 		},
 		"Newer": {
 			reason: "a newer file is not damaged, but not understood",
-			before: edit(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("about")).Put([]byte("format"), []byte{0, 0, 0, 0, 0, 0, 0, 3})
-			}),
-			want: bolt.ErrNewer,
+			before: edit(bolt.SetNewer),
+			want:   bolt.ErrNewer,
 		},
 		"InUse": {
 			reason: "a file has one owner",
@@ -294,72 +292,4 @@ func TestFirstOpensTogether(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// A file of the first format, as a program before this one wrote it, is read as it
-// is. The first commit makes it one that such a program refuses as too new, rather
-// than taking records that it cannot read for damaged ones.
-func TestAFileOfTheFirstFormat(t *testing.T) {
-	path := newPath(t)
-	packed, err := os.Open("testdata/format1.db.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	unpacked, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := io.ReadAll(unpacked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]store.Record{}
-	for i := range 3 {
-		r := store.Record{
-			Key: store.Key{Partition: "partition", Sort: fmt.Sprint("record ", i)}, Version: 1,
-			Writer: fmt.Sprint("writer ", i), Schema: 7, Body: []byte(fmt.Sprint("body ", i)),
-		}
-		if i > 0 {
-			r.Due, r.Expires = due, due.Truncate(time.Second)
-		}
-		want[r.Sort] = r
-	}
-	judge := func(what string, format uint64) {
-		t.Helper()
-		result, err := bolt.Check(t.Context(), path, bolt.Checkup{})
-		if err != nil || result.Wrong > 0 || result.Records != len(want) {
-			t.Errorf("%s: Check: %+v, %v", what, result, err)
-		}
-		s := open(t, path, bolt.MustExist())
-		defer closeStore(t, s)
-		page, err := s.List(t.Context(), "partition", "", "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]store.Record{}
-		for _, r := range page.Records {
-			got[r.Sort] = r
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: -want +got:\n%s", what, d)
-		}
-		if s.Identity() != "4VACH2XCLUSY3CEQVWCEOGN3I7" || s.LastCommit().Before(due) || s.FileFormat() != format {
-			t.Errorf("%s: identity %q, last commit %v, format %d, want %d", what, s.Identity(), s.LastCommit(), s.FileFormat(), format)
-		}
-	}
-	judge("as it was", 1)
-	s := open(t, path)
-	next := want["record 1"]
-	next.Body = []byte("another body")
-	if err := s.Commit(t.Context(), store.Put(next)); err != nil {
-		t.Fatal(err)
-	}
-	closeStore(t, s)
-	next.Version++
-	want["record 1"] = next
-	judge("after a commit", 2)
 }

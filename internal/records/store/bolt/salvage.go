@@ -16,19 +16,18 @@ type Salvaged struct {
 	// Identity is that of the damaged file; empty if that is damaged, too.
 	Identity string
 	Records  int
-	// Problems are the first of what is damaged, at most mostProblems of Wrong.
-	Problems []error
-	Wrong    int
+	Damage
 }
 
 // Salvage writes what is whole of the damaged file at from into a new file at to: each
 // record as it was, at its version. Keep says which of them; the new file has the
-// identity that is given. The damaged one is not changed. It fails with ErrNewer,
-// ErrMissing or ErrDamaged if nothing can be read; what it leaves at to then is of no
-// use.
+// identity that is given. The damaged one is not changed. It reads from both ends to where
+// bbolt fails, so that of two pages on which it does all between them is lost. It fails
+// with ErrNewer, ErrMissing or ErrDamaged if nothing can be read; what it leaves at to
+// then is of no use.
 func Salvage(from, to, identity string, keep func(store.Record) bool) (Salvaged, error) {
-	s := salvage{keep: keep}
-	err := s.file(from, to, identity)
+	s := salvage{keep: keep, about: about{identity: identity}}
+	err := s.file(from, to)
 	if err != nil {
 		return s.Salvaged, fmt.Errorf("salvaging store %q: %w", from, err)
 	}
@@ -40,111 +39,116 @@ type salvage struct {
 	Salvaged
 	keep  func(store.Record) bool
 	to    *bbolt.DB
-	about about
-	last  []byte // when the damaged file was committed to, as it is written there
-	batch []salvagedRecord
+	about about // of the new file
+	batch []store.Record
 	bytes int
 }
 
-// A salvagedRecord is as the file holds it.
-type salvagedRecord struct{ key, value []byte }
-
-func (s *salvage) file(from, to, identity string) (err error) {
+func (s *salvage) file(from, to string) (err error) {
 	if err := usable(os.Stat(from)); err != nil {
 		return err
 	}
-	damagedDB, file, err := openFile(from, true)
+	was, _, err := openFile(from, bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, damagedDB.Close()) }()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, was.Close()) }()
 	if err := create(to); err != nil {
 		return err
 	}
-	if s.to, _, err = openFile(to, false); err != nil {
+	if s.to, _, err = openFile(to, bbolt.Options{NoSync: true}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.to.Close()) }()
-	s.to.NoSync = true // until all is there
-	s.about = about{format: fileFormat, identity: []byte(identity), tally: checksum([]byte(identity))}
-	_, err = recovered(func() error {
-		return damagedDB.View(func(tx *bbolt.Tx) error { return s.all(tx, uint64(info.Size())) })
-	})
+	err = was.View(func(tx *bbolt.Tx) error { return s.all(tx) })
 	if err == nil {
 		err = s.flush()
 	}
 	return errors.Join(err, s.to.Sync())
 }
 
-// all reads what is left. It needs neither of what only writing needs, the list of free
-// pages and the second meta.
-func (s *salvage) all(tx *bbolt.Tx, size uint64) error {
-	in, err := contentOf(tx)
-	if err != nil {
-		return err
-	}
-	cut := size / in.records.size * in.records.size // of a file that is cut off
-	for _, t := range []*tree{&in.records, &in.about} {
-		t.data = t.data[:min(uint64(len(t.data)), cut)]
-	}
-	switch was, err := in.whose(); {
-	case errors.Is(err, ErrNewer):
-		return err
-	case err == nil:
-		s.Identity = string(was.identity)
-	}
-	if at, err := in.lastCommit(); err == nil && !at.IsZero() {
-		last, _ := in.about.get(timeKey) // which has just been read
-		s.last = bytes.Clone(last)
-	}
-	return in.records.ascendPast(nil, s.record, func(err error) error {
-		if s.Wrong++; len(s.Problems) < mostProblems {
-			s.Problems = append(s.Problems, err)
+// all reads what is left.
+func (s *salvage) all(tx *bbolt.Tx) error {
+	var in *content
+	var was about
+	_, err := recovered(func() (err error) {
+		if in, err = contentOf(tx); err == nil {
+			was, err = in.about()
 		}
-		return nil
+		return err
 	})
+	if in == nil || errors.Is(err, ErrNewer) {
+		return err
+	}
+	s.Identity, s.about.last = was.identity, was.last
+	last := origin // that was read from the beginning
+	panicked, err := recovered(func() error {
+		return in.records.walk(first, func(k, v []byte) (bool, error) {
+			last = k
+			return true, s.record(k, v)
+		}, s.leaveOut)
+	})
+	if !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	s.Add(err)
+	if !panicked {
+		return nil
+	}
+	_, err = recovered(func() error { return s.back(in.records.Cursor(), last) })
+	return past(err, s.leaveOut)
 }
 
-func (s *salvage) record(key, value []byte) (bool, error) {
-	r, err := decode(key, value)
+// back reads from the end to the key last.
+func (s *salvage) back(cursor *bbolt.Cursor, last []byte) error {
+	for key, value := cursor.Last(); bytes.Compare(key, last) > 0; {
+		if err := past(s.record(key, value), s.leaveOut); err != nil {
+			return err
+		}
+		behind := key
+		if key, value = cursor.Prev(); bytes.Compare(key, behind) >= 0 { // or it might have no end
+			return damaged("entries are out of order before %s", nameOf(behind))
+		}
+	}
+	return nil
+}
+
+func (s *salvage) record(key, value []byte) error {
+	r, err := decodeWhole(key, value)
 	if err != nil || !s.keep(r) {
-		return true, err
+		return err
 	}
 	s.Records++
 	s.bytes += len(value)
-	s.batch = append(s.batch, salvagedRecord{bytes.Clone(key), bytes.Clone(value)})
+	s.batch = append(s.batch, r)
 	if s.bytes < pageBytes {
-		return true, nil
+		return nil
 	}
-	return true, s.flush()
+	return s.flush()
 }
 
 // flush writes the records that were read, and what the file says of itself.
 func (s *salvage) flush() error {
 	err := s.to.Update(func(tx *bbolt.Tx) error {
-		records, due := tx.Bucket(recordsBucket), tx.Bucket(dueBucket)
-		for _, e := range s.batch {
-			r, err := decodeOf(e.key, e.value)
-			if err == nil {
-				err = records.Put(e.key, e.value)
-			}
-			if at, isDue := milliseconds(r.Due); err == nil && isDue {
-				err = due.Put(dueKey(at, e.key), present)
-			}
-			if err != nil {
+		c, err := contentOf(tx)
+		if err != nil {
+			return err
+		}
+		due, err := c.due()
+		if err != nil {
+			return err
+		}
+		made, err := c.about()
+		if err != nil {
+			return err
+		}
+		for _, r := range s.batch {
+			r.Version-- // which is what a change begins with
+			if err := c.change(due, store.Put(r)); err != nil {
 				return err
 			}
-			s.about.tally += storedChecksum(e.value)
 		}
-		if s.last != nil {
-			if err := tx.Bucket(aboutBucket).Put(timeKey, s.last); err != nil {
-				return err
-			}
-		}
+		s.about.tally = made.tally + c.tally
 		return s.about.write(tx.Bucket(aboutBucket))
 	})
 	s.batch, s.bytes = nil, 0

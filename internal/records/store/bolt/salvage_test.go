@@ -99,7 +99,7 @@ func TestSalvage(t *testing.T) {
 	if !strings.Contains(saved.Problems[0].Error(), bad.Sort) {
 		t.Errorf("it names %v", saved.Problems)
 	}
-	if result, err := bolt.Check(t.Context(), to, bolt.Checkup{}); err != nil || result.Wrong > 0 || result.Identity != "ANEW" {
+	if result, err := bolt.Check(t.Context(), to); err != nil || result.Wrong > 0 || result.Identity != "ANEW" {
 		t.Errorf("what was salvaged: %+v %v", result, err)
 	}
 	kept := open(t, to)
@@ -145,7 +145,7 @@ func TestSalvageOfGarbage(t *testing.T) {
 			}
 			continue
 		}
-		if result, err := bolt.Check(t.Context(), to, bolt.Checkup{}); err != nil || result.Wrong > 0 || result.Records != saved.Records {
+		if result, err := bolt.Check(t.Context(), to); err != nil || result.Wrong > 0 || result.Records != saved.Records {
 			t.Errorf("%s: what was salvaged: %+v %v, want %d records", what, result, err, saved.Records)
 		}
 		s := open(t, to)

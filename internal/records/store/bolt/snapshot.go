@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"go.etcd.io/bbolt"
 )
 
 // Snapshot writes all records as they are at one moment into a new file, which is
 // a store file of the same identity. Commits go on meanwhile; those after that
-// moment are not in it. What it leaves of the file after an error is of no use.
+// moment are not in it. It fails once damage was found: a backup of that would take the
+// place of a good one. What it leaves of the file after an error is of no use.
 func (s *Store) Snapshot(path string) (err error) {
+	if s.spoilt.Load() {
+		return fmt.Errorf("writing a snapshot of store %q: %w", s.path, errSpoilt)
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = s.within(s.db.View, func(tx *bbolt.Tx, _ content) error {
-			_, err := tx.WriteTo(f)
+		_, err = s.within(s.db.View, func(c *content) error {
+			_, err := c.tx.WriteTo(f)
 			return err
 		})
 		err = errors.Join(err, f.Sync(), f.Close())

@@ -34,7 +34,7 @@ func TestSnapshot(t *testing.T) {
 		if err := s.Snapshot(path); err != nil {
 			t.Fatal(err)
 		}
-		checked, err := bolt.Check(t.Context(), path, bolt.Checkup{})
+		checked, err := bolt.Check(t.Context(), path)
 		if err != nil || checked.Wrong > 0 || checked.Identity != s.Identity() || checked.Records < len(want) {
 			t.Fatalf("the snapshot: %d records, identity %q, %v, %v", checked.Records, checked.Identity, checked.Problems, err)
 		}

@@ -1,0 +1,204 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// An open store is checked while others commit, and is then as it was.
+func TestCheckBesideCommits(t *testing.T) {
+	s := open(t, newPath(t))
+	fill(t, s, 300)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		var err error
+		for i := 0; err == nil; i++ {
+			err = s.Commit(ctx, store.Put(fixture("partition 0", fmt.Sprint("another ", i))))
+		}
+		ended <- err
+	}()
+	for range 10 {
+		if found, err := s.Check(t.Context()); err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < 300 {
+			t.Errorf("%+v %v", found, err)
+		}
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, bolt.ErrUnknown) {
+		t.Errorf("a commit beside a check: %v", err)
+	}
+	if err := s.Commit(t.Context(), store.Put(fixture("partition 0", "after"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// Damage that nobody has met stops all changes and backups before the next start. What is
+// whole can be read.
+func TestCheckStopsChanges(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path)
+	lost, kept := fixture("a partition", "lost"), fixture("a partition", "kept")
+	if err := s.Commit(t.Context(), store.Put(lost), store.Put(kept)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Edit(func(tx *bbolt.Tx) error {
+		records := tx.Bucket([]byte("records"))
+		key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
+		value := bytes.Clone(records.Get(key))
+		value[len(value)-1] ^= 1
+		return records.Put(key, value)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := fixture("p", "sort") // which stands before them
+	if err := s.Commit(t.Context(), store.Put(other)); err != nil {
+		t.Fatalf("before the check: %v", err)
+	}
+	found, err := s.Check(t.Context())
+	if err != nil || found.Wrong != 1 || !errors.Is(found.Problems[0], bolt.ErrDamaged) {
+		t.Fatalf("%+v %v", found, err)
+	}
+	other.Version = 1
+	for what, err := range map[string]error{
+		"a commit": s.Commit(t.Context(), store.Put(other)),
+		"a backup": s.Snapshot(newPath(t)),
+	} {
+		if !errors.Is(err, bolt.ErrDamaged) {
+			t.Errorf("%s after the check: got %v, want %v", what, err, bolt.ErrDamaged)
+		}
+	}
+	if _, err := s.Get(t.Context(), kept.Key); err != nil {
+		t.Error(err)
+	}
+	if err := s.Commit(t.Context(), store.Check(kept.Key, 1)); err != nil {
+		t.Errorf("a commit that changes nothing: %v", err)
+	}
+}
+
+// A check on which the process dies, or that has no end, is damage: here a page leads
+// back to itself, or says that it spreads over four billion more.
+func TestCheckThatDies(t *testing.T) {
+	sm := newSample(t)
+	for name, spoil := range map[string]func(branch []byte){
+		"Circle": func(branch []byte) { copy(branch[24:32], branch[:8]) },
+		"Spread": func(branch []byte) { copy(branch[12:16], []byte{0xff, 0xff, 0xff, 0xff}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, found := bytes.Clone(sm.file), false
+			for at := 2 * sm.pageSize; at < len(file); at += sm.pageSize {
+				if file[at+8] == 1 && file[at+9] == 0 { // a branch
+					spoil(file[at:])
+					found = true
+				}
+			}
+			path := newPath(t)
+			if err := os.WriteFile(path, file, 0o600); err != nil || !found {
+				t.Fatal(found, err)
+			}
+			if result, err := bolt.Check(t.Context(), path); err != nil || result.Wrong == 0 {
+				t.Errorf("%+v %v", result, err)
+			}
+		})
+	}
+}
+
+// A check ends with whoever wants it, and finds nothing then.
+func TestCheckIsCancelled(t *testing.T) {
+	s := open(t, newPath(t))
+	fill(t, s, 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found, err := s.Check(ctx); !errors.Is(err, context.Canceled) || found.Wrong > 0 {
+		t.Errorf("%+v %v", found, err)
+	}
+	if err := s.Commit(t.Context(), store.Put(fixture("partition", "sort"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record that bbolt does not find is not said to be absent, and none is made in its place.
+func TestAFalseAbsence(t *testing.T) {
+	for _, sort := range []string{"record 0000", "record 0065", "record 0129"} { // first, midst, last
+		t.Run(sort, func(t *testing.T) {
+			s := open(t, newPath(t))
+			for i := range 130 {
+				if err := s.Commit(t.Context(), store.Put(fixture("a partition", fmt.Sprintf("record %04d", i)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lost := fixture("a partition", sort)
+			err := s.Edit(func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("records")).Delete(append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, get := s.Get(t.Context(), lost.Key)
+			_, list := s.List(t.Context(), lost.Partition, lost.Sort, "", 0)
+			_, all := s.List(t.Context(), lost.Partition, "record 0", "", 0)
+			if sort == "record 0129" { // on the second page
+				_, all = s.List(t.Context(), lost.Partition, "record 0", "record 0090", 0)
+			}
+			for what, err := range map[string]error{
+				"Get": get, "List": list, "a longer list": all,
+				"a commit that makes it":                   s.Commit(t.Context(), store.Put(lost)),
+				"a commit that requires that it is absent": s.Commit(t.Context(), store.Check(lost.Key, 0)),
+			} {
+				if !errors.Is(err, bolt.ErrDamaged) {
+					t.Errorf("%s: got %v, want %v", what, err, bolt.ErrDamaged)
+				}
+			}
+			if _, err := s.Get(t.Context(), store.Key{Partition: lost.Partition, Sort: "record 0032"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A commit that meets damage midway takes no other of its group with it.
+func TestDamageInAGroup(t *testing.T) {
+	s := open(t, newPath(t))
+	bad := fixture("a partition", "bad")
+	if err := s.Commit(t.Context(), store.Put(bad)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Edit(func(tx *bbolt.Tx) error { // its place in the due index, which only a change of it needs
+		c := tx.Bucket([]byte("due")).Cursor()
+		for k, _ := c.First(); k != nil; k, _ = c.Next() {
+			if bytes.HasSuffix(k, []byte(bad.Sort)) {
+				return c.Delete()
+			}
+		}
+		return errors.New("it is not due")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := fixture("a partition", "good")
+	good.Due = time.Time{}
+	bad.Version, bad.Due = 1, due.Add(time.Hour)
+	release, answers := queued(t, s,
+		func() error { return s.Commit(t.Context(), store.Put(bad)) },
+		func() error { return s.Commit(t.Context(), store.Put(good)) })
+	release()
+	if err := <-answers[0]; !errors.Is(err, bolt.ErrDamaged) {
+		t.Errorf("the damaged one: %v", err)
+	}
+	if err := <-answers[1]; err != nil {
+		t.Errorf("the other: %v", err)
+	}
+	if r, err := s.Get(t.Context(), bad.Key); err != nil || r.Version != 1 {
+		t.Errorf("what was refused is at version %d: %v", r.Version, err)
+	}
+}

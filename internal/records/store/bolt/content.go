@@ -1,0 +1,308 @@
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// fileFormat is what a program must know to use the file at all.
+const fileFormat = 1
+
+var (
+	recordsBucket = []byte("records")
+	dueBucket     = []byte("due")
+	aboutBucket   = []byte("about") // holds one value, under its own name
+)
+
+// An about is what the file says of itself.
+type about struct {
+	// tally is the sum of the checksums of all entries. It proves that no page is
+	// older than it should be.
+	tally uint64
+	// last is when the last commit was made, in milliseconds since 1970; 0 if none noted it.
+	last     int64
+	identity string
+}
+
+// The value of an about is its checksum, the format, the tally, the time and the
+// identity. A later format keeps the first two where they are.
+const aboutLength = sumLength + 1 + 8 + 8
+
+func (a about) write(b *bbolt.Bucket) error {
+	v := append(make([]byte, sumLength, aboutLength+len(a.identity)), fileFormat)
+	v = binary.BigEndian.AppendUint64(v, a.tally)
+	v = binary.BigEndian.AppendUint64(v, uint64(a.last))
+	v = append(v, a.identity...)
+	binary.BigEndian.PutUint64(v, sum64(aboutBucket, v[sumLength:]))
+	return b.Put(aboutBucket, v)
+}
+
+// A content is what the file holds, as a transaction sees it.
+type content struct {
+	tx      *bbolt.Tx
+	records chain
+	tally   uint64 // of what is written
+}
+
+// contentOf finds the records, which every transaction needs.
+func contentOf(tx *bbolt.Tx) (*content, error) {
+	c := &content{tx: tx}
+	b, err := c.bucket(recordsBucket)
+	if err != nil {
+		return nil, err
+	}
+	c.records = chain{b, &c.tally}
+	return c, nil
+}
+
+func (c *content) bucket(name []byte) (*bbolt.Bucket, error) {
+	if b := c.tx.Bucket(name); b != nil {
+		return b, nil
+	}
+	return nil, damaged("bucket %q is missing", name)
+}
+
+// due is the index of what is due. What it holds is all in its keys.
+func (c *content) due() (chain, error) {
+	b, err := c.bucket(dueBucket)
+	return chain{b, &c.tally}, err
+}
+
+func (c *content) about() (a about, err error) {
+	b, err := c.bucket(aboutBucket)
+	if err != nil {
+		return a, err
+	}
+	v := b.Get(aboutBucket)
+	switch {
+	case len(v) < aboutLength || sumOf(v) != sum64(aboutBucket, v[sumLength:]):
+		return a, damaged("what the file says of itself does not match its checksum")
+	case v[sumLength] != fileFormat:
+		return a, fmt.Errorf("file format is %d, not %d: %w", v[sumLength], fileFormat, ErrNewer)
+	}
+	v = v[sumLength+1:]
+	return about{binary.BigEndian.Uint64(v), int64(binary.BigEndian.Uint64(v[8:])), string(v[16:])}, nil
+}
+
+// make makes the file an empty one.
+func (c *content) make(identity string) error {
+	var err error
+	for _, name := range [][]byte{recordsBucket, dueBucket, aboutBucket} {
+		b, e := c.tx.CreateBucket(name)
+		if err = errors.Join(err, e); err == nil && !bytes.Equal(name, aboutBucket) {
+			err = chain{b, &c.tally}.begin()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return about{tally: c.tally, identity: identity}.write(c.tx.Bucket(aboutBucket))
+}
+
+// read returns the record without its key, and whether there is one.
+func (c *content) read(key []byte) (r store.Record, found bool, err error) {
+	v, err := c.records.read(key)
+	if v == nil || err != nil {
+		return r, false, err
+	}
+	r, err = decode(key, v)
+	return r, err == nil, err
+}
+
+// list fills a page with the records whose joined keys start with prefix, from the key
+// on. What is damaged bad is asked of.
+func (c *content) list(p *pager, prefix, from []byte, bad func(error) error) error {
+	return c.records.walk(from, func(k, v []byte) (bool, error) {
+		if !bytes.HasPrefix(k, prefix) || p.ends() {
+			return false, nil
+		}
+		r, err := decodeWhole(k, v)
+		if err == nil {
+			p.add(k, r)
+		}
+		return true, err
+	}, bad)
+}
+
+// listDue reads a page of the records that are due. What is damaged is left out, and
+// named in the error.
+func (c *content) listDue(before time.Time, cursor string) (store.Page, error) {
+	after, err := parseCursor(dueCursor, cursor)
+	if err != nil {
+		return store.Page{}, err
+	}
+	index, err := c.due()
+	if err != nil {
+		return store.Page{}, err
+	}
+	latest := before.UnixMilli()
+	p := pager{next: newCursor(dueCursor)}
+	err = index.walk(behind(after), func(k, v []byte) (bool, error) {
+		due, key, err := splitDueKey(k)
+		if err == nil && (due > latest || p.ends()) {
+			return false, nil
+		}
+		if err = cmp.Or(proven(k, v), err); err != nil {
+			return true, err
+		}
+		r, found, err := c.read(key)
+		if err != nil {
+			return true, err
+		}
+		if kept, _ := milliseconds(r.Due); !found || kept != due {
+			return true, damaged("due index and %s disagree", nameOf(key))
+		}
+		if r.Key, err = splitKey(key); err == nil {
+			p.add(k, own(r))
+		}
+		return true, err
+	}, p.leaveOut)
+	return p.page, p.left(err)
+}
+
+// A pager fills a page. It is asked whether the page ends only when there is
+// one more record, so that no listing goes on to an empty page.
+type pager struct {
+	limit int                 // of records; 0 for pageRecords, which it is at most
+	next  func([]byte) string // how the listing goes on after a key
+	page  store.Page
+	bytes int
+	last  []byte
+	Damage
+}
+
+// left is the error beside a page.
+func (p *pager) left(err error) error {
+	if more := p.Wrong - len(p.Problems); more > 0 {
+		err = errors.Join(err, damaged("%d more are damaged", more))
+	}
+	return errors.Join(append(p.Problems, err)...)
+}
+
+func (p *pager) ends() bool {
+	if len(p.page.Records) < min(cmp.Or(p.limit, pageRecords), pageRecords) && p.bytes < pageBytes {
+		return false
+	}
+	p.page.Next = p.next(p.last)
+	return true
+}
+
+func (p *pager) add(key []byte, r store.Record) {
+	p.page.Records = append(p.page.Records, r)
+	p.bytes += len(r.Body)
+	p.last = key
+}
+
+// Damage is what was found to be damaged.
+type Damage struct {
+	// Problems are the first of what is wrong, at most mostProblems of Wrong.
+	Problems []error
+	Wrong    int
+}
+
+// mostProblems bounds what is remembered of a file that is all wrong.
+const mostProblems = 100
+
+// Add notes one more problem.
+func (d *Damage) Add(err error) {
+	if d.Wrong++; len(d.Problems) < mostProblems {
+		d.Problems = append(d.Problems, err)
+	}
+}
+
+// leaveOut is for whoever goes on past what is damaged.
+func (d *Damage) leaveOut(err error) error {
+	d.Add(err)
+	return nil
+}
+
+// require returns ErrConflict unless each record is at the version that its
+// change names. It changes nothing.
+func (c *content) require(changes []store.Change) error {
+	for _, change := range changes {
+		r := change.Record
+		old, _, err := c.read(joinKey(r.Key))
+		if err == nil && r.Version != old.Version {
+			err = fmt.Errorf("record %q of %q is at version %d, not %d: %w", r.Sort, r.Partition, old.Version, r.Version, store.ErrConflict)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply makes the changes, which require has allowed. On an error the transaction must
+// be rolled back.
+func (c *content) apply(due chain, changes []store.Change) error {
+	for _, change := range changes {
+		if change.Action == store.ActionCheck {
+			continue
+		}
+		if err := c.change(due, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change writes or removes one record, and moves it in the due index.
+func (c *content) change(due chain, change store.Change) error {
+	key, next := joinKey(change.Record.Key), change.Record
+	value, err := c.records.value(key)
+	if err != nil {
+		return err
+	}
+	var old store.Record
+	if value != nil {
+		if old, err = decode(key, value); err != nil {
+			return err
+		}
+	}
+	switch {
+	case change.Action == store.ActionPut:
+		next.Version++
+		err = c.records.set(key, value, encode(next))
+	case value != nil:
+		next.Due = time.Time{}
+		err = c.records.remove(key, value)
+	}
+	if err != nil {
+		return err
+	}
+	return move(due, key, old.Due, next.Due)
+}
+
+// move changes when a record is due.
+func move(due chain, key []byte, from, to time.Time) error {
+	was, wasDue := milliseconds(from)
+	is, isDue := milliseconds(to)
+	if wasDue == isDue && was == is {
+		return nil
+	}
+	if wasDue {
+		entry := dueKey(was, key)
+		value, err := due.value(entry)
+		if err == nil && value == nil {
+			err = damaged("%s is not in the due index", nameOf(key))
+		}
+		if err == nil {
+			err = due.remove(entry, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !isDue {
+		return nil
+	}
+	return due.set(dueKey(is, key), nil, make([]byte, headLength))
+}
