@@ -1,17 +1,14 @@
 package compile
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
@@ -59,30 +56,17 @@ type fault struct {
 	what, remedy string
 }
 
-// schemaURL names the one schema of a compiler. It can be fetched by nobody.
-const schemaURL = "parameters:///schema"
-
-// offline refuses every schema from elsewhere: neither a file nor a URL is
-// ever read, whatever a schema refers to.
-type offline struct{}
-
-func (offline) Load(string) (any, error) {
-	return nil, errors.New("schemas from elsewhere are not read")
-}
-
-// faultsOf checks a schema by CAT-21: by the schema of its draft, and as it
-// will be used.
+// faultsOf checks a schema by CAT-21: what its draft says of keywords, and as it will be
+// used.
 func faultsOf(text []byte) []fault {
-	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	root, err := schema.Parse(text)
 	document, ok := root.(map[string]any)
 	if err != nil || !ok || !schema.Known(document["$schema"]) || document["type"] != "object" {
 		return nil // which is noted already
 	}
-	if faults := references(root, nil); len(faults) > 0 {
-		return faults
-	}
-	if err := follow(root); err != nil {
-		return explain(err)
+	c := keywords{draft4: strings.Contains(fmt.Sprint(document["$schema"]), "draft-04")}
+	if c.schema(document, nil); len(c.faults) > 0 {
+		return c.faults
 	}
 	if _, err := schema.New(text); err != nil {
 		return []fault{{what: "cannot be used: " + strings.ReplaceAll(err.Error(), "\n", "; "), remedy: "write what it means in another way"}}
@@ -90,105 +74,136 @@ func faultsOf(text []byte) []fault {
 	return nil
 }
 
-// follow checks that a schema follows its draft. The library panics on some
-// schemas instead of refusing them: an operator is owed a line number all the
-// same.
-func follow(root any) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("cannot be compiled")
+// keywords looks at what stands behind each keyword of a schema. The drafts say of most the
+// same; a keyword that only a later draft knows is looked at all the same.
+type keywords struct {
+	draft4 bool
+	faults []fault
+}
+
+func (c *keywords) wrong(at []string, what, remedy string) {
+	c.faults = append(c.faults, fault{location: at, what: what, remedy: remedy})
+}
+
+// must notes what is not JSON Schema.
+func (c *keywords) must(ok bool, at []string, be string) {
+	if !ok {
+		c.wrong(at, "is not JSON Schema: must be "+be, "correct the schema")
+	}
+}
+
+// schema looks at a schema, below which are others.
+func (c *keywords) schema(v any, at []string) {
+	object, is := v.(map[string]any)
+	_, truth := v.(bool)
+	c.must(is || truth && (!c.draft4 || len(at) > 0 && strings.HasPrefix(at[len(at)-1], "additional")), at, "a schema")
+	for _, keyword := range slices.Sorted(maps.Keys(object)) {
+		c.keyword(object, keyword, below(at, keyword))
+	}
+}
+
+// simpleTypes are those that every draft knows.
+var simpleTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+func (c *keywords) keyword(in map[string]any, keyword string, at []string) {
+	v := in[keyword]
+	number, isNumber := v.(json.Number)
+	switch keyword {
+	case "additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then", "unevaluatedItems",
+		"unevaluatedProperties":
+		c.schema(v, at)
+	case "items":
+		if _, tuple := v.([]any); tuple {
+			c.schemas(v, at)
+		} else {
+			c.schema(v, at)
 		}
-	}()
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(offline{})
-	if err := compiler.AddResource(schemaURL, root); err != nil {
-		return err
-	}
-	_, err = compiler.Compile(schemaURL)
-	return err
-}
-
-// explain turns the library's refusal into faults. What breaks the rules of
-// JSON Schema has a place.
-func explain(err error) []fault {
-	const remedy = "correct the schema; patterns are written in RE2 syntax"
-	var invalid *jsonschema.SchemaValidationError
-	var root *jsonschema.ValidationError
-	if !errors.As(err, &invalid) || !errors.As(invalid.Err, &root) {
-		return []fault{{what: "does not compile: " + strings.ReplaceAll(err.Error(), schemaURL, ""), remedy: remedy}}
-	}
-	var faults []fault
-	for _, e := range leaves(root) {
-		// The library's words begin with the place, which is said in our way.
-		_, words, _ := strings.Cut(e.Error(), ": ")
-		faults = append(faults, fault{location: e.InstanceLocation, what: "is not JSON Schema: " + words, remedy: remedy})
-	}
-	return faults
-}
-
-// leaves are the errors that an error comes down to. Of alternatives that all
-// failed it is the one that came furthest: it was probably meant.
-func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
-	}
-	var all []*jsonschema.ValidationError
-	for _, cause := range e.Causes {
-		all = append(all, leaves(cause)...)
-	}
-	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf:
-		return []*jsonschema.ValidationError{slices.MaxFunc(all, func(a, b *jsonschema.ValidationError) int {
-			return cmp.Or(len(a.InstanceLocation)-len(b.InstanceLocation), beyondType(a)-beyondType(b))
-		})}
-	}
-	return all
-}
-
-// beyondType is 1 for an error about more than the value's type.
-func beyondType(e *jsonschema.ValidationError) int {
-	if _, ok := e.ErrorKind.(*kind.Type); ok {
-		return 0
-	}
-	return 1
-}
-
-// Keywords by what stands below them.
-var (
-	namedSchemas = []string{"properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies"}
-	plainValues  = []string{"enum", "const", "default", "examples"}
-	refKeywords  = []string{"$ref", "$dynamicRef", "$recursiveRef"}
-)
-
-// references finds what refers beyond the schema (CAT-21). The library knows
-// the published meta-schemas by heart; those are refused here as well, since
-// platforms do.
-func references(v any, at []string) []fault {
-	var faults []fault
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			faults = append(faults, references(item, below(at, strconv.Itoa(i)))...)
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		c.schemas(v, at)
+		list, _ := v.([]any)
+		c.must(len(list) > 0, at, "a list of schemas")
+	case "definitions", "$defs", "dependencies", "dependentSchemas", "patternProperties", "properties", "dependentRequired":
+		c.members(keyword, v, at)
+	case "maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength", "minProperties":
+		n, ok := new(big.Rat).SetString(number.String())
+		c.must(ok && n.IsInt() && n.Sign() >= 0, at, "an integer, at least 0")
+	case "maximum", "minimum":
+		c.must(isNumber, at, "a number")
+	case "multipleOf":
+		n, ok := new(big.Rat).SetString(number.String())
+		c.must(ok && n.Sign() > 0, at, "a number above 0")
+	case "exclusiveMaximum", "exclusiveMinimum":
+		_, truth := v.(bool)
+		c.must(truth == c.draft4 && isNumber != c.draft4, at, "what the draft has: true or false in draft-04, and a number later")
+	case "required":
+		c.must(names(v), at, "a list of names, each once")
+	case "type":
+		c.must(slices.Contains(simpleTypes, fmt.Sprint(v)) || names(v) && !slices.ContainsFunc(v.([]any), func(name any) bool {
+			return !slices.Contains(simpleTypes, name.(string))
+		}), at, "one or some of "+strings.Join(simpleTypes, ", "))
+	case "uniqueItems", "readOnly", "writeOnly", "deprecated":
+		_, ok := v.(bool)
+		c.must(ok, at, "true or false")
+	case "enum", "examples":
+		list, ok := v.([]any)
+		c.must(ok && (len(list) > 0 || keyword == "examples"), at, "a list of values")
+	case "pattern":
+		c.pattern(v, at)
+	case "$ref", "$dynamicRef", "$recursiveRef":
+		if target, ok := v.(string); ok && !strings.HasPrefix(target, "#") {
+			// Platforms fetch nothing, not even the published schemas of drafts.
+			c.wrong(at, "refers to another document", "copy what it refers to under definitions, and refer to it as \"#/definitions/NAME\"")
 		}
-	case map[string]any:
-		for _, keyword := range slices.Sorted(maps.Keys(v)) {
-			value := v[keyword]
-			switch target, isString := value.(string); {
-			case slices.Contains(plainValues, keyword):
-			case slices.Contains(refKeywords, keyword) && isString && !strings.HasPrefix(target, "#"):
-				faults = append(faults, fault{location: below(at, keyword), what: "refers to another document",
-					remedy: "copy what it refers to under definitions, and refer to it as \"#/definitions/NAME\""})
-			case slices.Contains(namedSchemas, keyword):
-				named, _ := value.(map[string]any)
-				for _, name := range slices.Sorted(maps.Keys(named)) {
-					faults = append(faults, references(named[name], below(at, keyword, name))...)
-				}
-			default:
-				faults = append(faults, references(value, below(at, keyword))...)
-			}
+		fallthrough
+	case "$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$comment", "title", "description", "format", "contentEncoding",
+		"contentMediaType":
+		_, ok := v.(string)
+		c.must(ok, at, "text")
+	}
+}
+
+func (c *keywords) pattern(v any, at []string) {
+	text, ok := v.(string)
+	c.must(ok, at, "text")
+	if _, err := regexp.Compile(text); err != nil {
+		c.wrong(at, "is no pattern: "+err.Error(), "write it in RE2 syntax")
+	}
+}
+
+func (c *keywords) schemas(v any, at []string) {
+	list, _ := v.([]any)
+	for i, item := range list {
+		c.schema(item, below(at, strconv.Itoa(i)))
+	}
+}
+
+// members looks at what stands behind names that the schema's author chose.
+func (c *keywords) members(keyword string, v any, at []string) {
+	object, ok := v.(map[string]any)
+	c.must(ok, at, "an object")
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		at := below(at, name)
+		if keyword == "patternProperties" {
+			c.pattern(name, at)
+		}
+		if _, list := object[name].([]any); keyword == "dependentRequired" || keyword == "dependencies" && list {
+			c.must(names(object[name]), at, "a list of names, each once")
+		} else {
+			c.schema(object[name], at)
 		}
 	}
-	return faults
+}
+
+// names reports whether a value is a list of texts, each once.
+func names(v any) bool {
+	list, ok := v.([]any)
+	seen := map[string]bool{}
+	for _, item := range list {
+		text, is := item.(string)
+		ok = ok && is && !seen[text]
+		seen[text] = true
+	}
+	return ok
 }
 
 func below(at []string, tokens ...string) []string {

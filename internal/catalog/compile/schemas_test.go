@@ -1,0 +1,88 @@
+package compile
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+)
+
+// All schemas of the community's suite follow their drafts, but for an empty enum, references to
+// elsewhere and what only those name.
+func TestSuiteFollowsItsDrafts(t *testing.T) {
+	file, err := os.Open("../schema/testdata/suite.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(plain)
+	lines.Buffer(nil, 1<<20)
+	known := map[string]string{"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",
+		"draft7": "http://json-schema.org/draft-07/schema#", "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+		"draft2020-12": "https://json-schema.org/draft/2020-12/schema"}
+	looked := 0
+	for lines.Scan() {
+		var draft, about string
+		var text json.RawMessage
+		if err := json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text}); err != nil {
+			t.Fatal(err)
+		}
+		document := map[string]any{}
+		if json.Unmarshal(text, &document) != nil || document["type"] != nil && document["type"] != "object" {
+			continue
+		}
+		whole := map[string]any{"$schema": known[draft], "type": "object"}
+		maps.Copy(whole, document)
+		if text, err = json.Marshal(whole); err != nil {
+			t.Fatal(err)
+		}
+		looked++
+		for _, f := range faultsOf(text) {
+			if !strings.Contains(f.what, "another document") && !strings.Contains(f.what, "an $id of their own") &&
+				about != "enum: empty enum" && !strings.Contains(f.what, "refers to nothing") && !strings.Contains(f.what, "another draft") {
+				t.Errorf("%s %s: %v %s", draft, about, f.location, f.what)
+			}
+		}
+	}
+	if looked < 1000 {
+		t.Errorf("only %d schemas were looked at", looked)
+	}
+}
+
+// What no draft allows behind a keyword is found where it stands.
+func TestKeywords(t *testing.T) {
+	for text, at := range map[string]string{
+		`"additionalProperties": 1`: "additionalProperties", `"not": []`: "not", `"items": "x"`: "items", `"items": [1]`: "items/0",
+		`"allOf": []`: "allOf", `"anyOf": {}`: "anyOf", `"oneOf": [{"not": 1}]`: "oneOf/0/not", `"definitions": []`: "definitions",
+		`"properties": {"a": []}`: "properties/a", `"patternProperties": {"(": {}}`: "patternProperties/(",
+		`"dependencies": {"a": ["b", "b"]}`: "dependencies/a", `"dependentRequired": {"a": {}}`: "dependentRequired/a",
+		`"minLength": -1`: "minLength", `"maxItems": 1.5`: "maxItems", `"minProperties": "1"`: "minProperties", `"maximum": "1"`: "maximum",
+		`"multipleOf": 0`: "multipleOf", `"exclusiveMinimum": true`: "exclusiveMinimum", `"required": "a"`: "required",
+		`"required": ["a", "a"]`: "required", `"properties": {"a": {"type": "strng"}}`: "properties/a/type",
+		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type", `"properties": {"a": {"type": 1}}`: "properties/a/type",
+		`"uniqueItems": "yes"`: "uniqueItems", `"enum": []`: "enum", `"enum": {}`: "enum", `"pattern": "(?=x)"`: "pattern",
+		`"pattern": 1`: "pattern", `"$ref": 1`: "$ref", `"$ref": "x"`: "$ref", `"title": 1`: "title", `"description": {}`: "description",
+		`"if": 1`: "if", `"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, "properties": {"a": true}`: "",
+	} {
+		faults := faultsOf([]byte(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", ` + text + `}`))
+		if len(faults) > 1 || (len(faults) == 0) != (at == "") || at != "" && strings.Join(faults[0].location, "/") != at {
+			t.Errorf("%s: %v, want one at %q", text, faults, at)
+		}
+	}
+	for text, ok := range map[string]bool{
+		`"exclusiveMinimum": true, "minimum": 1`: true, `"exclusiveMinimum": 1`: false, `"additionalProperties": false`: true,
+		`"properties": {"a": true}`: false,
+	} {
+		faults := faultsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", ` + text + `}`))
+		if (len(faults) == 0) != ok {
+			t.Errorf("draft-04: %s: %v", text, faults)
+		}
+	}
+}
