@@ -47,9 +47,8 @@ type Provider struct {
 	log  *slog.Logger
 	page int
 
-	programs *pgcopy.Programs
-	process  string // whose copies are on their way
-	copies   copies
+	process string // whose copies are on their way
+	copier  pgcopy.Copier
 }
 
 var (
@@ -64,15 +63,16 @@ var (
 func New(o Options) *Provider {
 	p := &Provider{
 		Servers: hosted.Servers[server]{Broker: o.Broker, Accesses: o.Accesses, Pool: o.Pool, Open: openSQL},
-		now:     o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), page: pageSize, programs: o.Programs, process: rand.Text(),
+		now:     o.Now, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), page: pageSize, process: rand.Text(),
 	}
+	p.copier.Programs, p.copier.Open, p.copier.Log = o.Programs, p.copied, p.log
 	p.Explain = p.explain
 	return p
 }
 
 // Close ends the copies on their way and the connections that are kept.
 func (p *Provider) Close() {
-	p.copies.close()
+	p.copier.Close()
 	p.Servers.Close()
 }
 

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,9 +27,6 @@ const (
 	mostTries    = 5
 	restoreAfter = time.Second
 	evictAfter   = 200 * time.Millisecond
-	// evictWithin is how long the end of a copy waits for its logins to be gone; what
-	// is left then is removed by the next step.
-	evictWithin = 20 * time.Second
 )
 
 // remembered is the state of an instance that is restored. Hazard: a database that was
@@ -49,16 +44,17 @@ func (r remembered) status(why string, after time.Duration) *provider.Status {
 	return &provider.Status{Percent: 5, Description: why, After: after, State: &provider.State{Format: stateFormat, Data: raw}}
 }
 
-// A copying is a copy on its way, or one that has ended.
-type copying struct {
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error // once ended
-	bytes counter
+// copied is a server as copies need it.
+type copied struct {
+	*dialer
+	broker string
 }
 
-// copied is a server as copies need it.
-type copied struct{ *dialer }
+// copied opens a server for a copy.
+func (p *Provider) copied(a hosted.Access) (pgcopy.Server, error) {
+	d, err := newDialer(a, 0)
+	return copied{d, p.Broker}, err
+}
 
 // With implements pgcopy.Server.
 func (c copied) With(ctx context.Context, work func(*pgx.Conn) error) error { return c.with(ctx, work) }
@@ -66,6 +62,17 @@ func (c copied) With(ctx context.Context, work func(*pgx.Conn) error) error { re
 // Inside implements pgcopy.Server.
 func (c copied) Inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
 	return c.inside(ctx, database, work)
+}
+
+// Join implements pgcopy.Server: the keeper of the owner role is asked to have the login
+// join it.
+func (c copied) Join(ctx context.Context, side pgcopy.Side) (text string, err error) {
+	err = c.with(ctx, func(conn *pgx.Conn) error {
+		w := work{ctx: ctx, c: conn, names: names{broker: c.broker}}
+		text, _, err = w.ready([]line{{side.Owner, "GRANT %1$I TO %2$I WITH INHERIT TRUE, SET TRUE"}}, side.Owner, side.Login)
+		return err
+	})
+	return text, err
 }
 
 // sidesOf are the sides of what may copy for an instance: the login's side of a source
@@ -88,8 +95,8 @@ func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
 // something is.
 func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, source *provider.Source) (*provider.Status, error) {
 	sides := sidesOf(t, source)
-	ended := p.copies.end(copyKey(t))
-	if saved := p.copies.end(sides[2].Login); !ended || !saved {
+	ended := p.copier.End(sides[1])
+	if saved := p.copier.End(sides[2]); !ended || !saved {
 		return &provider.Status{Percent: 50, Description: "Ending a copy", After: evictAfter}, nil
 	}
 	return s.evicted(ctx, sides)
@@ -102,7 +109,7 @@ func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *pr
 		return nil, nil // no copies are made on it
 	}
 	for _, side := range sides {
-		gone, err := pgcopy.Evict(ctx, copied(real), side)
+		gone, err := pgcopy.Evict(ctx, copied{dialer: real.dialer}, side)
 		if err != nil {
 			return nil, s.Explain(err)
 		}
@@ -113,12 +120,9 @@ func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *pr
 	return unfinished, nil
 }
 
-// copyKey is the instance that is filled, in this process.
-func copyKey(t provider.Tags) string { return namesOf(t).database }
-
 // restore is a step of a provision that fills the database from another instance's.
 func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if p.programs == nil {
+	if p.copier.Programs == nil {
 		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
 			"runs. Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
 	}
@@ -153,19 +157,18 @@ func (p *Provider) restoreStep(ctx context.Context, s *site, in provider.Instanc
 	if was.Operation != in.Operation.ID || was.Process != p.process {
 		return p.restoreAgain(ctx, s, in, was.Tries)
 	}
-	one := p.copies.get(copyKey(provider.TagsOf(in)))
+	sides := sidesOf(provider.TagsOf(in), in.Source)
+	one := p.copier.Get(sides[1])
 	if one == nil {
 		return p.fill(ctx, s, in)
 	}
-	select {
-	case <-one.ended:
-	default:
-		return &provider.Status{Percent: 50, Description: "Restoring: " + one.bytes.text(), After: restoreAfter}, nil
+	switch ended, err := one.Ended(); {
+	case !ended:
+		return &provider.Status{Percent: 50, Description: "Restoring: " + one.Text(), After: restoreAfter}, nil
+	case err != nil:
+		return p.restoreFailed(ctx, err, was)
 	}
-	if one.err != nil {
-		return p.restoreFailed(ctx, one.err, was)
-	}
-	return s.evicted(ctx, sidesOf(provider.TagsOf(in), in.Source))
+	return s.evicted(ctx, sides)
 }
 
 // restoreFailed is what becomes of a copy that failed.
@@ -212,9 +215,8 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*pr
 	if _, unfinished, err := s.run(ctx, namesOf(t), w.provision); err != nil || unfinished != nil {
 		return unfinished, err
 	}
-	sides, access := sidesOf(t, in.Source), s.Access
-	_, err = p.copies.begin(copyKey(t), func(ctx context.Context, one *copying) error { return p.copy(ctx, one, access, sides[0], sides[1]) })
-	if errors.Is(err, errCopies) {
+	sides := sidesOf(t, in.Source)
+	if err = p.copier.Fill(s.Access, sides[0], sides[1]); errors.Is(err, pgcopy.ErrCopies) {
 		return &provider.Status{Percent: 20, Description: "Waiting for other restores to end", After: restoreAfter}, nil
 	}
 	return &provider.Status{Percent: 20, Description: "Restoring", After: restoreAfter}, nil
@@ -258,7 +260,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	switch {
 	case err != nil:
 		return s.Explain(err)
-	case version > p.programs.Major():
+	case version > p.copier.Major():
 		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the server. " +
 			"Ask the operator of the service to install the server's version.")
 	case m.SizeWarning > 0 && size > int64(m.SizeWarning)<<20:
@@ -274,77 +276,10 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	return nil
 }
 
-// copy fills one database with what is in another, each by a login of its own.
-func (p *Provider) copy(ctx context.Context, one *copying, a hosted.Access, from, into pgcopy.Side) error {
-	return p.withLogins(ctx, a, []pgcopy.Side{from, into}, func(logins []pgcopy.Login) error {
-		out, in := io.Pipe()
-		var first error
-		var once sync.Once
-		ended := func(err error) { once.Do(func() { first = err }) }
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			err := p.programs.Dump(ctx, a, logins[0], true, io.MultiWriter(in, &one.bytes))
-			if err != nil {
-				ended(err)
-			}
-			_ = in.CloseWithError(err)
-		})
-		err := p.programs.Restore(ctx, a, logins[1], out)
-		if err != nil {
-			ended(err)
-		}
-		_ = out.CloseWithError(errors.Join(err, io.ErrClosedPipe))
-		wg.Wait()
-		return first
-	})
-}
-
-// withLogins lets logins in for a copy, the first of them to read, and has them be
-// gone after it.
-func (p *Provider) withLogins(ctx context.Context, a hosted.Access, sides []pgcopy.Side, work func([]pgcopy.Login) error) error {
-	d, err := newDialer(a, 0)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evictWithin)
-		defer cancel()
-		for _, side := range sides {
-			for gone := false; !gone && ctx.Err() == nil; {
-				if gone, err = pgcopy.Evict(ctx, copied{d}, side); err != nil {
-					p.log.WarnContext(ctx, "a login of a copy is left; the next step removes it", "error", err)
-					break
-				}
-			}
-		}
-	}()
-	logins := make([]pgcopy.Login, len(sides))
-	for i, side := range sides {
-		if side.Join, err = p.joining(ctx, d, side); err != nil {
-			return err
-		}
-		if logins[i], err = pgcopy.Admit(ctx, copied{d}, side, i == 0); err != nil {
-			return err
-		}
-	}
-	return work(logins)
-}
-
-// joining is how the keeper of a side's owner role is asked to have the login join it.
-func (p *Provider) joining(ctx context.Context, d *dialer, side pgcopy.Side) (text string, err error) {
-	err = d.with(ctx, func(c *pgx.Conn) error {
-		w := work{ctx: ctx, c: c, names: names{broker: p.Broker}}
-		text, _, err = w.ready([]line{{side.Owner, "GRANT %1$I TO %2$I WITH INHERIT TRUE, SET TRUE"}}, side.Owner, side.Login)
-		return err
-	})
-	return text, err
-}
-
 // Dump writes what is in an instance, in pg_dump's custom format. Its errors say what
 // to do.
 func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer) error {
-	if p.programs == nil {
+	if p.copier.Programs == nil {
 		return errors.New("the broker has found no pg_dump: install PostgreSQL's programs (`make postgres`) and start it again")
 	}
 	s, learnt, err := p.at(ctx, in)
@@ -363,39 +298,5 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	if err != nil {
 		return err
 	}
-	side := sidesOf(t, nil)[2]
-	one, err := p.copies.begin(side.Login, func(running context.Context, _ *copying) error {
-		running, stop := context.WithCancel(running)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
-		return p.withLogins(running, s.Access, []pgcopy.Side{side}, func(logins []pgcopy.Login) error {
-			return p.programs.Dump(running, s.Access, logins[0], false, to)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	<-one.ended
-	p.copies.end(side.Login)
-	return one.err
-}
-
-// A counter counts what is copied.
-type counter struct {
-	mu sync.Mutex
-	n  int64
-}
-
-// Write implements io.Writer.
-func (c *counter) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n += int64(len(b))
-	return len(b), nil
-}
-
-func (c *counter) text() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return fmt.Sprintf("%.1f MB copied", float64(c.n)/1e6)
+	return p.copier.Save(ctx, s.Access, sidesOf(t, nil)[2], to)
 }

@@ -1,7 +1,8 @@
 // Package pgcopy copies what is in one tenant's database, by PostgreSQL's own pg_dump
-// and pg_restore, to a file or into another database. It owns the logins that it is
-// done by, how these programs are run, and what their failures mean. It leaves to
-// others which database may be copied where, and when.
+// and pg_restore, to a file or into another database. It owns the copies that run in
+// this process (Copier), the logins that they are made by, how these programs are run,
+// and what their failures mean. It leaves to others which database may be copied where,
+// and when.
 //
 // Hazard: a dump and a restore run tenants' code (views, functions, index
 // expressions, triggers), with all that the login may do which they run by. SET ROLE
@@ -28,18 +29,17 @@ import (
 
 // A Side is a database that is read or written, its owner role, and the name of the
 // login for that. The caller derives all three.
-type Side struct {
-	Database, Owner, Login string
-	// Join is the statement that makes the login a member of the owner role; only Admit
-	// needs it. The broker's login may not say so itself.
-	Join string
-}
+type Side struct{ Database, Owner, Login string }
 
 // A Server is what is needed of a server: sessions of the broker's login, in the
 // database that it works in, and in others, with pg_catalog as their search path.
 type Server interface {
 	With(ctx context.Context, work func(*pgx.Conn) error) error
 	Inside(ctx context.Context, database string, work func(*pgx.Conn) error) error
+	// Join gives the statement that makes the side's login a member of its owner role,
+	// which the broker's login may not say by itself.
+	Join(ctx context.Context, side Side) (statement string, err error)
+	Close()
 }
 
 // A Login is one that was let in. It is for one copy.
@@ -68,6 +68,10 @@ func Admit(ctx context.Context, s Server, side Side, reads bool) (Login, error) 
 	if err != nil {
 		return l, err
 	}
+	join, err := s.Join(ctx, side)
+	if err != nil {
+		return l, err
+	}
 	return l, s.With(ctx, func(c *pgx.Conn) error {
 		found, err := look(ctx, c, side.Login)
 		if err != nil {
@@ -88,7 +92,7 @@ func Admit(ctx context.Context, s Server, side Side, reads bool) (Login, error) 
 			readOnly = "on"
 		}
 		return within(ctx, c, append(statements,
-			side.Join,
+			join,
 			"ALTER ROLE "+login+" IN DATABASE "+database+" SET role = "+quoted(side.Owner),
 			"ALTER ROLE "+login+" IN DATABASE "+database+" SET default_transaction_read_only = "+readOnly,
 			"ALTER ROLE "+login+" LOGIN CONNECTION LIMIT 2 PASSWORD '"+verifier+"' VALID UNTIL '"+until+"'",
