@@ -49,7 +49,7 @@ func play(s Subject, p plan, g *Safeguard) outcome {
 	}
 	return outcome{
 		faults: w.struck, orphans: orphans, duplicates: w.doubles, wrong: w.wrong,
-		story: fmt.Sprintf("%s\n%s", w, strings.Join(w.told, "\n")),
+		story: fmt.Sprintf("%s\n%s", w, strings.Join(w.transcript, "\n")),
 	}
 }
 

@@ -43,7 +43,7 @@ type Subject struct {
 	// New makes the provider over an empty cloud.
 	New func(now func() time.Time, effect Effect) (provider.Provider, provider.Inventory)
 
-	offered *catalog.Catalog // made once: compiling takes as long as living through a short history
+	compiled *catalog.Catalog // made once: compiling takes as long as living through a short history
 }
 
 // A Tally is what came of a number of histories.
@@ -73,7 +73,7 @@ func (t *Tally) add(o outcome) {
 // SEED=N replays one random history and prints it; SECONDS=N goes on for so
 // long instead of the budget.
 func Run(t *testing.T, s Subject, budget int) {
-	s.offered = offered(s)
+	s.compiled = catalogOf(s)
 	if seed := os.Getenv("SEED"); seed != "" {
 		n, err := strconv.ParseUint(seed, 10, 64)
 		if err != nil {
@@ -145,7 +145,7 @@ const (
 // first that did; nil if none did within the budget. All is well in the same
 // histories with it, or the error says so.
 func Without(s Subject, g Safeguard, budget int) error {
-	s.offered = offered(s)
+	s.compiled = catalogOf(s)
 	for n := range uint64(budget) {
 		o := play(s, directed(g, n+1), &g)
 		if len(o.wrong) == 0 {

@@ -36,9 +36,9 @@ const (
 // whose is the broker of all histories.
 var whose = ledger.Identity{Deployment: "crashtest", Broker: testkit.Identity}
 
-// offered is the catalog of a subject: plans where every request may be
+// catalogOf is the catalog of a subject: plans where every request may be
 // answered now or later.
-func offered(s Subject) *catalog.Catalog {
+func catalogOf(s Subject) *catalog.Catalog {
 	settings := func(fixed map[string]any) string {
 		text, err := json.Marshal(fixed) // which is YAML, too
 		if err != nil || fixed == nil {
@@ -94,7 +94,7 @@ type world struct {
 	still       []*task // that stand still
 	late        []landing
 	visits      []visit
-	told        []string
+	transcript  []string
 	log         bytes.Buffer
 	wrong       []error
 
@@ -132,7 +132,7 @@ func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without 
 // begin starts the processes anew: what they remember is gone.
 func (w *world) begin() {
 	kit := testkit.New(testkit.Options{
-		Store: crashing{w.records, w}, Catalog: w.subject.offered, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
+		Store: crashing{w.records, w}, Catalog: w.subject.compiled, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
 		Providers: map[string]provider.Provider{w.subject.Name: w.provider()}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Secret:          []byte(canary + strings.Repeat("x", 32-len(canary))),
 		SynchronousWait: synchronousWait, CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
@@ -147,7 +147,7 @@ func (w *world) begin() {
 }
 
 func (w *world) tell(format string, args ...any) {
-	w.told = append(w.told, w.clock.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	w.transcript = append(w.transcript, w.clock.Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 func (w *world) fail(format string, args ...any) {

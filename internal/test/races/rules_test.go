@@ -359,11 +359,11 @@ func (s state) deprovision(in instance, q request, a answer) []state {
 	return s.unless(in.resource, q, a, begun)
 }
 
-// aside is a refusal for the instance's sake, or for that of the other holder
+// refusedByOther reports a refusal for the instance's sake, or for that of the other holder
 // of the id, whatever the binding or the instance has become meanwhile: they
 // are records of their own, read one after the other. What begins anything is
 // checked as a whole when it is committed.
-func (s state) aside(in instance, q request, a answer) bool {
+func (s state) refusedByOther(in instance, q request, a answer) bool {
 	switch {
 	case a.effect != 0 || a.operation != 0:
 		return false
@@ -378,7 +378,7 @@ func (s state) aside(in instance, q request, a answer) bool {
 }
 
 func (s state) bind(in instance, r binding, q request, a answer) []state {
-	if s.aside(in, q, a) {
+	if s.refusedByOther(in, q, a) {
 		return []state{s}
 	}
 	same := r.parameters == q.parameters
@@ -430,7 +430,7 @@ func (s state) beginBind(in instance, r binding, q request, a answer) []state {
 }
 
 func (s state) unbind(in instance, r binding, q request, a answer) []state {
-	if s.aside(in, q, a) {
+	if s.refusedByOther(in, q, a) {
 		return []state{s}
 	}
 	begun := func(s state) []state {
