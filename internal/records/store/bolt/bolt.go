@@ -202,13 +202,13 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 				from = behind(joinKey(store.Key{Partition: partition, Sort: after}))
 			}
 			p := pager{limit: limit, next: sortOf}
-			err := c.list(&p, all, from, fails)
+			err := p.left(c.list(&p, all, from, p.leaveOut))
 			page = p.page
 			return err
 		})
 	}
 	if err != nil {
-		return store.Page{}, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
+		return page, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
 	}
 	return page, nil
 }

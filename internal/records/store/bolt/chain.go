@@ -219,6 +219,3 @@ func past(err error, bad func(error) error) error {
 	}
 	return err
 }
-
-// fails is for whoever can do nothing without what is damaged.
-func fails(err error) error { return err }

@@ -426,8 +426,11 @@ func TestDamagedContent(t *testing.T) {
 			if test.get {
 				_, err := s.Get(t.Context(), bad.Key)
 				names("Get", err)
-				_, err = s.List(t.Context(), bad.Partition, "", "", 0)
+				page, err := s.List(t.Context(), bad.Partition, "", "", 0)
 				names("List", err)
+				if len(page.Records) != 1 || page.Records[0].Sort != good.Sort || page.Next != "" {
+					t.Errorf("beside a record that has lost %s, List gives %+v", test.reason, page)
+				}
 				names("Put", s.Commit(t.Context(), store.Put(bad)))
 				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))
 			}
