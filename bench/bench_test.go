@@ -101,7 +101,8 @@ func TestErrorsAreNotMeasured(t *testing.T) {
 	}
 	s := httptest.NewServer(h)
 	defer s.Close()
-	if _, err := drive(s.Listener.Addr().String(), 2, 0, 20*time.Millisecond, l); err == nil || !strings.Contains(err.Error(), "503") {
+	if _, err := drive(s.Listener.Addr().String(), 2, 0, 20*time.Millisecond, l); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("over loopback: an error was measured: %v", err)
 	}
 	for name, h := range handlers(t) {

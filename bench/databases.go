@@ -27,8 +27,9 @@ const (
 // databases measures real databases, on the broker's own PostgreSQL.
 func (b *bench) databases() (_ *section, err error) {
 	out := &section{
-		heading: fmt.Sprintf("Databases on the broker's own PostgreSQL, %d in each round, each answered when it is there", databasesEach),
-		mine:    "16 clients", theirs: "1 client",
+		heading: fmt.Sprintf("Databases on the broker's own PostgreSQL, %d in each round, each answered when it is there",
+			databasesEach),
+		mine: "16 clients", theirs: "1 client",
 	}
 	if err := os.Chmod(b.dir, 0o711); err != nil { // as root, the server is another user's
 		return nil, err
@@ -201,7 +202,8 @@ func busy(pid int) (ticks float64) {
 			continue // it has ended
 		}
 		_, rest, _ := bytes.Cut(raw, []byte(") "))
-		f := strings.Fields(string(rest)) // state, parent, and from the twelfth on, times: user, system, and of children that have ended
+		// state, parent, and from the twelfth on, times: user, system, and of children that have ended
+		f := strings.Fields(string(rest))
 		if len(f) < 15 {
 			continue
 		}

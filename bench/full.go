@@ -31,8 +31,9 @@ const (
 // from the one and at once from the other.
 func (b *bench) full() (_ *section, err error) {
 	out := &section{
-		heading: fmt.Sprintf("A PostgreSQL server with %d databases and %d bindings, and an empty one", b.manyDatabases, b.manyBindings),
-		mine:    "full", theirs: "empty",
+		heading: fmt.Sprintf("A PostgreSQL server with %d databases and %d bindings, and an empty one", b.manyDatabases,
+			b.manyBindings),
+		mine: "full", theirs: "empty",
 	}
 	if err := os.Chmod(b.dir, 0o711); err != nil { // as root, the server is another user's
 		return nil, err
@@ -131,15 +132,17 @@ func (e *engine) close() error {
 }
 
 // The limits of the plan, before and after an update.
-var smallPlan, largePlan = json.RawMessage(`{"connection_limit":20,"statement_timeout":300}`), json.RawMessage(`{"connection_limit":100}`)
+var smallPlan, largePlan = json.RawMessage(`{"connection_limit":20,"statement_timeout":300}`),
+	json.RawMessage(`{"connection_limit":100}`)
 
 // instance is what a step is told.
 func (e *engine) instance(id string, kind provider.Kind) provider.Instance {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	in := provider.Instance{
-		Broker: benchBroker, Platform: "p", ID: id, Incarnation: "op-" + id, ServiceID: postgresID, PlanID: smallID, Snapshot: smallPlan,
-		Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()}, Target: e.target,
+		Broker: benchBroker, Platform: "p", ID: id, Incarnation: "op-" + id, ServiceID: postgresID, PlanID: smallID,
+		Snapshot: smallPlan, Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()},
+		Target: e.target,
 	}
 	if kind == provider.KindUpdate {
 		in.Former, in.Snapshot = smallPlan, largePlan
@@ -210,7 +213,8 @@ func (e *engine) fill(databases, bindings int) error {
 	return eachOf(databases, fillers, func(i int) error {
 		ctx := context.Background()
 		tags := provider.Tags{Broker: benchBroker, Platform: "p", Instance: fmt.Sprintf("filled-%d", i), Incarnation: "op"}
-		database, owner, reader, keeper := hosted.Name("lsd", tags), hosted.Name("lso", tags), hosted.Name("lsr", tags), keeperName(i)
+		database, owner, reader, keeper := hosted.Name("lsd", tags), hosted.Name("lso", tags),
+			hosted.Name("lsr", tags), keeperName(i)
 		all := []string{
 			fmt.Sprintf("CREATE ROLE %q NOLOGIN", owner), labelled("ROLE", owner, tags), kept(owner, keeper),
 			fmt.Sprintf("CREATE ROLE %q NOLOGIN", reader), kept(reader, keeper),
@@ -277,7 +281,8 @@ func (e *engine) begin() error {
 		for _, statement := range []string{
 			fmt.Sprintf("CREATE ROLE %q NOLOGIN CREATEROLE", name), kept(name, login), strings.ReplaceAll(function, first, name),
 			fmt.Sprintf("SELECT format('ALTER FUNCTION %%s OWNER TO %[1]s; REVOKE ALL ON FUNCTION %%1$s FROM PUBLIC; "+
-				"GRANT EXECUTE ON FUNCTION %%1$s TO %[2]s', oid::regprocedure) FROM pg_proc WHERE proname = '%[1]s'", name, login),
+				"GRANT EXECUTE ON FUNCTION %%1$s TO %[2]s', oid::regprocedure) FROM pg_proc WHERE proname = '%[1]s'", name,
+				login),
 		} {
 			var then string
 			if !strings.HasPrefix(statement, "SELECT") {

@@ -41,7 +41,8 @@ func inside(h http.Handler, batch int, long time.Duration, l load) (insideResult
 			w.reset()
 			h.ServeHTTP(w, r)
 			if w.status != want || w.size == 0 {
-				return insideResult{}, fmt.Errorf("%s %s: status %d with %d bytes, want %d", r.Method, r.URL, w.status, w.size, want)
+				return insideResult{}, fmt.Errorf("%s %s: status %d with %d bytes, want %d", r.Method, r.URL,
+					w.status, w.size, want)
 			}
 		}
 		took := time.Since(began)
@@ -56,7 +57,8 @@ func inside(h http.Handler, batch int, long time.Duration, l load) (insideResult
 	}
 	counted := float64(n - batch)
 	return insideResult{
-		nanoseconds: float64(worked.Nanoseconds()) / counted, allocations: float64(objects) / counted, bytes: float64(bytes) / counted,
+		nanoseconds: float64(worked.Nanoseconds()) / counted, allocations: float64(objects) / counted,
+		bytes: float64(bytes) / counted,
 	}, nil
 }
 

@@ -23,7 +23,8 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "",
 		"write a processor profile of each case of Longshore's handler into this `folder`, and do nothing else")
 	flag.StringVar(&o.only, "only", "",
-		"measure this `part` alone: handlers, loopback, together, starts, databases, full or million; the last two are not measured otherwise")
+		"measure this `part` alone: handlers, loopback, together, starts, databases, full or million; the last two are not "+
+			"measured otherwise")
 	flag.IntVar(&o.records, "records", 1_000_000, "how many records the large folder of million has")
 	flag.IntVar(&o.manyDatabases, "databases", 1000, "how many databases the server of full has")
 	flag.IntVar(&o.manyBindings, "bindings", 5000, "how many bindings they have together")

@@ -97,7 +97,8 @@ func ready(address string) (wire.Shot, error) {
 	for _, o := range catalog.Services {
 		for _, p := range o.Plans {
 			if o.ID == wire.Service && p.Name == "sync" {
-				s.Body = strings.Replace(strings.Replace(s.Body, wire.Plan, p.ID, 1), `"parameters":{"delay_seconds":86400},`, "", 1)
+				s.Body = strings.Replace(strings.Replace(s.Body, wire.Plan, p.ID, 1),
+					`"parameters":{"delay_seconds":86400},`, "", 1)
 				s.Want = http.StatusCreated
 				return s, nil
 			}

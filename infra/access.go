@@ -86,13 +86,15 @@ func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
 				},
 			}},
 			Statement: &awswafv2.CfnWebACL_StatementProperty{RateBasedStatement: &awswafv2.CfnWebACL_RateBasedStatementProperty{
-				Limit: jsii.Number(rate * windowSeconds), EvaluationWindowSec: jsii.Number(windowSeconds), AggregateKeyType: jsii.String("CUSTOM_KEYS"),
-				CustomKeys: &[]any{&awswafv2.CfnWebACL_RateBasedStatementCustomKeyProperty{Header: &awswafv2.CfnWebACL_RateLimitHeaderProperty{
-					Name: jsii.String("authorization"),
-					TextTransformations: &[]any{&awswafv2.CfnWebACL_TextTransformationProperty{
-						Priority: jsii.Number(0), Type: jsii.String("NONE"),
-					}},
-				}}},
+				Limit: jsii.Number(rate * windowSeconds), EvaluationWindowSec: jsii.Number(windowSeconds),
+				AggregateKeyType: jsii.String("CUSTOM_KEYS"),
+				CustomKeys: &[]any{&awswafv2.CfnWebACL_RateBasedStatementCustomKeyProperty{
+					Header: &awswafv2.CfnWebACL_RateLimitHeaderProperty{
+						Name: jsii.String("authorization"),
+						TextTransformations: &[]any{&awswafv2.CfnWebACL_TextTransformationProperty{
+							Priority: jsii.Number(0), Type: jsii.String("NONE"),
+						}},
+					}}},
 			}},
 		}},
 	})

@@ -58,16 +58,18 @@ func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarm
 		Metric: props.Reaper.MetricErrors(each("Minimum")), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
 		TreatMissingData: awscloudwatch.TreatMissingData_BREACHING,
 	})
-	a.add("ReaperHalted", "The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
+	a.add("ReaperHalted",
+		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
 		&awscloudwatch.AlarmProps{
-			Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(1),
+			Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1),
+			EvaluationPeriods: jsii.Number(1),
 		})
 	if props.Targets {
 		// A server that restarts is met once. What lasts is written every ten minutes, by
 		// operations that wait and by inventories, so that two are in any half hour.
 		a.add("Waiting", "Operations wait for a server or an account that cannot be used", &awscloudwatch.AlarmProps{
-			Metric: own(props.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(6),
-			DatapointsToAlarm: jsii.Number(2),
+			Metric: own(props.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1),
+			EvaluationPeriods: jsii.Number(6), DatapointsToAlarm: jsii.Number(2),
 		})
 	}
 	return a

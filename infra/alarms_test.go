@@ -213,7 +213,8 @@ func TestADashboardIsMadeOnRequest(t *testing.T) {
 	}
 	p := must(t, chosen).one(t, "AWS::CloudWatch::Dashboard", "")
 	body := plain(p["DashboardBody"])
-	for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors", "Throttles", "Duration"} {
+	for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors",
+		"Throttles", "Duration"} {
 		if !strings.Contains(body, name) {
 			t.Errorf("the dashboard does not show %s", name)
 		}

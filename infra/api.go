@@ -91,7 +91,8 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 		return api
 	}
 	stack := awscdk.Stack_Of(scope)
-	host := awscdk.Fn_Join(jsii.String("."), &[]*string{rest.RestApiId(), jsii.String("execute-api"), stack.Region(), stack.UrlSuffix()})
+	host := awscdk.Fn_Join(jsii.String("."), &[]*string{rest.RestApiId(), jsii.String("execute-api"), stack.Region(),
+		stack.UrlSuffix()})
 	api.URL = awscdk.Fn_Join(jsii.String(""), &[]*string{jsii.String("https://"), host, jsii.String("/" + Stage)})
 	return api
 }
@@ -113,23 +114,27 @@ func placed(basePath string, api *string) *string {
 func exceptOfAPI(rest awsapigateway.RestApi, guarded bool) {
 	const logs = "Logs of the gateway need a role for CloudWatch that belongs to the whole account and its region, " +
 		"which a stack must neither set for the account's other APIs nor take away when it goes. "
-	except(rest, exception{rule: "AwsSolutions-APIG2", reason: "The function checks requests: what the specification wants answered to " +
-		"a bad one depends on the API version and the offering, and is no model of the gateway."})
+	except(rest, exception{rule: "AwsSolutions-APIG2",
+		reason: "The function checks requests: what the specification wants answered to " +
+			"a bad one depends on the API version and the offering, and is no model of the gateway."})
 	ofStage := []exception{
 		{rule: "AwsSolutions-APIG1", reason: logs + "The function logs each request, with ids and without secrets."},
 		{rule: "AwsSolutions-APIG6", reason: logs + "What the gateway would log of an execution may hold secrets."},
 	}
 	if !guarded {
-		ofStage = append(ofStage, exception{rule: "AwsSolutions-APIG3", reason: "A web ACL costs money while nothing is asked. The stage is " +
-			"throttled, every request needs the platform's password, and an operator may ask for an ACL."})
+		ofStage = append(ofStage, exception{rule: "AwsSolutions-APIG3",
+			reason: "A web ACL costs money while nothing is asked. The stage is " +
+				"throttled, every request needs the platform's password, and an operator may ask for an ACL."})
 	}
 	except(rest.DeploymentStage(), ofStage...)
 	for _, method := range *rest.Methods() {
 		except(method,
-			exception{rule: "AwsSolutions-APIG4", reason: "Platforms log in by HTTP basic authentication, which the specification asks for " +
-				"and the function checks, in constant time, before anything else."},
-			exception{rule: "AwsSolutions-COG4", reason: "Platforms log in by HTTP basic authentication; they are no users of a Cognito pool " +
-				"and have no tokens of one."},
+			exception{rule: "AwsSolutions-APIG4",
+				reason: "Platforms log in by HTTP basic authentication, which the specification asks for " +
+					"and the function checks, in constant time, before anything else."},
+			exception{rule: "AwsSolutions-COG4",
+				reason: "Platforms log in by HTTP basic authentication; they are no users of a Cognito pool " +
+					"and have no tokens of one."},
 		)
 	}
 }

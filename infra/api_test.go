@@ -15,7 +15,8 @@ import (
 func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
 	made := must(t, usual)
 	resource := made.id(t, "AWS::ApiGateway::Resource", "")
-	if p := made.Resources[resource].Properties; p["PathPart"] != "{proxy+}" || plain(p["ParentId"]) != "<APIREST.RootResourceId>" {
+	if p := made.Resources[resource].Properties; p["PathPart"] != "{proxy+}" ||
+		plain(p["ParentId"]) != "<APIREST.RootResourceId>" {
 		t.Errorf("resource %q below %s", p["PathPart"], plain(p["ParentId"]))
 	}
 	var places []string
@@ -27,9 +28,9 @@ func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
 			"Method": "ANY", "Authorization": "NONE", "APIKey": "", "Type": "AWS_PROXY", "By": "POST",
 			"To": "arn:<AWS::Partition>:apigateway:<AWS::Region>:lambda:path/2015-03-31/functions/<ApiFunction.Arn>/invocations",
 		}, map[string]string{
-			"Method": plain(p["HttpMethod"]), "Authorization": plain(p["AuthorizationType"]), "APIKey": plain(p["ApiKeyRequired"]),
-			"Type": plain(at(p, "Integration", "Type")), "By": plain(at(p, "Integration", "IntegrationHttpMethod")),
-			"To": plain(at(p, "Integration", "Uri")),
+			"Method": plain(p["HttpMethod"]), "Authorization": plain(p["AuthorizationType"]),
+			"APIKey": plain(p["ApiKeyRequired"]), "Type": plain(at(p, "Integration", "Type")),
+			"By": plain(at(p, "Integration", "IntegrationHttpMethod")), "To": plain(at(p, "Integration", "Uri")),
 		}); d != "" {
 			t.Errorf("method %q (-want +got):\n%s", id, d)
 		}
@@ -74,7 +75,8 @@ func TestTheStageIsThrottledAndSaysNothing(t *testing.T) {
 			t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, d)
 		}
 		// A trace shows how long what took, and nothing of what was said.
-		if stage["TracingEnabled"] != (name == "Chosen") || stage["AccessLogSetting"] != nil || stage["CacheClusterEnabled"] != nil {
+		if stage["TracingEnabled"] != (name == "Chosen") || stage["AccessLogSetting"] != nil ||
+			stage["CacheClusterEnabled"] != nil {
 			t.Errorf("%s: the stage traces, logs or caches: %s", name, plain(stage))
 		}
 	}
@@ -233,7 +235,8 @@ func TestTheRateOfEachLogin(t *testing.T) {
 	if d := cmp.Diff([]any{1, 4.0 * 60, 60.0, "CUSTOM_KEYS", "authorization", 429.0}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	body := plain(at(acl, "CustomResponseBodies", plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")),
+	body := plain(at(acl, "CustomResponseBodies",
+		plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")),
 		"Content"))
 	var said map[string]string
 	if err := json.Unmarshal([]byte(body), &said); err != nil || said["description"] == "" {
@@ -274,17 +277,20 @@ func TestADomainOfOnesOwn(t *testing.T) {
 			domain, mapping := made.one(t, "AWS::ApiGateway::DomainName", ""), made.one(t, "AWS::ApiGateway::BasePathMapping", "")
 			got := map[string]string{
 				"url": plain(made.Outputs[outputs.URL].Value), "target": plain(made.Outputs[outputs.DomainTarget].Value),
-				"name": plain(domain["DomainName"]), "certificate": plain(domain["RegionalCertificateArn"]), "tls": plain(domain["SecurityPolicy"]),
-				"mapped": plain(mapping["BasePath"]), "api": plain(mapping["RestApiId"]), "stage": plain(mapping["Stage"]), "record": "",
+				"name": plain(domain["DomainName"]), "certificate": plain(domain["RegionalCertificateArn"]),
+				"tls": plain(domain["SecurityPolicy"]), "mapped": plain(mapping["BasePath"]), "api": plain(mapping["RestApiId"]),
+				"stage": plain(mapping["Stage"]), "record": "",
 			}
 			for _, id := range made.of("AWS::Route53::RecordSet") {
 				p := made.Resources[id].Properties
-				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " + plain(at(p, "AliasTarget",
-					"DNSName"))
+				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " +
+					plain(at(p, "AliasTarget",
+						"DNSName"))
 			}
 			want := map[string]string{
-				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate, "tls": "TLS_1_2",
-				"mapped": test.mapped, "api": "<APIREST>", "stage": "<APIRESTDeploymentStageprod>", "record": "",
+				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate,
+				"tls": "TLS_1_2", "mapped": test.mapped, "api": "<APIREST>",
+				"stage": "<APIRESTDeploymentStageprod>", "record": "",
 			}
 			if test.zone != "" {
 				want["record"] = "Z1 " + name + " A <APIDomainName.RegionalDomainName>"

@@ -50,9 +50,11 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 		return "", err
 	}
 	// A stack may go on without plans, so that what exists can be deleted.
-	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)), Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
-		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new NAME DIR writes "+
-			"a first one); or, to try a broker, -c NAME=%s for one of: %s.", ContextOfferings, Offered, strings.Join(onRequest(), ", "))
+	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)),
+		Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
+		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new "+
+			"NAME DIR writes a first one); or, to try a broker, -c NAME=%s for one of: %s.", ContextOfferings, Offered,
+			strings.Join(onRequest(), ", "))
 	}
 	for _, name := range readers {
 		if err := os.WriteFile(filepath.Join(s.Code, name, app.CatalogFile), compiled, 0o644); err != nil {

@@ -36,8 +36,10 @@ func TestWriteCatalog(t *testing.T) {
 		"Own": {"an operator's own are beside what ships", Offered, mine,
 			[]string{"demo", "demo-other", "demo-route", "demo-syslog", "demo-volume", "mine"}, "", ""},
 		"OwnOfDemo": {"what is off is not used by accident", Off, mine, nil, "deploy with -c demo=true", ""},
-		"NoFolder":  {"a folder that is not there is no empty one", Offered, filepath.Join(mine, "gone"), nil, "not a folder", ""},
-		"Relative":  {"a path is relative to the repository, and said whole", Offered, "gone", nil, filepath.Join(repository, "gone"), ""},
+		"NoFolder": {"a folder that is not there is no empty one", Offered, filepath.Join(mine, "gone"), nil,
+			"not a folder", ""},
+		"Relative": {"a path is relative to the repository, and said whole", Offered, "gone", nil,
+			filepath.Join(repository, "gone"), ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

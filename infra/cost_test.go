@@ -90,14 +90,16 @@ func serviceLife(t *testing.T, made template, u serviceUsage) []line {
 	api, provisioner := memory(t, made, FunctionAPI)*requests*requestTime, memory(t, made, FunctionProvisioner)*u.Seconds
 	return []line{
 		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s (assumed); %.2f GB-s", requests, requestTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
+		{"API", fmt.Sprintf("%g calls of %g s (assumed); %.2f GB-s", requests, requestTime, api),
+			priceCall.of(requests) + priceGBSecond.of(api)},
 		{"provisioner", fmt.Sprintf("%g calls, %d looks, %g s; %.2f GB-s", calls, u.Looks, u.Seconds, provisioner),
 			priceCall.of(calls) + priceGBSecond.of(provisioner)},
 		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
 		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
 		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
 		{"KMS", fmt.Sprintf("%d calls", u.KeyCalls), priceKeyCall.of(float64(u.KeyCalls))},
-		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+calls, lineBytes), priceLog.of((requests + calls) * lineBytes)},
+		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+calls, lineBytes),
+			priceLog.of((requests + calls) * lineBytes)},
 	}
 }
 
@@ -142,24 +144,31 @@ func idle(t *testing.T, made template) []line {
 	}
 	gb := memory(t, made, FunctionReaper)
 	seconds := sweeps * gb * sweepTime
-	reads, writes := sweeps*sweep.ReadUnits+hoursAMonth*inventory.ReadUnits, sweeps*sweep.WriteUnits+hoursAMonth*inventory.WriteUnits
+	reads, writes := sweeps*sweep.ReadUnits+hoursAMonth*inventory.ReadUnits,
+		sweeps*sweep.WriteUnits+hoursAMonth*inventory.WriteUnits
 	lines := []line{
 		{"key", fmt.Sprintf("%g; after its first rotation 2.00, after its second and for ever 3.00", keys), priceKey.of(keys)},
 		{"secret", fmt.Sprintf("%g", secrets), priceSecret.of(secrets)},
 		{"alarms", fmt.Sprintf("%g, on one metric each", alarms+fast), priceAlarm.of(alarms) + priceFastAlarm.of(fast)},
-		{"metrics of its own", fmt.Sprintf("%d that an idle sweep writes", sweep.Metrics), priceMetric.of(float64(sweep.Metrics))},
+		{"metrics of its own", fmt.Sprintf("%d that an idle sweep writes", sweep.Metrics),
+			priceMetric.of(float64(sweep.Metrics))},
 		{"reaper, calls", fmt.Sprintf("%d, one each minute", sweeps), priceCall.of(sweeps)},
-		{"reaper, time", fmt.Sprintf("%d × %g GB × %g s (assumed) = %.0f GB-s", sweeps, gb, sweepTime, seconds), priceGBSecond.of(seconds)},
-		{"reaper, reads", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", reads, sweep.ReadUnits, inventory.ReadUnits),
+		{"reaper, time", fmt.Sprintf("%d × %g GB × %g s (assumed) = %.0f GB-s", sweeps, gb, sweepTime, seconds),
+			priceGBSecond.of(seconds)},
+		{"reaper, reads", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", reads, sweep.ReadUnits,
+			inventory.ReadUnits),
 			priceRead.of(reads)},
-		{"reaper, writes", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", writes, sweep.WriteUnits, inventory.WriteUnits),
+		{"reaper, writes", fmt.Sprintf("%.0f units: %g a sweep, %g an hour for the inventory", writes, sweep.WriteUnits,
+			inventory.WriteUnits),
 			priceWrite.of(writes)},
 		{"reaper, log", fmt.Sprintf("%d × %d bytes (assumed)", sweeps, sweepBytes), priceLog.of(sweeps * sweepBytes)},
-		{"schedule", fmt.Sprintf("%d events, as if they were one's own: AWS lists no price for a schedule's", sweeps), priceEvent.of(sweeps)},
+		{"schedule", fmt.Sprintf("%d events, as if they were one's own: AWS lists no price for a schedule's", sweeps),
+			priceEvent.of(sweeps)},
 		{"table's key", fmt.Sprintf("%d × %d calls an hour by DynamoDB (assumed)", hoursAMonth, tableKeyCalls),
 			priceKeyCall.of(hoursAMonth * tableKeyCalls)},
 		{"table", fmt.Sprintf("10,000 records of 2 kB, with recovery to any second: %g GB", recorded), priceTableGB.of(recorded)},
-		{"what was uploaded", fmt.Sprintf("%g GB for each deployment that changed the functions", uploaded), priceS3GB.of(uploaded)},
+		{"what was uploaded", fmt.Sprintf("%g GB for each deployment that changed the functions", uploaded),
+			priceS3GB.of(uploaded)},
 	}
 	if n := len(made.of("AWS::CloudWatch::Dashboard")); n > 0 {
 		lines = append(lines, line{"dashboard", fmt.Sprint(n), priceDashboard.of(float64(n))})
@@ -169,7 +178,8 @@ func idle(t *testing.T, made template) []line {
 	}
 	for _, id := range made.of("AWS::WAFv2::WebACL") {
 		rules := float64(len(list(made.Resources[id].Properties["Rules"])))
-		lines = append(lines, line{"web ACL", fmt.Sprintf("one, with %g rule", rules), priceWebACL.of(1) + priceWebACLRule.of(rules)})
+		lines = append(lines, line{"web ACL", fmt.Sprintf("one, with %g rule", rules),
+			priceWebACL.of(1) + priceWebACLRule.of(rules)})
 	}
 	return lines
 }
@@ -184,15 +194,18 @@ func lifetime(t *testing.T, made template) []line {
 	provisioner := memory(t, made, FunctionProvisioner) * (steps*stepTime + float64(u.Delays)*delay)
 	return []line{
 		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s", requests, requestTime,
+		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s",
+			requests, requestTime,
 			u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
-		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s", steps, stepTime,
+		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s",
+			steps, stepTime,
 			u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
 		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
 		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
 		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
 		{"KMS", fmt.Sprintf("%d calls", u.KeyCalls), priceKeyCall.of(float64(u.KeyCalls))},
-		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+steps, lineBytes), priceLog.of((requests + steps) * lineBytes)},
+		{"logs", fmt.Sprintf("%g calls × %d bytes (assumed)", requests+steps, lineBytes),
+			priceLog.of((requests + steps) * lineBytes)},
 	}
 }
 
@@ -202,7 +215,8 @@ func poll(t *testing.T, made template) []line {
 	gb := memory(t, made, FunctionAPI)
 	return []line{
 		{"gateway", "1 request", priceRequest.of(1)},
-		{"API", fmt.Sprintf("1 call of %g s (assumed) × %g GB", requestTime, gb), priceCall.of(1) + priceGBSecond.of(gb*requestTime)},
+		{"API", fmt.Sprintf("1 call of %g s (assumed) × %g GB", requestTime, gb),
+			priceCall.of(1) + priceGBSecond.of(gb*requestTime)},
 		{"DynamoDB", "1 read unit", priceRead.of(1)},
 		{"log", fmt.Sprintf("%d bytes (assumed)", lineBytes), priceLog.of(lineBytes)},
 	}
@@ -261,8 +275,8 @@ func TestCost(t *testing.T) {
 	}
 	now := was
 	for name, text := range map[string]string{
-		"prices": fmt.Sprintf("List prices of us-east-1 and arm64 as of %s, in US dollars, without taxes and without what is free for an "+
-			"account.\n", pricesAsOf),
+		"prices": fmt.Sprintf("List prices of us-east-1 and arm64 as of %s, in US dollars, without taxes and without what is "+
+			"free for an account.\n", pricesAsOf),
 		"idle": table(month, 4, "$ a month"), "options": options(t, together(month)),
 		"life": table(life, 7, "$"), "poll": table(poll(t, made), 7, "$"),
 		"service": table(minute, 7, "$"), "slow-service": table(tenMinutes, 7, "$"),

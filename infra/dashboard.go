@@ -25,8 +25,10 @@ type DashboardProps struct {
 // on request.
 func NewDashboard(scope constructs.Construct, id string, props *DashboardProps) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric
-	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind, lifecycle.Unbind} {
-		accepted = append(accepted, own(props.Stack, metrics.Accepted, "Sum", map[string]string{metrics.DimensionKind: string(kind)}))
+	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind,
+		lifecycle.Unbind} {
+		accepted = append(accepted, own(props.Stack, metrics.Accepted, "Sum",
+			map[string]string{metrics.DimensionKind: string(kind)}))
 		for _, result := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
 			settled = append(settled, own(props.Stack, metrics.Settled, "Sum", map[string]string{
 				metrics.DimensionKind: string(kind), metrics.DimensionResult: string(result),

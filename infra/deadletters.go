@@ -50,7 +50,8 @@ func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
 			Source:     jsii.Strings("aws.states"),
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),
 			Detail: &map[string]any{
-				"status": jsii.Strings("FAILED", "TIMED_OUT", "ABORTED"), "stateMachineArn": &[]*string{machine.StateMachineArn()},
+				"status":          jsii.Strings("FAILED", "TIMED_OUT", "ABORTED"),
+				"stateMachineArn": &[]*string{machine.StateMachineArn()},
 			},
 		},
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSqsQueue(d.Queue, nil)},

@@ -34,8 +34,9 @@ type Domain struct {
 func NewDomain(scope constructs.Construct, id string, rest awsapigateway.RestApi, props *DomainProps) *Domain {
 	scope = constructs.NewConstruct(scope, &id)
 	name := awsapigateway.NewDomainName(scope, jsii.String("Name"), &awsapigateway.DomainNameProps{
-		DomainName:     &props.Name,
-		Certificate:    awscertificatemanager.Certificate_FromCertificateArn(scope, jsii.String("Certificate"), &props.Certificate),
+		DomainName: &props.Name,
+		Certificate: awscertificatemanager.Certificate_FromCertificateArn(scope, jsii.String("Certificate"),
+			&props.Certificate),
 		EndpointType:   awsapigateway.EndpointType_REGIONAL,
 		SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 	})

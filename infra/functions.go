@@ -66,7 +66,8 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
 		Description: jsii.String("All that the function " + props.Name + " may do"),
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing}, tracing.Grants(),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing},
+			tracing.Grants(),
 			props.Grants))},
 	})
 	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
@@ -80,10 +81,11 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		architecture = awslambda.Architecture_X86_64()
 	}
 	function := &awslambda.FunctionProps{
-		Description:   &props.Description,
-		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
-		Handler:       jsii.String(handler),
-		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code, cmp.Or(props.Program, props.Name))), nil),
+		Description: &props.Description,
+		Runtime:     awslambda.Runtime_PROVIDED_AL2023(),
+		Handler:     jsii.String(handler),
+		Code: awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code,
+			cmp.Or(props.Program, props.Name))), nil),
 		Architecture:  architecture,
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
 		MemorySize:    jsii.Number(props.MemoryMB),

@@ -45,12 +45,13 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 			for function, p := range functions(t, made) {
 				id := strings.ToUpper(function[:1]) + function[1:] + "Function"
 				got := map[string]any{
-					"Architectures": plain(p["Architectures"]), "Handler": p["Handler"], "Role": plain(p["Role"]), "Runtime": p["Runtime"],
-					"LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " + plain(at(p, "LoggingConfig", "LogGroup")),
+					"Architectures": plain(p["Architectures"]), "Handler": p["Handler"], "Role": plain(p["Role"]),
+					"Runtime": p["Runtime"], "LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " +
+						plain(at(p, "LoggingConfig", "LogGroup")),
 				}
 				if d := cmp.Diff(map[string]any{
-					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>", "Runtime": "provided.al2023",
-					"LoggingConfig": "JSON to <" + id + "Log>",
+					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>",
+					"Runtime": "provided.al2023", "LoggingConfig": "JSON to <" + id + "Log>",
 				}, got); d != "" {
 					t.Errorf("%s: function %q (-want +got):\n%s", test.reason, function, d)
 				}
@@ -63,7 +64,8 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 			}
 			for function, p := range functions(t, made) {
 				// What is asked for without waiting is told of when it fails.
-				if dead := plain(at(p, "DeadLetterConfig", "TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
+				if dead := plain(at(p, "DeadLetterConfig",
+					"TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
 					t.Errorf("function %q has dead letters %q", function, dead)
 				}
 				if mode := plain(at(p, "TracingConfig", "Mode")); (mode == "Active") != (name == "Chosen") {
@@ -77,7 +79,8 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 			for _, id := range logs {
 				if r := made.Resources[id]; r.Properties["RetentionInDays"] != test.logDays || r.DeletionPolicy != "Delete" ||
 					r.UpdateReplacePolicy != "Delete" {
-					t.Errorf("log %q: %v days, %s, %s", id, r.Properties["RetentionInDays"], r.DeletionPolicy, r.UpdateReplacePolicy)
+					t.Errorf("log %q: %v days, %s, %s", id, r.Properties["RetentionInDays"], r.DeletionPolicy,
+						r.UpdateReplacePolicy)
 				}
 			}
 		})
@@ -97,7 +100,8 @@ func TestTimeAndMemory(t *testing.T) {
 	all := functions(t, must(t, usual))
 	for name, test := range tests {
 		if p := all[name]; p["Timeout"] != test.seconds || p["MemorySize"] != test.mem {
-			t.Errorf("function %q: %v s, %v MB, want %v s, %v MB: %s", name, p["Timeout"], p["MemorySize"], test.seconds, test.mem, test.reason)
+			t.Errorf("function %q: %v s, %v MB, want %v s, %v MB: %s", name, p["Timeout"], p["MemorySize"], test.seconds,
+				test.mem, test.reason)
 		}
 	}
 	if gateway := 29.0; all[FunctionAPI]["Timeout"].(float64) >= gateway {
@@ -146,8 +150,8 @@ func TestEnvironment(t *testing.T) {
 			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine,
-			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table,
+			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
@@ -156,18 +160,20 @@ func TestEnvironment(t *testing.T) {
 			app.EnvMinRetryAfter: "2s", app.EnvMaxRetryAfter: "20s", app.EnvPlatformRate: "4",
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table, app.EnvProviders: "demo",
-			app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
+			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
-			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table, app.EnvStateMachine: machine,
-			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
+			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table,
+			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo",
+			app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for variable, value := range asMap(at(functions(t, must(t, test.variant))[test.function], "Environment", "Variables")) {
+			for variable, value := range asMap(at(functions(t, must(t, test.variant))[test.function], "Environment",
+				"Variables")) {
 				got[variable] = plain(value)
 			}
 			if d := cmp.Diff(test.want, got); d != "" {

@@ -108,7 +108,8 @@ var records = []string{
 // traces reports whether it is for that: all else is for what it names.
 func (g grant) traces() bool {
 	return g.resource == "*" &&
-		slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules", "xray:GetSamplingTargets"},
+		slices.Contains([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments", "xray:GetSamplingRules",
+			"xray:GetSamplingTargets"},
 			g.action)
 }
 
@@ -139,18 +140,19 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 			"ssm:GetParameter on " + theThings + "/*",
 			"ssm:PutParameter on " + theThings + "/*",
 		})},
-		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists", slices.Concat(records, []string{
-			"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
-			"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
-			"dynamodb:Query on " + theIndex,
-			"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition +
-				" and dynamodb:LeadingKeys Null false",
-			"dynamodb:BatchGetItem on " + theTable,
-			"dynamodb:DeleteItem on " + theTable,
-			"states:StartExecution on " + theStateMachine,
-			"ssm:GetParametersByPath on " + theThings,
-			"sqs:SendMessage on <DeadLettersQueue.Arn>",
-		})},
+		"ReaperFunctionRole": {"it looks for what is due and has it driven, and sees what exists",
+			slices.Concat(records, []string{
+				"logs:CreateLogStream on <ReaperFunctionLog.Arn>",
+				"logs:PutLogEvents on <ReaperFunctionLog.Arn>",
+				"dynamodb:Query on " + theIndex,
+				"dynamodb:Query on " + theTable + " if dynamodb:LeadingKeys ForAllValues:StringEquals " + ledger.ReaperPartition +
+					" and dynamodb:LeadingKeys Null false",
+				"dynamodb:BatchGetItem on " + theTable,
+				"dynamodb:DeleteItem on " + theTable,
+				"states:StartExecution on " + theStateMachine,
+				"ssm:GetParametersByPath on " + theThings,
+				"sqs:SendMessage on <DeadLettersQueue.Arn>",
+			})},
 		"WorkflowRole": {"it calls the provisioner, and no more", []string{"lambda:InvokeFunction on " + theProvisioner}},
 	}
 	made := must(t, usual)
@@ -180,18 +182,22 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		never  func(g grant) bool
 	}{
 		"AnyAction": {"what an action is must be said", nil, func(g grant) bool { return strings.ContainsAny(g.action, "*?") }},
-		"Anything":  {"what it is done to must be said", nil, func(g grant) bool { return !g.traces() && strings.HasPrefix(g.resource, "*") }},
-		"Wildcards": {"names that are made while running lie under the demo's path, all others are known", nil, func(g grant) bool {
-			return !g.traces() && strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" &&
-				g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
-		}},
+		"Anything": {"what it is done to must be said", nil,
+			func(g grant) bool { return !g.traces() && strings.HasPrefix(g.resource, "*") }},
+		"Wildcards": {"names that are made while running lie under the demo's path, all others are known", nil,
+			func(g grant) bool {
+				return !g.traces() && strings.ContainsAny(g.resource, "*?") && g.resource != theThings+"/*" &&
+					g.resource != strings.Replace(theThings, "Longshore", "Other", 1)+"/*"
+			}},
 		"IAM": {"nobody makes principals", nil, func(g grant) bool { return g.service() == "iam" || g.service() == "sts" }},
 		"KeyOwnership": {"who may use the key is not theirs to say", nil, func(g grant) bool {
 			return g.service() == "kms" &&
-				(strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") || strings.Contains(g.action, "Delet"))
+				(strings.Contains(g.action, "Grant") || strings.Contains(g.action, "Policy") ||
+					strings.Contains(g.action, "Delet"))
 		}},
 		"WholeTable": {"nobody reads or changes the table as a whole", nil, func(g grant) bool {
-			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") || strings.HasPrefix(g.action, "dynamodb:Partiql")
+			return g.action == "dynamodb:Scan" || strings.HasSuffix(g.action, "Table") ||
+				strings.HasPrefix(g.action, "dynamodb:Partiql")
 		}},
 		"KeyByItself": {
 			"without secrets to open, the key works through the table only", []string{"ReaperFunctionRole", "WorkflowRole"},
@@ -202,7 +208,8 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 			func(g grant) bool { return g.service() == "kms" && g.condition == "" },
 		},
 		"Credential": {
-			"the platform's password is the API's alone", []string{"ProvisionerFunctionRole", "ReaperFunctionRole", "WorkflowRole"},
+			"the platform's password is the API's alone",
+			[]string{"ProvisionerFunctionRole", "ReaperFunctionRole", "WorkflowRole"},
 			func(g grant) bool { return g.service() == "secretsmanager" || strings.Contains(g.resource, "Secret") },
 		},
 		"APIMakesNothing": {
@@ -214,7 +221,8 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		"APIRemovesNothing": {
 			"it neither removes records nor lists them", []string{"ApiFunctionRole"},
 			func(g grant) bool {
-				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchWriteItem",
+				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan",
+					"dynamodb:BatchWriteItem",
 					"dynamodb:UpdateItem"}, g.action)
 			},
 		},
@@ -273,7 +281,8 @@ func TestTheVaultsNamesAreThese(t *testing.T) {
 // What a role may do stands in it and nowhere else.
 func TestRolesHaveNothingBeside(t *testing.T) {
 	made := must(t, usual)
-	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::IAM::Group",
+	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User",
+		"AWS::IAM::Group",
 		"AWS::ApiGateway::Account"} {
 		if ids := made.of(kind); len(ids) > 0 {
 			t.Errorf("there are resources of type %q: %q", kind, ids)
@@ -313,7 +322,8 @@ func TestWhoMayAct(t *testing.T) {
 	var calls []string
 	for _, id := range made.of("AWS::Lambda::Permission") {
 		p := made.Resources[id].Properties
-		calls = append(calls, fmt.Sprintf("%s by %s of %s", plain(p["FunctionName"]), plain(p["Principal"]), plain(p["SourceArn"])))
+		calls = append(calls, fmt.Sprintf("%s by %s of %s", plain(p["FunctionName"]), plain(p["Principal"]),
+			plain(p["SourceArn"])))
 		if p["Action"] != "lambda:InvokeFunction" {
 			t.Errorf("permission %q is for %v", id, p["Action"])
 		}
@@ -322,7 +332,8 @@ func TestWhoMayAct(t *testing.T) {
 	gateway := "<ApiFunction.Arn> by apigateway.amazonaws.com of " +
 		"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<APIREST>/<APIRESTDeploymentStageprod>/*/"
 	// The provisioner is called by who has the right in its own role.
-	if d := cmp.Diff([]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"}, calls); d != "" {
+	if d := cmp.Diff([]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"},
+		calls); d != "" {
 		t.Errorf("who calls which function (-want +got):\n%s", d)
 	}
 }

@@ -72,7 +72,8 @@ func (s *Settings) readServers(r *reader, name, state string) {
 		r.problems = append(r.problems, fmt.Errorf("context %s: give the ARN of the secret that says how the server is reached, "+
 			"or %s=NAME=ARN,NAME=ARN for several", one, several))
 	case (text != "" || given.Keys != nil) && state == Off:
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context, name, Offered))
+		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context,
+			name, Offered))
 	case text != "":
 		var err error
 		if given.Secrets, err = secrets.Parse("context "+context, text); err != nil {
@@ -95,7 +96,8 @@ func reading(stack awscdk.Stack, name string, servers Servers) (all []awsiam.Pol
 	for i, key := range servers.Keys {
 		opening := allow(fmt.Sprintf("ServerKey%s%d", outputs.Title(name), i), &key, "kms:Decrypt")
 		opening.AddCondition(jsii.String("StringEquals"), map[string]any{
-			"kms:ViaService": service(stack, "secretsmanager"), "kms:EncryptionContext:SecretARN": slices.Sorted(maps.Values(servers.Secrets)),
+			"kms:ViaService":                  service(stack, "secretsmanager"),
+			"kms:EncryptionContext:SecretARN": slices.Sorted(maps.Values(servers.Secrets)),
 		})
 		all = append(all, opening)
 	}
@@ -113,7 +115,8 @@ func (s Settings) checkTargets(offerings []catalog.Offering) error {
 			if target = cmp.Or(target, hosted.DefaultTarget); has && servers.Secrets[target] == "" {
 				_, several, _ := hostedContexts(o.Provider)
 				problems = append(problems, fmt.Errorf(
-					"plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings", p.Name, o.Name, target, several))
+					"plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings", p.Name,
+					o.Name, target, several))
 			}
 		}
 	}

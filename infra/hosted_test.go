@@ -86,7 +86,8 @@ func TestNoServersUnlessAsked(t *testing.T) {
 
 func TestServerSettings(t *testing.T) {
 	whole := func(change map[string]any) map[string]any {
-		context := map[string]any{"postgres": "true", ContextSubnets: "subnet-0123456789abcdef0", ContextSecurityGroups: "sg-0123456789abcdef0"}
+		context := map[string]any{"postgres": "true", ContextSubnets: "subnet-0123456789abcdef0",
+			ContextSecurityGroups: "sg-0123456789abcdef0"}
 		maps.Copy(context, change)
 		return context
 	}
@@ -106,14 +107,16 @@ func TestServerSettings(t *testing.T) {
 		context map[string]any
 		want    string // in the error
 	}{
-		"None":     {whole(nil), "context postgres-secret: give the ARN"},
-		"Both":     {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secrets": "a=" + serverSecret}), "give one of them"},
+		"None": {whole(nil), "context postgres-secret: give the ARN"},
+		"Both": {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secrets": "a=" + serverSecret}),
+			"give one of them"},
 		"NotWhole": {whole(map[string]any{"postgres-secret": "pg/main"}), "context postgres-secret"},
 		"Names":    {whole(map[string]any{"postgres-secrets": "A=" + serverSecret}), "names of lower-case letters"},
 		"Twice":    {whole(map[string]any{"postgres-secrets": "a=" + serverSecret + ",a=" + otherSecret}), `names "a" twice`},
 		"Key":      {whole(map[string]any{"postgres-secret": serverSecret, "postgres-secret-key": "alias/x"}), "ARNs of keys"},
 		"Off":      {map[string]any{"postgres-secret": serverSecret}, "give postgres=true too"},
-		"NoVPC":    {map[string]any{"postgres": "true", "postgres-secret": serverSecret}, "the provider postgres is called inside a VPC"},
+		"NoVPC": {map[string]any{"postgres": "true", "postgres-secret": serverSecret},
+			"the provider postgres is called inside a VPC"},
 	} {
 		if _, err := settingsOf(test.context); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
@@ -140,7 +143,8 @@ func TestPlansNameServersThatThereAre(t *testing.T) {
 		}
 		s := Settings{Servers: map[string]Servers{"postgres": {Secrets: parsed}}}
 		for target, want := range bad {
-			if err := s.checkTargets(plans(target)); (err != nil) != want || want && !strings.Contains(err.Error(), "-c postgres-secrets=") {
+			if err := s.checkTargets(plans(target)); (err != nil) != want ||
+				want && !strings.Contains(err.Error(), "-c postgres-secrets=") {
 				t.Errorf("%s, target %v: %v", text, target, err)
 			}
 		}

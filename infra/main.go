@@ -28,7 +28,8 @@ func main() {
 func warnOfUnknown(stack awscdk.Stack, given []string) {
 	if names := unknown(given); len(names) > 0 {
 		awscdk.Annotations_Of(stack).AddWarningV2(jsii.String("longshore:unknown"), jsii.String(fmt.Sprintf(
-			"Context values that this stack does not know: %s. It knows: %s", strings.Join(names, ", "), strings.Join(contextNames(), ", "))))
+			"Context values that this stack does not know: %s. It knows: %s", strings.Join(names, ", "),
+			strings.Join(contextNames(), ", "))))
 	}
 }
 

@@ -141,10 +141,10 @@ func templateOf(stack awscdk.Stack) (out template, err error) {
 
 // choices are a deployment for which everything is chosen otherwise.
 var choices = map[string]any{
-	ContextStack: "Other", ContextArchitecture: "x86_64", "demo-delay": "250ms", ContextMinRetryAfter: "2s", ContextMaxRetryAfter: "20s",
-	ContextReaperDryRun: "true", ContextTracing: "true", ContextDashboard: "true", ContextLogDays: "7",
-	ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextPlatformRate: "4", ContextCLICredentials: "true",
-	FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
+	ContextStack: "Other", ContextArchitecture: "x86_64", "demo-delay": "250ms", ContextMinRetryAfter: "2s",
+	ContextMaxRetryAfter: "20s", ContextReaperDryRun: "true", ContextTracing: "true", ContextDashboard: "true",
+	ContextLogDays: "7", ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextPlatformRate: "4",
+	ContextCLICredentials: "true", FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
 	ContextKeyRotation: "2560", ContextAllowCIDRs: "192.0.2.0/24, 2001:db8::/32", ContextWebACL: WebACLBuilt,
 	ContextAlarmEmail: "ops@example.com",
 	ContextDomain:     "broker.example.com", ContextCertificate: "arn:aws:acm:eu-central-1:111122223333:certificate/c",

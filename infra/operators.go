@@ -44,13 +44,16 @@ func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) 
 		topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
 			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
-			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()}},
+			Conditions: &map[string]any{
+				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()},
+			},
 		}))
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&props.Email, nil))
 		o.Topic = topic
 	default:
 		awscdk.Annotations_Of(o.scope).AddWarningV2(jsii.String("longshore:nobody"), jsii.String(
-			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+ContextAlarmTopic+"=ARN"))
+			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+
+				ContextAlarmTopic+"=ARN"))
 	}
 	return o
 }

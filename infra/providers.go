@@ -82,7 +82,8 @@ func (s *Settings) readProviders(r *reader) {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {
-			r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", row.vpcContext, name, Offered))
+			r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider",
+				row.vpcContext, name, Offered))
 		}
 	}
 }
@@ -180,6 +181,7 @@ func demoExceptions(s Settings) []exception {
 		rule: "AwsSolutions-IAM5",
 		reason: "The demo makes parameters while it runs, under names that come from the platform's ids. " +
 			"They all lie under one path, which is this stack's own.",
-		findings: []string{"Resource::arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter" + app.DemoPrefix(s.Stack) + "/*"},
+		findings: []string{"Resource::arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter" +
+			app.DemoPrefix(s.Stack) + "/*"},
 	}}
 }

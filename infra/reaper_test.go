@@ -30,7 +30,8 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 				t.Errorf("how the rule repeats a call (-want +got):\n%s", d)
 			}
 			invoke := made.one(t, "AWS::Lambda::EventInvokeConfig", "")
-			if d := cmp.Diff(map[string]string{"Function": "<ReaperFunction>", "Qualifier": "$LATEST", "Attempts": "0", "Age": "60"},
+			if d := cmp.Diff(map[string]string{"Function": "<ReaperFunction>", "Qualifier": "$LATEST",
+				"Attempts": "0", "Age": "60"},
 				map[string]string{
 					"Function": plain(invoke["FunctionName"]), "Qualifier": plain(invoke["Qualifier"]),
 					"Attempts": plain(invoke["MaximumRetryAttempts"]), "Age": plain(invoke["MaximumEventAgeInSeconds"]),

@@ -22,7 +22,8 @@ type refusal struct {
 // The status codes stay those of AWS.
 func refusals() []refusal {
 	return []refusal{
-		{awsapigateway.ResponseType_DEFAULT_4XX(), "The request is not one that this service broker takes, or not from here.", ""},
+		{awsapigateway.ResponseType_DEFAULT_4XX(),
+			"The request is not one that this service broker takes, or not from here.", ""},
 		{awsapigateway.ResponseType_DEFAULT_5XX(),
 			"The service broker has failed, or did not answer in time. Whether the request had an effect is not known.", ""},
 		{awsapigateway.ResponseType_THROTTLED(), "There are too many requests at once. Repeat this one after some seconds.", "5"},

@@ -16,7 +16,8 @@ func TestThePasswordStandsNowhere(t *testing.T) {
 			made := must(t, variant)
 			secret := made.one(t, "AWS::SecretsManager::Secret", "")
 			if d := cmp.Diff(map[string]any{
-				"SecretStringTemplate": `{"username":"broker"}`, "GenerateStringKey": "password", "PasswordLength": 40.0, "ExcludePunctuation": true,
+				"SecretStringTemplate": `{"username":"broker"}`, "GenerateStringKey": "password", "PasswordLength": 40.0,
+				"ExcludePunctuation": true,
 			}, secret["GenerateSecretString"]); d != "" {
 				t.Errorf("how it is made (-want +got):\n%s", d)
 			}

@@ -134,8 +134,8 @@ func wildcards(all []iampolicy.Statement) []exception {
 	slices.Sort(findings)
 	return []exception{{
 		rule: "AwsSolutions-IAM5",
-		reason: "Stacks, users, roles and buckets of instances are made while the broker runs. Their names begin with a prefix that no other " +
-			"broker has, and the rights end with it. Actions that list the account know no resource.",
+		reason: "Stacks, users, roles and buckets of instances are made while the broker runs. Their names begin with a prefix " +
+			"that no other broker has, and the rights end with it. Actions that list the account know no resource.",
 		findings: slices.Compact(findings),
 	}}
 }

@@ -59,7 +59,8 @@ func inPlace(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		if len(v) == 1 && (v["Ref"] != nil || v["Fn::GetAtt"] != nil || v["Fn::Join"] != nil) {
-			place := strings.NewReplacer("<AWS::Partition>", "aws", "<AWS::Region>", "eu-central-1", "<AWS::AccountId>", "111122223333")
+			place := strings.NewReplacer("<AWS::Partition>", "aws", "<AWS::Region>", "eu-central-1", "<AWS::AccountId>",
+				"111122223333")
 			return place.Replace(plain(v))
 		}
 		out := map[string]any{}
@@ -87,8 +88,10 @@ func TestWhoMakesServices(t *testing.T) {
 	user := "arn:aws:iam::111122223333:user" + scope.Path() + "a/b/" + string(scope) + "-b-a"
 	stack := "arn:aws:cloudformation:eu-central-1:111122223333:stack/" + string(scope) + "-i-a/*"
 	calls := map[string]iampolicy.Request{
-		"make": {Action: "cloudformation:CreateStack", Resource: stack, Context: map[string][]string{"cloudformation:RoleArn": {role}}},
-		"pass": {Action: "iam:PassRole", Resource: role, Context: map[string][]string{"iam:PassedToService": {"cloudformation.amazonaws.com"}}},
+		"make": {Action: "cloudformation:CreateStack", Resource: stack,
+			Context: map[string][]string{"cloudformation:RoleArn": {role}}},
+		"pass": {Action: "iam:PassRole", Resource: role,
+			Context: map[string][]string{"iam:PassedToService": {"cloudformation.amazonaws.com"}}},
 		"user": {Action: "iam:CreateUser", Resource: user, Context: map[string][]string{"iam:PermissionsBoundary": {bound}}},
 		"key":  {Action: "iam:CreateAccessKey", Resource: user},
 		"list": {Action: "iam:ListUsers", Resource: "*"},

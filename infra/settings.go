@@ -300,7 +300,8 @@ func (s Settings) checkState(r *reader) {
 			fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
 	}
 	if s.Secret != "" && s.Table+s.Key == "" {
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret, ContextTable, ContextKey))
+		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret,
+			ContextTable, ContextKey))
 	}
 	r.match(ContextSecret, s.Secret, secrets.ARN, "the whole ARN of a secret of Secrets Manager")
 	if s.KeyRotation > mostRotation {

@@ -29,8 +29,9 @@ func providersWith(demo string) map[string]string {
 func TestReadSettings(t *testing.T) {
 	usual := func() Settings {
 		return Settings{
-			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25, KeyRotation: 365,
-			Concurrency: map[string]int{}, Code: "../dist", Providers: providersWith(Off), ProviderSettings: map[string]string{},
+			Stack: "Longshore", Architecture: "arm64", LogDays: 30, ThrottleRate: 50, ThrottleBurst: 100, PlatformRate: 25,
+			KeyRotation: 365, Concurrency: map[string]int{}, Code: "../dist", Providers: providersWith(Off),
+			ProviderSettings: map[string]string{},
 		}
 	}
 	with := func(change func(s *Settings)) Settings {
@@ -45,14 +46,16 @@ func TestReadSettings(t *testing.T) {
 	}{
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
-			"stack": "Other-2", "architecture": "x86_64", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine", "log-days": "365",
-			"throttle-rate": "1", "throttle-burst": "2000",
-			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
+			"stack": "Other-2", "architecture": "x86_64", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine",
+			"log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
+			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0",
+			"reaper-concurrency": "1",
 		}, Settings{
-			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000, PlatformRate: 1,
-			KeyRotation:    365,
+			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
+			PlatformRate: 1, KeyRotation: 365,
 			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
-			Providers: providersWith(Withdrawn), ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"}, Offerings: "mine",
+			Providers: providersWith(Withdrawn), ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"},
+			Offerings: "mine",
 		}},
 		"Typed": {"a file gives numbers and truths", map[string]any{"log-days": 7.0, "cli-credentials": true},
 			with(func(s *Settings) { s.LogDays, s.CLICredentials = 7, true })},
@@ -61,20 +64,23 @@ func TestReadSettings(t *testing.T) {
 		"No": {"what is switched off by name is off", map[string]any{"cli-credentials": "false", "tracing": "false"}, usual()},
 		"Longest": {"a stack's name may be as long as this", map[string]any{"stack": strings.Repeat("a", 64)},
 			with(func(s *Settings) { s.Stack = strings.Repeat("a", 64) })},
-		"Reserved": {"what settles operations has places of its own", map[string]any{"reserved-concurrency": "5"}, with(func(s *Settings) {
-			s.Concurrency = map[string]int{"provisioner": 5, "reaper": 1}
-		})},
+		"Reserved": {"what settles operations has places of its own", map[string]any{"reserved-concurrency": "5"},
+			with(func(s *Settings) {
+				s.Concurrency = map[string]int{"provisioner": 5, "reaper": 1}
+			})},
 		"ReservedBut": {"a function's own number counts", map[string]any{"reserved-concurrency": "5", "reaper-concurrency": "2"},
 			with(func(s *Settings) {
 				s.Concurrency = map[string]int{"provisioner": 5, "reaper": 2}
 			})},
 		"Reach": {"who reaches it, and how, is chosen", map[string]any{
-			"allow-cidrs": "192.0.2.0/24, 2001:db8::/32", "web-acl": "rate", "platform-rate": "50", "domain": "broker.example.com",
-			"base-path":   "/broker",
-			"certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "hosted-zone": "Z1", "alarm-email": "ops@example.com",
+			"allow-cidrs": "192.0.2.0/24, 2001:db8::/32", "web-acl": "rate", "platform-rate": "50",
+			"domain": "broker.example.com", "base-path": "/broker",
+			"certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "hosted-zone": "Z1",
+			"alarm-email": "ops@example.com",
 		}, with(func(s *Settings) {
 			s.Allowed, s.WebACL, s.PlatformRate = []string{"192.0.2.0/24", "2001:db8::/32"}, "rate", 50
-			s.Domain, s.Certificate, s.HostedZone = "broker.example.com", "arn:aws:acm:eu-central-1:111122223333:certificate/c", "Z1"
+			s.Domain, s.Certificate, s.HostedZone = "broker.example.com",
+				"arn:aws:acm:eu-central-1:111122223333:certificate/c", "Z1"
 			s.BasePath, s.AlarmEmail = "/broker", "ops@example.com"
 		})},
 		"Unbounded": {"one platform alone may have everything", map[string]any{"platform-rate": "0"},
@@ -133,29 +139,34 @@ type badSetting struct {
 func badSettings() map[string]badSetting {
 	return map[string]badSetting{
 		"Stack": {"CloudFormation takes no such name", map[string]any{"stack": "my_stack"},
-			[]string{`context stack is "my_stack": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+			[]string{`context stack is "my_stack": give a name ` +
+				`of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"StackDigit": {"nor one that begins so", map[string]any{"stack": "1st"},
 			[]string{`context stack is "1st": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"StackNone": {"empty is not unset", map[string]any{"stack": ""},
 			[]string{`context stack is "": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"StackLong": {"every name is made of it", map[string]any{"stack": strings.Repeat("a", 65)},
-			[]string{`context stack is "` + strings.Repeat("a",
-				65) + `": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
+			[]string{`context stack is "` + strings.Repeat("a", 65) +
+				`": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"StackLines": {"a line's end is no letter", map[string]any{"stack": "a\n"},
 			[]string{`context stack is "a\n": give a name of up to 64 letters, digits and hyphens that begins with a letter`}},
 		"Machine": {"Lambda names it otherwise", map[string]any{"architecture": "amd64"},
 			[]string{`context architecture is "amd64": give arm64 or x86_64`}},
 		"Demo": {"the demo is there or not", map[string]any{"demo": "maybe"},
-			[]string{`context demo is "maybe": give true, false, or withdrawn to offer it no more and be able to delete what exists`}},
+			[]string{`context demo is "maybe": give true, false, or withdrawn ` +
+				`to offer it no more and be able to delete what exists`}},
 		"Delay": {"a number says no unit", map[string]any{"demo-delay": "3"},
-			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
+			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration ` +
+				`from 0s to 24h: give one such as 3s or 500ms`}},
 		"DelayBefore": {"time does not go back", map[string]any{"demo-delay": "-1s"},
-			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration from 0s to 24h: give one such as 3s or 500ms`}},
+			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration ` +
+				`from 0s to 24h: give one such as 3s or 500ms`}},
 		"Days": {"CloudWatch keeps logs for some numbers of days only", map[string]any{"log-days": "31"},
 			[]string{`context log-days is "31": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`}},
 		"DaysWords": {"a number is a number", map[string]any{"log-days": "month"},
 			[]string{`context log-days is "month": give a whole number from 1`}},
-		"DaysHalf": {"and a whole one", map[string]any{"log-days": 1.5}, []string{`context log-days is "1.5": give a whole number from 1`}},
+		"DaysHalf": {"and a whole one", map[string]any{"log-days": 1.5},
+			[]string{`context log-days is "1.5": give a whole number from 1`}},
 		"Rate": {"a rate of none would serve nobody", map[string]any{"throttle-rate": "0"},
 			[]string{`context throttle-rate is "0": give a whole number from 1`}},
 		"Burst": {"nor would less", map[string]any{"throttle-burst": "-1"},
@@ -163,9 +174,11 @@ func badSettings() map[string]badSetting {
 		"RetryShort": {"Retry-After counts seconds", map[string]any{"min-retry-after": "10ms"},
 			[]string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER "10ms" ` +
 				`is not a duration from 1s to 1h: give one such as 5s`}},
-		"Tracing": {"it is or it is not", map[string]any{"tracing": "some"}, []string{`context tracing is "some": give true or false`}},
+		"Tracing": {"it is or it is not", map[string]any{"tracing": "some"},
+			[]string{`context tracing is "some": give true or false`}},
 		"DryRun": {"it is or it is not", map[string]any{"reaper-dry-run": "maybe"},
-			[]string{`context reaper-dry-run: LONGSHORE_REAPER_DRY_RUN "maybe" is neither true nor false: give one of them, or leave it out`}},
+			[]string{`context reaper-dry-run: LONGSHORE_REAPER_DRY_RUN "maybe" is neither true nor false: ` +
+				`give one of them, or leave it out`}},
 		"RetryOrder": {"the least is not the most", map[string]any{"min-retry-after": "10s", "max-retry-after": "5s"},
 			[]string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER 10s ` +
 				`is more than LONGSHORE_MAX_RETRY_AFTER, which is 5s: give the smaller one here`}},
@@ -234,7 +247,8 @@ func badAccess() map[string]badSetting {
 		"Rotations": {"on both sides", map[string]any{"key-rotation-days": "30"},
 			[]string{`context key-rotation-days is "30": give a whole number from 90`}},
 		"Mapped": {"a domain maps one part",
-			map[string]any{"domain": "b.example.com", "certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c", "base-path": "/a/b"},
+			map[string]any{"domain": "b.example.com", "certificate": "arn:aws:acm:eu-central-1:111122223333:certificate/c",
+				"base-path": "/a/b"},
 			[]string{`context base-path is "/a/b": give with domain, a path of one part such as /broker`}},
 		"Reserving": {"none is no reservation", map[string]any{"reserved-concurrency": "0"},
 			[]string{`context reserved-concurrency is "0": give a whole number from 1`}},
@@ -263,7 +277,8 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: there is no error", test.reason)
 			}
-			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)), slices.Sorted(strings.SplitSeq(err.Error(), "\n"))); d != "" {
+			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)),
+				slices.Sorted(strings.SplitSeq(err.Error(), "\n"))); d != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, d)
 			}
 		})

@@ -46,7 +46,8 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 		Targets: slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets })})
 	if s.Dashboard {
 		NewDashboard(stack, "Dashboard", &DashboardProps{
-			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue, Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},
+			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue,
+			Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},
 		})
 	}
 	say(stack, s, state, secrets, api, made, dead)
@@ -83,7 +84,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
 		Environment: s.environment(map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
+			app.EnvInVPC: d.calls.Providers(),
 		}),
 		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 		Exceptions: exceptions,
@@ -134,7 +136,8 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	}
 	for _, name := range s.providers() {
 		if secrets := s.Servers[name].Secrets; secrets != nil {
-			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached", jsii.String(secrets.String()))
+			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached",
+				jsii.String(secrets.String()))
 		}
 	}
 	if slices.Contains(s.providers(), app.ProviderCloudFormation) {

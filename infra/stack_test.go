@@ -25,8 +25,9 @@ func TestOutputs(t *testing.T) {
 	}
 	delete(got, outputs.URL)
 	delete(got, outputs.Register) // of what follows
-	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>", outputs.Table: "<StateTable>",
-		outputs.Key: "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>",
+	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>",
+		outputs.Table: "<StateTable>",
+		outputs.Key:   "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>",
 		outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
 		t.Errorf("outputs (-want +got):\n%s", d)
 	}
@@ -38,7 +39,8 @@ func TestTheRegisterCommand(t *testing.T) {
 	made := must(t, usual)
 	value := func(name string) string {
 		return strings.NewReplacer("<AWS::Region>", "eu-central-1", "<AWS::URLSuffix>", "amazonaws.com", "<APIREST>", "abc123",
-			"<SecretsPlatform.Id>", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:Platform-AbC").Replace(plain(made.Outputs[name].Value))
+			"<SecretsPlatform.Id>",
+			"arn:aws:secretsmanager:eu-central-1:111122223333:secret:Platform-AbC").Replace(plain(made.Outputs[name].Value))
 	}
 	const stubs = `
 cf() { printf 'cf'; printf ' [%s]' "$@"; echo; }

@@ -53,15 +53,17 @@ func NewState(scope constructs.Construct, id string, props *StateProps) *State {
 		return &awsdynamodb.Attribute{Name: &name, Type: kind}
 	}
 	table := awsdynamodb.NewTable(scope, jsii.String("Table"), &awsdynamodb.TableProps{
-		PartitionKey:                     attribute(dynamo.AttributePartition, awsdynamodb.AttributeType_STRING),
-		SortKey:                          attribute(dynamo.AttributeSort, awsdynamodb.AttributeType_STRING),
-		TimeToLiveAttribute:              jsii.String(dynamo.AttributeExpires),
-		BillingMode:                      awsdynamodb.BillingMode_PAY_PER_REQUEST,
-		Encryption:                       awsdynamodb.TableEncryption_CUSTOMER_MANAGED,
-		EncryptionKey:                    key,
-		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
-		DeletionProtection:               jsii.Bool(true),
-		RemovalPolicy:                    awscdk.RemovalPolicy_RETAIN,
+		PartitionKey:        attribute(dynamo.AttributePartition, awsdynamodb.AttributeType_STRING),
+		SortKey:             attribute(dynamo.AttributeSort, awsdynamodb.AttributeType_STRING),
+		TimeToLiveAttribute: jsii.String(dynamo.AttributeExpires),
+		BillingMode:         awsdynamodb.BillingMode_PAY_PER_REQUEST,
+		Encryption:          awsdynamodb.TableEncryption_CUSTOMER_MANAGED,
+		EncryptionKey:       key,
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(true),
+		},
+		DeletionProtection: jsii.Bool(true),
+		RemovalPolicy:      awscdk.RemovalPolicy_RETAIN,
 	})
 	table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
 		IndexName:      jsii.String(dynamo.IndexDue),

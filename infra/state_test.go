@@ -80,7 +80,8 @@ func TestTheTableIsTheStores(t *testing.T) {
 	}
 	// What was compared is what the store's constants say.
 	index := at(deployed["GlobalSecondaryIndexes"].([]any)[0], "Projection", "ProjectionType")
-	if expires := at(deployed, "TimeToLiveSpecification", "AttributeName"); index != "KEYS_ONLY" || expires != dynamo.AttributeExpires {
+	if expires := at(deployed, "TimeToLiveSpecification", "AttributeName"); index != "KEYS_ONLY" ||
+		expires != dynamo.AttributeExpires {
 		t.Errorf("the index holds %v and records expire by %v", index, expires)
 	}
 }
@@ -95,16 +96,19 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 				got, want any
 			}{
 				"Protection": {"nobody deletes the table by mistake", table["DeletionProtectionEnabled"], true},
-				"Recovery":   {"a mistake in it can be undone", at(table, "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"), true},
+				"Recovery": {"a mistake in it can be undone",
+					at(table, "PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"), true},
 				"Encryption": {
 					"it cannot be read without the key", plain(table["SSESpecification"]),
-					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") + `","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`,
+					`{"KMSMasterKeyId":{"Fn::GetAtt":["` + made.id(t, "AWS::KMS::Key", "") +
+						`","Arn"]},"SSEEnabled":true,"SSEType":"KMS"}`,
 				},
 				"Rotation": {"the key does not serve for ever", key["EnableKeyRotation"], true},
-				"Rotated":  {"nor longer than is chosen", key["RotationPeriodInDays"], map[string]any{"Usual": 365.0, "Chosen": 2560.0}[name]},
-				"Window":   {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
-				"Name":     {"a table that is kept is in nobody's way", table["TableName"], nil},
-				"Secret":   {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
+				"Rotated": {"nor longer than is chosen", key["RotationPeriodInDays"],
+					map[string]any{"Usual": 365.0, "Chosen": 2560.0}[name]},
+				"Window": {"a key that goes can be kept for as long as AWS allows", key["PendingWindowInDays"], nil},
+				"Name":   {"a table that is kept is in nobody's way", table["TableName"], nil},
+				"Secret": {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
 			}
 			for name, test := range tests {
 				if d := cmp.Diff(test.want, test.got); d != "" {
@@ -120,7 +124,8 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 // makes anew.
 func TestOnlyStateOutlivesTheStack(t *testing.T) {
 	made := must(t, usual)
-	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""), made.id(t, "AWS::SecretsManager::Secret", "")}
+	kept := []string{made.id(t, "AWS::DynamoDB::Table", ""), made.id(t, "AWS::KMS::Key", ""),
+		made.id(t, "AWS::SecretsManager::Secret", "")}
 	for id, r := range made.Resources {
 		want := "Retain"
 		if !slices.Contains(kept, id) {
@@ -131,7 +136,8 @@ func TestOnlyStateOutlivesTheStack(t *testing.T) {
 				policy = "Delete" // what it is unless it is set
 			}
 			if policy != want {
-				t.Errorf("resource %q: deletion policy %q, replacement policy %q, want %q", id, r.DeletionPolicy, r.UpdateReplacePolicy, want)
+				t.Errorf("resource %q: deletion policy %q, replacement policy %q, want %q", id, r.DeletionPolicy,
+					r.UpdateReplacePolicy, want)
 			}
 		}
 	}
@@ -142,7 +148,8 @@ func TestOnlyStateOutlivesTheStack(t *testing.T) {
 func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 	key := must(t, usual).one(t, "AWS::KMS::Key", "")
 	for _, s := range at(key, "KeyPolicy", "Statement").([]any) {
-		if who := plain(at(s, "Principal", "AWS")); at(s, "Effect") != "Allow" || who != "arn:<AWS::Partition>:iam::<AWS::AccountId>:root" {
+		if who := plain(at(s, "Principal", "AWS")); at(s, "Effect") != "Allow" ||
+			who != "arn:<AWS::Partition>:iam::<AWS::AccountId>:root" {
 			t.Errorf("the key's policy has a statement for %s: %s", who, plain(s))
 		}
 	}
@@ -196,7 +203,8 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 			t.Errorf("%s may use neither the table nor the key", role)
 		}
 	}
-	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret, outputs.Broker: identity} {
+	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret,
+		outputs.Broker: identity} {
 		if got := plain(made.Outputs[name].Value); got != want {
 			t.Errorf("the output %s is %q", name, got)
 		}

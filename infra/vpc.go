@@ -39,7 +39,8 @@ func (s Settings) checkVPC(r *reader) {
 		r.match(ContextSubnets, id, subnetID, "ids of subnets such as subnet-0123456789abcdef0, with commas between them")
 	}
 	for _, id := range s.VPC.SecurityGroups {
-		r.match(ContextSecurityGroups, id, securityGroupID, "ids of security groups such as sg-0123456789abcdef0, with commas between them")
+		r.match(ContextSecurityGroups, id, securityGroupID,
+			"ids of security groups such as sg-0123456789abcdef0, with commas between them")
 	}
 }
 
@@ -68,8 +69,8 @@ func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 		Grants:      interfaces(),
 		Exceptions: []exception{{
 			rule: "AwsSolutions-IAM5", findings: []string{"Resource::*"},
-			reason: "Lambda makes and removes the function's network interfaces by this role. Their ids are not known before, and the rights " +
-				"to look at them have no resources. The function itself is denied all of it.",
+			reason: "Lambda makes and removes the function's network interfaces by this role. Their ids are not known before, " +
+				"and the rights to look at them have no resources. The function itself is denied all of it.",
 		}},
 	})
 	return c

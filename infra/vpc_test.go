@@ -51,7 +51,8 @@ func TestTheFunctionInsideTheVPC(t *testing.T) {
 	}
 	for name, function := range map[string]string{"provisioner": "ProvisionerFunction", "reaper": "ReaperFunction"} {
 		told := at(must(t, called).one(t, "AWS::Lambda::Function", function), "Environment", "Variables")
-		if plain(at(told, app.EnvCalls)) != "<CallsFunction.Arn>" || at(told, app.EnvInVPC) != "demo" || at(told, app.EnvRole) != nil {
+		if plain(at(told, app.EnvCalls)) != "<CallsFunction.Arn>" || at(told, app.EnvInVPC) != "demo" ||
+			at(told, app.EnvRole) != nil {
 			t.Errorf("the %s is told %s", name, plain(told))
 		}
 	}
@@ -81,8 +82,8 @@ func noRights(t *testing.T, made template) {
 		}
 	}
 	interfaces := []string{
-		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
-		"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
+		"ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 	}
 	if d := cmp.Diff(map[string][]string{
 		"Allow on <CallsFunctionLog.Arn> if ":                        {"logs:CreateLogStream", "logs:PutLogEvents"},
@@ -149,7 +150,8 @@ func TestVPCSettings(t *testing.T) {
 			"context subnets and security-groups: give both, since the provider demo"},
 		"NoGroups": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets},
 			"context subnets and security-groups: give both, since the provider demo"},
-		"NotNeeded": {map[string]any{"subnets": subnets, "security-groups": groups}, "leave them out, since no provider is called inside a VPC"},
+		"NotNeeded": {map[string]any{"subnets": subnets, "security-groups": groups},
+			"leave them out, since no provider is called inside a VPC"},
 		"Subnet": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets + ",vpc-0123456789abcdef0",
 			"security-groups": groups}, `context subnets is "vpc-0123456789abcdef0": give ids of subnets`},
 		"Group": {map[string]any{"demo": "true", "demo-vpc": "true", "subnets": subnets, "security-groups": "default"},

@@ -43,7 +43,9 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 		Description: jsii.String("Drives the broker's operations"),
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
 			// Nobody else's state machine may take this role.
-			Conditions: &map[string]any{"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()}},
+			Conditions: &map[string]any{
+				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
+			},
 		}),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(),
 			props.Tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
@@ -60,8 +62,9 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
 	unlogged := []exception{
-		{rule: "AwsSolutions-SF1", reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
-			"90 days: a log would say the same again, and cost for each poll."},
+		{rule: "AwsSolutions-SF1",
+			reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
+				"90 days: a log would say the same again, and cost for each poll."},
 	}
 	if !props.Tracing {
 		unlogged = append(unlogged,

@@ -40,9 +40,11 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
 	})
 	registry := platforms.Registry{Platforms: []platforms.Platform{{
-		ID: platforms.Default, Name: platforms.Default, Credential: platforms.Credential{Username: wire.Username, Password: wire.Password},
+		ID: platforms.Default, Name: platforms.Default,
+		Credential: platforms.Credential{Username: wire.Username, Password: wire.Password},
 	}}}
-	known, err := platforms.NewKept(context.Background(), func(context.Context) (platforms.Registry, error) { return registry, nil }, now, log)
+	known, err := platforms.NewKept(context.Background(),
+		func(context.Context) (platforms.Registry, error) { return registry, nil }, now, log)
 	if err != nil {
 		return nil, fmt.Errorf("making the platforms: %w", err)
 	}

@@ -28,7 +28,8 @@ var departures = []string{
 func TestTheKitOnBrokerapi(t *testing.T) {
 	server := httptest.NewServer(small.New(username, password, 400*time.Millisecond, slog.New(slog.DiscardHandler)))
 	defer server.Close()
-	report, err := conformance.Run(context.Background(), conformance.Target{URL: server.URL, Username: username, Password: password},
+	report, err := conformance.Run(context.Background(),
+		conformance.Target{URL: server.URL, Username: username, Password: password},
 		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)

@@ -36,14 +36,16 @@ const (
 
 func services() []domain.Service {
 	return []domain.Service{{
-		ID: database, Name: "database", Description: "A database", Bindable: true, PlanUpdatable: true, InstancesRetrievable: true,
-		BindingsRetrievable: true,
+		ID: database, Name: "database", Description: "A database", Bindable: true, PlanUpdatable: true,
+		InstancesRetrievable: true, BindingsRetrievable: true,
 		Plans: []domain.ServicePlan{
-			{ID: syncPlan, Name: "small", Description: "Ready at once", MaintenanceInfo: &domain.MaintenanceInfo{Version: "1.0.0"}},
+			{ID: syncPlan, Name: "small", Description: "Ready at once",
+				MaintenanceInfo: &domain.MaintenanceInfo{Version: "1.0.0"}},
 			{ID: slowPlan, Name: "large", Description: "Ready after a while"},
 		},
 	}, {
-		ID: queue, Name: "queue", Description: "A queue", Plans: []domain.ServicePlan{{ID: onlyPlan, Name: "only", Description: "The only plan"}},
+		ID: queue, Name: "queue", Description: "A queue",
+		Plans: []domain.ServicePlan{{ID: onlyPlan, Name: "only", Description: "The only plan"}},
 	}}
 }
 
@@ -154,7 +156,8 @@ func (b *broker) GetInstance(_ context.Context, id string, _ domain.FetchInstanc
 	if !ok || i.operation.runs() {
 		return domain.GetInstanceDetailsSpec{}, errNotFound
 	}
-	return domain.GetInstanceDetailsSpec{ServiceID: i.details.ServiceID, PlanID: i.details.PlanID, Parameters: i.details.RawParameters}, nil
+	return domain.GetInstanceDetailsSpec{ServiceID: i.details.ServiceID, PlanID: i.details.PlanID,
+		Parameters: i.details.RawParameters}, nil
 }
 
 func (b *broker) Update(_ context.Context, id string, details domain.UpdateDetails, _ bool) (domain.UpdateServiceSpec, error) {
@@ -225,7 +228,8 @@ func (b *broker) Unbind(_ context.Context, id, bindingID string, _ domain.Unbind
 	return domain.UnbindSpec{}, nil
 }
 
-func (b *broker) GetBinding(_ context.Context, id, bindingID string, _ domain.FetchBindingDetails) (domain.GetBindingSpec, error) {
+func (b *broker) GetBinding(_ context.Context, id, bindingID string,
+	_ domain.FetchBindingDetails) (domain.GetBindingSpec, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, ok := b.find(id)
@@ -236,7 +240,8 @@ func (b *broker) GetBinding(_ context.Context, id, bindingID string, _ domain.Fe
 	return domain.GetBindingSpec{Credentials: made.credentials, Parameters: made.details.RawParameters}, nil
 }
 
-func (b *broker) LastBindingOperation(_ context.Context, id, bindingID string, _ domain.PollDetails) (domain.LastOperation, error) {
+func (b *broker) LastBindingOperation(_ context.Context, id, bindingID string,
+	_ domain.PollDetails) (domain.LastOperation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i, ok := b.find(id); !ok || i.bindings[bindingID] == nil {

@@ -44,7 +44,8 @@ func Catalog() Shot { return Shot{Method: http.MethodGet, Path: "/v2/catalog", W
 func Provision(id string) Shot {
 	const body = `{"service_id":"` + Service + `","plan_id":"` + Plan + `",` +
 		`"organization_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0001","space_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0002",` +
-		`"context":{"platform":"cloudfoundry","organization_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0001","organization_name":"bench",` +
+		`"context":{"platform":"cloudfoundry","organization_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0001",` +
+		`"organization_name":"bench",` +
 		`"space_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0002","space_name":"dev","instance_name":"mine"},` +
 		`"parameters":{"delay_seconds":86400},"maintenance_info":{}}`
 	return Shot{Method: http.MethodPut, Path: "/v2/service_instances/" + id + "?accepts_incomplete=true", Body: body,
@@ -56,7 +57,8 @@ func Provision(id string) Shot {
 func LastOperation(id, token string) Shot {
 	return Shot{
 		Method: http.MethodGet, Want: http.StatusOK,
-		Path: "/v2/service_instances/" + id + "/last_operation?operation=" + url.QueryEscape(token) + "&plan_id=" + Plan + "&service_id=" +
+		Path: "/v2/service_instances/" + id + "/last_operation?operation=" + url.QueryEscape(token) + "&plan_id=" + Plan +
+			"&service_id=" +
 			Service,
 	}
 }

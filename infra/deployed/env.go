@@ -40,7 +40,8 @@ func env(ctx context.Context, client Secrets, said map[string]string, url string
 		url = said[outputs.URL]
 	}
 	url = strings.ReplaceAll(url, apiPlace, said[outputs.API])
-	_, err = fmt.Fprintf(out, "export BROKER_URL=%s BROKER_USERNAME=%s BROKER_PASSWORD=%s\n", quote(url), quote(c.Username), quote(c.Password))
+	_, err = fmt.Fprintf(out, "export BROKER_URL=%s BROKER_USERNAME=%s BROKER_PASSWORD=%s\n", quote(url), quote(c.Username),
+		quote(c.Password))
 	return err
 }
 

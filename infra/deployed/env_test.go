@@ -32,8 +32,8 @@ func holding(content string) safe {
 }
 
 var said = map[string]string{
-	outputs.API: "abc123", outputs.URL: "https://abc123.execute-api.eu-central-1.amazonaws.com/prod", outputs.Secret: "secret-arn",
-	outputs.Table: "records",
+	outputs.API: "abc123", outputs.URL: "https://abc123.execute-api.eu-central-1.amazonaws.com/prod",
+	outputs.Secret: "secret-arn", outputs.Table: "records",
 }
 
 func TestEnv(t *testing.T) {
@@ -45,19 +45,22 @@ func TestEnv(t *testing.T) {
 	}{
 		"Stacks": {
 			"without a URL it is what the stack says", `{"username":"broker","password":"Pa55word"}`, "",
-			"export BROKER_URL=https://abc123.execute-api.eu-central-1.amazonaws.com/prod BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
+			"export BROKER_URL=https://abc123.execute-api.eu-central-1.amazonaws.com/prod BROKER_USERNAME=broker " +
+				"BROKER_PASSWORD=Pa55word\n",
 		},
 		"Given": {
 			"an emulator's API is elsewhere", `{"username":"broker","password":"Pa55word"}`,
 			"http://127.0.0.1:4566/restapis/{api}/prod/_user_request_",
-			"export BROKER_URL=http://127.0.0.1:4566/restapis/abc123/prod/_user_request_ BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
+			"export BROKER_URL=http://127.0.0.1:4566/restapis/abc123/prod/_user_request_ BROKER_USERNAME=broker " +
+				"BROKER_PASSWORD=Pa55word\n",
 		},
 		"Quoted": {
 			"what a shell would take for its own is quoted", `{"username":"a b","password":"it's $HOME"}`, "http://h/{api}?a&b",
 			"export BROKER_URL='http://h/abc123?a&b' BROKER_USERNAME='a b' BROKER_PASSWORD='it'\\''s $HOME'\n",
 		},
 		"More": {
-			"what else an operator keeps there is not our concern", `{"username":"broker","password":"Pa55word","note":"x"}`, "http://h",
+			"what else an operator keeps there is not our concern",
+			`{"username":"broker","password":"Pa55word","note":"x"}`, "http://h",
 			"export BROKER_URL=http://h BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
 		},
 	}
@@ -166,7 +169,8 @@ func TestShellsTakeEveryCharacter(t *testing.T) {
 		want = append(want, word, word)
 	}
 	for _, shell := range []string{"bash", "sh"} {
-		command := exec.CommandContext(t.Context(), shell, append([]string{"-c", `for line; do eval "$line"; done`, "shell"}, lines...)...)
+		command := exec.CommandContext(t.Context(), shell,
+			append([]string{"-c", `for line; do eval "$line"; done`, "shell"}, lines...)...)
 		command.Dir, command.Env = t.TempDir(), []string{"PATH=/usr/bin:/bin", "HOME=/nowhere"}
 		got, err := command.CombinedOutput()
 		if d := cmp.Diff(want, strings.Split(strings.TrimSuffix(string(got), "\x00"), "\x00")); err != nil || d != "" {

@@ -75,7 +75,8 @@ func prepare(ctx context.Context, stack string, values map[string]string, out, d
 	if err != nil {
 		return fmt.Errorf("preparing the account for AWS services: %w; what was made is kept: run the command again", err)
 	}
-	_, err = fmt.Fprintf(out, "The account is prepared for AWS services by the stack %s: %d resources are new, %d have changed.\n",
+	_, err = fmt.Fprintf(out,
+		"The account is prepared for AWS services by the stack %s: %d resources are new, %d have changed.\n",
 		did.Stack, len(did.Made), len(did.Changed))
 	return err
 }

@@ -26,7 +26,8 @@ func TestContextOf(t *testing.T) {
 	}{
 		"Nothing": {"a file may be absent", "gone.json", nil, map[string]string{}},
 		"File":    {"what stands in the file", file, nil, map[string]string{"cloudformation": "true", "offerings": "mine"}},
-		"Words": {"words count more", file, []string{"-c", "offerings=other", "--context", "stack=S", "--context=a=b=c", "--profile", "p"},
+		"Words": {"words count more", file, []string{"-c", "offerings=other", "--context", "stack=S", "--context=a=b=c",
+			"--profile", "p"},
 			map[string]string{"cloudformation": "true", "offerings": "other", "stack": "S", "a": "b=c"}},
 		"Cut": {"a word too few", "gone.json", []string{"-c"}, map[string]string{}},
 	} {
@@ -46,17 +47,19 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": *config.BaseEndpoint, "AWS_REGION": config.Region, "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "",
-		"AWS_ACCESS_KEY_ID": key.AccessKeyID, "AWS_SECRET_ACCESS_KEY": key.SecretAccessKey,
+		"AWS_ENDPOINT_URL": *config.BaseEndpoint, "AWS_REGION": config.Region, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": key.AccessKeyID, "AWS_SECRET_ACCESS_KEY": key.SecretAccessKey,
 	} {
 		t.Setenv(name, value)
 	}
 	stack := emulator.Name("Stack")
 	for _, step := range []struct{ state, want, never string }{
-		{"false", "", "account"}, {"true", "prepared", " 0 resources are new"}, {"withdrawn", " 0 resources are new, 0 have changed", "\x00"},
+		{"false", "", "account"}, {"true", "prepared", " 0 resources are new"},
+		{"withdrawn", " 0 resources are new, 0 have changed", "\x00"},
 	} {
 		var out bytes.Buffer
-		if err := prepare(t.Context(), stack, map[string]string{"cloudformation": step.state}, &out, &bytes.Buffer{}); err != nil {
+		if err := prepare(t.Context(), stack, map[string]string{"cloudformation": step.state}, &out,
+			&bytes.Buffer{}); err != nil {
 			t.Fatalf("%s: %v", step.state, err)
 		}
 		if !strings.Contains(out.String(), step.want) || strings.Contains(out.String(), step.never) {

@@ -94,8 +94,9 @@ func TestMisuse(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"Nothing":  {"it does not guess", nil, "say what to ask"},
-		"Unknown":  {"nor take another question for one it knows", []string{"destroy", "--stack", "Longshore"}, `unknown question "destroy"`},
+		"Nothing": {"it does not guess", nil, "say what to ask"},
+		"Unknown": {"nor take another question for one it knows", []string{"destroy", "--stack", "Longshore"},
+			`unknown question "destroy"`},
 		"NoStack":  {"a stack is never meant by itself", []string{"kept"}, "--stack NAME is needed"},
 		"Flag":     {"a flag may be misspelt", []string{"env", "--stak", "x"}, "-stak"},
 		"Argument": {"the name is given by its flag", []string{"kept", "--stack", "Longshore", "Other"}, `["Other"] is too much`},
@@ -105,7 +106,8 @@ func TestMisuse(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), test.args, &out, io.Discard)
 			var wrong misuse
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "deployed env --stack NAME") {
+			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), "deployed env --stack NAME") {
 				t.Errorf("%s: error %v, want %q and how to ask", test.reason, err, test.want)
 			}
 			if out.Len() > 0 {

@@ -68,7 +68,8 @@ func templateOf(ctx context.Context, client Stacks, stack string) (template, err
 // isAbsent reports whether there is no stack of the name.
 func isAbsent(err error) bool {
 	var refused smithy.APIError
-	return errors.As(err, &refused) && refused.ErrorCode() == "ValidationError" && strings.Contains(refused.ErrorMessage(), "does not exist")
+	return errors.As(err, &refused) && refused.ErrorCode() == "ValidationError" &&
+		strings.Contains(refused.ErrorMessage(), "does not exist")
 }
 
 // state prints what a deployment is to be told, so that the stack goes on with
@@ -135,7 +136,8 @@ A stack that goes on with that knows every instance and every platform again:
 		return err
 	}
 	if lost != nil {
-		return fmt.Errorf("what goes with stack %q, as its last deployment said: %s. Deploy once more by this version to keep it", stack,
+		return fmt.Errorf("what goes with stack %q, as its last deployment said: %s. Deploy once more by this version to keep it",
+			stack,
 			strings.Join(lost, "; "))
 	}
 	return nil

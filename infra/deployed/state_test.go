@@ -26,7 +26,8 @@ type cloud struct {
 func (c cloud) DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
 	opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error) {
 	if _, ok := c.stacks[*in.StackName]; !ok {
-		return nil, &smithy.GenericAPIError{Code: "ValidationError", Message: "Stack with id " + *in.StackName + " does not exist"}
+		return nil, &smithy.GenericAPIError{Code: "ValidationError",
+			Message: "Stack with id " + *in.StackName + " does not exist"}
 	}
 	return c.stacks.DescribeStacks(ctx, in, opts...)
 }
@@ -44,7 +45,8 @@ func deployedAs(t *testing.T, broker any, resources map[string]string) string {
 	for kind, deletion := range resources {
 		made[strings.ReplaceAll(kind, ":", "")] = map[string]string{"Type": kind, "DeletionPolicy": deletion}
 	}
-	return jsonOf(t, map[string]any{"Resources": made, "Outputs": map[string]any{outputs.Broker: map[string]any{"Value": broker}}})
+	return jsonOf(t, map[string]any{"Resources": made,
+		"Outputs": map[string]any{outputs.Broker: map[string]any{"Value": broker}}})
 }
 
 func jsonOf(t *testing.T, v any) string {
@@ -82,8 +84,8 @@ func TestStateIsNotForgotten(t *testing.T) {
 			takenOver + " -c broker=identity-of-the-broker\n"},
 		"NoBroker": {"an identity of its own is not", deployedAs(t, own, nil), stacks{"S": saidOf()}, takenOver + "\n"},
 		"Secret": {
-			"nor a secret of its own", deployedAs(t, own, map[string]string{"AWS::SecretsManager::Secret": "Retain"}), stacks{"S": saidOf()},
-			"-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k\n",
+			"nor a secret of its own", deployedAs(t, own, map[string]string{"AWS::SecretsManager::Secret": "Retain"}),
+			stacks{"S": saidOf()}, "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k\n",
 		},
 		"None":   {"what does not exist has none", "", stacks{"Other": saidOf()}, ""},
 		"Failed": {"nor has what failed to be made", "", stacks{"S": {}}, ""},
@@ -105,7 +107,8 @@ func TestStateIsNotForgotten(t *testing.T) {
 	if err := state(t.Context(), awayStacks{away}, "S", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, away) {
 		t.Errorf("error %v, want %v", err, away)
 	}
-	if err := state(t.Context(), cloud{stacks{"S": saidOf()}, "Resources: {}"}, "S", &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+	if err := state(t.Context(), cloud{stacks{"S": saidOf()}, "Resources: {}"}, "S", &bytes.Buffer{},
+		&bytes.Buffer{}); err == nil {
 		t.Error("a template that cannot be read is taken for one without a state")
 	}
 }
@@ -138,7 +141,8 @@ func TestKeptSaysHowToGoOn(t *testing.T) {
 	}{
 		"All":     {"it is told with all that stays", saidOf(), ownState, takenOver + " -c broker=identity-of-the-broker", ""},
 		"Earlier": {"a stack of an earlier version has no identity", earlier, ownState, takenOver, ""},
-		"Taken":   {"what it took over is not its own to delete", saidOf(), nil, takenOver + " -c broker=identity-of-the-broker", ""},
+		"Taken": {"what it took over is not its own to delete", saidOf(), nil,
+			takenOver + " -c broker=identity-of-the-broker", ""},
 		"Unkept": {
 			"what the deployed template deletes is not told, and ends the command", saidOf(), unkept,
 			"-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k -c broker=identity-of-the-broker",

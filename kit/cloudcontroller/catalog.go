@@ -87,7 +87,8 @@ func (c *Client) Catalog(ctx context.Context) (Catalog, error) {
 	fetched, problem := readCatalog(a)
 	if problem != "" {
 		c.tell(a, "the broker cannot be registered")
-		return Catalog{}, &Failure{Kind: "catalog", Status: a.status, Description: c.secrets.hide(problem), Then: "The broker is not registered."}
+		return Catalog{}, &Failure{Kind: "catalog", Status: a.status, Description: c.secrets.hide(problem),
+			Then: "The broker is not registered."}
 	}
 	c.tell(a, "%s", offers(fetched))
 	c.mu.Lock()

@@ -80,8 +80,8 @@ var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 func (s *script) client() *cloudcontroller.Client {
 	n := 0
 	return &cloudcontroller.Client{
-		URL: "http://b", Credential: cloudcontroller.Credential{Username: "u", Password: "the-password"}, HTTP: s, Sleep: s.sleep, UserID: "me",
-		Now:   func() time.Time { return start.Add(s.clock) },
+		URL: "http://b", Credential: cloudcontroller.Credential{Username: "u", Password: "the-password"}, HTTP: s,
+		Sleep: s.sleep, UserID: "me", Now: func() time.Time { return start.Add(s.clock) },
 		NewID: func() string { n++; return fmt.Sprint("request-", n) },
 	}
 }
@@ -139,19 +139,22 @@ func TestOrphanTable(t *testing.T) {
 	}{
 		"1": {"200 is success", "200 {}", 17, "ok", "ok", "ok", "ok"},
 		"2": {"a malformed 200 is a failure, and nothing was made now", "200 {", 17, no, no, no, no},
-		"2a": {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`, 17, no, no, no,
+		"2a": {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`,
+			17, no, no, no,
 			no},
-		"3":   {"201 is success for what makes something", "201 {}", 17, "ok", no, "ok", yes},
-		"4":   {"a malformed 201 may have made something", "201 []", 17, yes, no, yes, yes},
-		"6":   {"a malformed 202 may have begun something", "202 null", 17, yes, no, yes, no},
-		"6a":  {"and one with a token that is too long", `202 {"operation":"` + strings.Repeat("x", 10001) + `"}`, 17, yes, no, yes, no},
+		"3": {"201 is success for what makes something", "201 {}", 17, "ok", no, "ok", yes},
+		"4": {"a malformed 201 may have made something", "201 []", 17, yes, no, yes, yes},
+		"6": {"a malformed 202 may have begun something", "202 null", 17, yes, no, yes, no},
+		"6a": {"and one with a token that is too long", `202 {"operation":"` + strings.Repeat("x", 10001) + `"}`, 17,
+			yes, no, yes, no},
 		"8":   {"another 2xx says that something was done", "204 ", 17, yes, no, yes, yes},
 		"8a":  {"before 2.15 that meant nothing for deletions", "204 ", 14, yes, no, yes, no},
 		"10":  {"408 from 2.14 on is the client's own fault", "408 {}", 14, no, no, no, no},
 		"10a": {"and before, the broker's", "408 {}", 13, yes, no, yes, no},
 		"11":  {"the broker has refused", "400 {}", 17, no, no, no, no},
 		"11a": {"the broker has refused", "409 {}", 17, no, no, no, no},
-		"11b": {"ORP-06, SIM-21: the broker is busy, and the user may ask again", `422 {"error":"ConcurrencyError"}`, 17, no, no, no, no},
+		"11b": {"ORP-06, SIM-21: the broker is busy, and the user may ask again", `422 {"error":"ConcurrencyError"}`, 17,
+			no, no, no, no},
 		"11c": {"SIM-10: the broker wants permission", `422 {"error":"AsyncRequired"}`, 17, no, no, no, no},
 		"11d": {"gone is what a deletion wants", "410 {}", 17, no, no, no, "ok"},
 		"12":  {"the broker may have done anything", "500 {}", 17, yes, no, yes, yes},
@@ -292,18 +295,24 @@ func TestPollIntervals(t *testing.T) {
 		change  func(*cloudcontroller.Client)
 		want    []int // seconds of each poll
 	}{
-		"Default": {"each minute, the first at once", []string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil,
+		"Default": {"each minute, the first at once",
+			[]string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil,
 			[]int{0, 60, 120}},
-		"Clamped": {"not more often than the platform wants", []string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`},
+		"Clamped": {"not more often than the platform wants",
+			[]string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`},
 			nil, []int{0, 60}},
-		"Asked": {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 300}},
-		"Day": {"not less often than each day", []string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`},
+		"Asked": {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil,
+			[]int{0, 300}},
+		"Day": {"not less often than each day",
+			[]string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`},
 			nil, []int{0, 86400}},
-		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait, `200 {"state":"succeeded"}`}, nil,
+		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait,
+			`200 {"state":"succeeded"}`}, nil,
 			[]int{0, 60}},
 		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", `200 {"state":"succeeded"}`},
 			func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
-		"Backoff": {"less and less often", []string{"202 {}", "200 " + wait, "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`},
+		"Backoff": {"less and less often", []string{"202 {}", "200 " + wait, "200 " + wait, "200 " + wait,
+			`200 {"state":"succeeded"}`},
 			func(c *cloudcontroller.Client) { c.Backoff = 2 }, []int{0, 60, 180, 420}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -325,7 +334,8 @@ func TestPollIntervals(t *testing.T) {
 		})
 	}
 	s := &script{answers: []string{`202 {"operation":"a b&c"}`, "200 " + wait, `200 {"state":"succeeded"}`}}
-	if err := asks["update"](s.ready(t, nil)); err != nil || s.asked[2].URL.RawQuery != "operation=a+b%26c&plan_id=p&service_id=s" {
+	if err := asks["update"](s.ready(t, nil)); err != nil ||
+		s.asked[2].URL.RawQuery != "operation=a+b%26c&plan_id=p&service_id=s" {
 		t.Errorf("an update is polled with %v: %v", s.asked[2].URL, err)
 	}
 }
@@ -360,7 +370,8 @@ func TestPollLimits(t *testing.T) {
 			}
 			c.KeepOrphans = true
 			err := provision(c)
-			if err == nil || !strings.Contains(err.Error(), "failed to provision within the required time") || len(s.asked)-1 != tc.polls {
+			if err == nil || !strings.Contains(err.Error(), "failed to provision within the required time") ||
+				len(s.asked)-1 != tc.polls {
 				t.Errorf("%s: %v after %d polls, want %d", tc.reason, err, len(s.asked)-1, tc.polls)
 			}
 		})

@@ -180,5 +180,6 @@ func (a answer) String() string {
 // HTTP is a client that does not follow redirects: a broker's answer is the
 // first one.
 func HTTP(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

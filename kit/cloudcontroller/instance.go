@@ -19,7 +19,8 @@ type ProvisionRequest struct {
 // Provision makes an instance and waits until it is there. When that fails,
 // what may have been made is deleted before Provision returns its *Failure.
 func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
-	i := Instance{ID: q.ID, ServiceID: q.ServiceID, PlanID: q.PlanID, OrganizationGUID: q.OrganizationGUID, SpaceGUID: q.SpaceGUID}
+	i := Instance{ID: q.ID, ServiceID: q.ServiceID, PlanID: q.PlanID, OrganizationGUID: q.OrganizationGUID,
+		SpaceGUID: q.SpaceGUID}
 	t, i, err := c.take(key{instance: q.ID}, Asked, &i)
 	if err != nil {
 		return err
@@ -40,7 +41,8 @@ func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 
 // context is where an instance is on the platform.
 func (i Instance) context() map[string]any {
-	return map[string]any{"platform": platform, "organization_guid": i.OrganizationGUID, "space_guid": i.SpaceGUID, "instance_name": i.ID}
+	return map[string]any{"platform": platform, "organization_guid": i.OrganizationGUID, "space_guid": i.SpaceGUID,
+		"instance_name": i.ID}
 }
 
 // asked is a request for the user, with permission to be answered later.

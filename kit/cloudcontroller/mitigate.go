@@ -12,7 +12,8 @@ const (
 	thenNothing = "The platform takes it that nothing was made, and deletes nothing."
 	thenKept    = "The platform keeps it; the user can ask again."
 	thenUser    = "The platform leaves it to the user to delete."
-	thenOrphan  = "A platform would take it for an orphan, and delete it at once; should that fail, ten times more within 34 hours."
+	thenOrphan  = "A platform would take it for an orphan, and delete it at once; should that fail, ten times more within 34 " +
+		"hours."
 	thenDeleted = "The platform has deleted what may have been made."
 	thenGivenUp = "The platform has tried to delete what may have been made for 34 hours, and has given up: it is left behind."
 	thenEnded   = "The platform was ended before it could delete what may have been made."

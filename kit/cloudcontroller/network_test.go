@@ -149,7 +149,8 @@ func silence(p parcel) (*http.Response, error) {
 }
 
 func said(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1,
+		ProtoMinor: 1}
 }
 
 const gatewayPage = "<html><h1>gateway</h1></html>"
@@ -181,7 +182,8 @@ var faults = map[string]fault{
 	"Refused": {reason: "no connection", act: func(*network, parcel) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}},
-	"NotDelivered": {reason: "the request is lost", act: func(_ *network, p parcel) (*http.Response, error) { return silence(p) }},
+	"NotDelivered": {reason: "the request is lost",
+		act: func(_ *network, p parcel) (*http.Response, error) { return silence(p) }},
 	"AnswerLost": {reason: "the broker has done it, and nobody hears", act: func(n *network, p parcel) (*http.Response, error) {
 		n.alone(context.Background(), p)
 		return silence(p)
@@ -217,14 +219,15 @@ var faults = map[string]fault{
 		n.alone(context.Background(), p)
 		return n.pass(p)
 	}},
-	"Gateway504": {reason: "the gateway gives up, and the broker goes on", act: func(n *network, p parcel) (*http.Response, error) {
-		select {
-		case response := <-n.alone(context.Background(), p):
-			return response, nil
-		case <-time.After(5 * time.Second):
-			return said(http.StatusGatewayTimeout, gatewayPage), nil
-		}
-	}},
+	"Gateway504": {reason: "the gateway gives up, and the broker goes on",
+		act: func(n *network, p parcel) (*http.Response, error) {
+			select {
+			case response := <-n.alone(context.Background(), p):
+				return response, nil
+			case <-time.After(5 * time.Second):
+				return said(http.StatusGatewayTimeout, gatewayPage), nil
+			}
+		}},
 	"Gateway504Later":  {reason: "the gateway gives up when all is done", act: instead(http.StatusGatewayTimeout, gatewayPage)},
 	"Gateway504Unseen": {reason: "the gateway finds no broker", act: unseen(http.StatusGatewayTimeout, gatewayPage)},
 	"Gateway502": {reason: "the broker crashes after its work",

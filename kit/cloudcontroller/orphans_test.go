@@ -115,7 +115,8 @@ func play(t *testing.T, h history) (o outcome) {
 					o.mitigated++
 				}
 				o.transcript = append(o.transcript,
-					fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method, e.Path, e.Status, e.Said, e.Decided))
+					fmt.Sprintf("%v %s %s %d %s: %s", e.Began.Format("02 15:04:05"), e.Method, e.Path, e.Status,
+						e.Said, e.Decided))
 			}
 		})
 		if _, err := c.Catalog(t.Context()); err != nil {

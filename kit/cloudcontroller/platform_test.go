@@ -51,7 +51,8 @@ func TestRefusedByThePlatform(t *testing.T) {
 	c.Sleep = func(ctx context.Context, d time.Duration) error {
 		before := len(s.asked)
 		for name, ask := range map[string]func(c *cloudcontroller.Client) error{"update": asks["update"], "bind": asks["bind"]} {
-			if err := ask(c); !refused(err, "Another operation for this service instance is in progress.") || len(s.asked) != before {
+			if err := ask(c); !refused(err, "Another operation for this service instance is in progress.") ||
+				len(s.asked) != before {
 				t.Errorf("SIM-06: %s: %v", name, err)
 			}
 			busy++
@@ -79,7 +80,8 @@ func TestRequests(t *testing.T) {
 	if err := c.Deprovision(t.Context(), "i"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"PUT i/service_bindings/b", "DELETE i/service_bindings/b", "DELETE i"}, s.requests()); diff != "" {
+	if diff := cmp.Diff([]string{"PUT i/service_bindings/b", "DELETE i/service_bindings/b", "DELETE i"},
+		s.requests()); diff != "" {
 		t.Errorf("SIM-20: -want +got:\n%s", diff)
 	}
 	if !strings.Contains(s.bodies[0], `"app_guid":"a","bind_resource":{"app_guid":"a"}`) {
@@ -89,7 +91,8 @@ func TestRequests(t *testing.T) {
 	for _, r := range s.asked {
 		user, password, _ := r.BasicAuth()
 		h := r.Header
-		if user != "u" || password != "the-password" || h.Get("X-Broker-API-Version") != "2.17" || seen[h.Get("X-Broker-API-Request-Identity")] ||
+		if user != "u" || password != "the-password" || h.Get("X-Broker-API-Version") != "2.17" ||
+			seen[h.Get("X-Broker-API-Request-Identity")] ||
 			h.Get("X-Broker-API-Originating-Identity") != "cloudfoundry eyJ1c2VyX2lkIjoibWUifQ==" ||
 			(h.Get("Content-Type") == "application/json") != (r.Method == "PUT") {
 			t.Errorf("SIM-19: %s %s: %v", r.Method, r.URL, h)
@@ -171,7 +174,8 @@ func TestKeeping(t *testing.T) {
 		answer string
 		state  cloudcontroller.State
 	}{
-		"Failed":  {func(c *cloudcontroller.Client) { c.KeepFailed = true }, `200 {"state":"failed"}`, cloudcontroller.CreateFailed},
+		"Failed": {func(c *cloudcontroller.Client) { c.KeepFailed = true }, `200 {"state":"failed"}`,
+			cloudcontroller.CreateFailed},
 		"Orphans": {func(c *cloudcontroller.Client) { c.KeepOrphans = true }, `200 {"state":"failed"}`, cloudcontroller.Orphaned},
 	} {
 		s := &script{answers: []string{"202 {}", tc.answer}}
@@ -274,12 +278,13 @@ func TestCatalogs(t *testing.T) {
 		"TwoIDs":   {`200 {"services":[` + service("p", "n", plan) + `]}`, "one id"},
 		"TwoNames": {`200 {"services":[` + service("s", "n", plan) + `,` + service("t", "n",
 			`{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
-		"TwoPlanNames": {`200 {"services":[` + service("s", "n", plan+`,{"id":"q","name":"p","description":"d"}`) + `]}`, "one name"},
-		"WrongType":    {`200 {"services":{}}`, "wrong type"},
-		"NoJSON":       {"200 x", "not JSON"},
-		"Login":        {"401 {}", "refuses the credentials"},
-		"Error":        {`500 {"description":"in pain"}`, "in pain"},
-		"Silence":      {"-", "does not answer"},
+		"TwoPlanNames": {`200 {"services":[` + service("s", "n", plan+`,{"id":"q","name":"p","description":"d"}`) +
+			`]}`, "one name"},
+		"WrongType": {`200 {"services":{}}`, "wrong type"},
+		"NoJSON":    {"200 x", "not JSON"},
+		"Login":     {"401 {}", "refuses the credentials"},
+		"Error":     {`500 {"description":"in pain"}`, "in pain"},
+		"Silence":   {"-", "does not answer"},
 	} {
 		s := &script{answers: []string{tc.answer}}
 		_, err := s.client().Catalog(t.Context())

@@ -79,7 +79,8 @@ func (c *Client) polled(t turn, k Kind, a answer) (ending, bool) {
 	case "failed":
 		c.tell(a, "the %s has failed", k)
 		code, _ := a.body["error"].(string)
-		return ending{status: a.status, code: code, description: or(description, "The operation failed; the broker did not say why.")}, true
+		return ending{status: a.status, code: code,
+			description: or(description, "The operation failed; the broker did not say why.")}, true
 	case "in progress":
 		c.tell(a, "asks again in %v", c.clamped(a.retryAfter()))
 	default:

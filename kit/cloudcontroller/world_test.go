@@ -67,8 +67,9 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	}
 	w := &world{T: t, things: things}
 	kit := testkit.New(testkit.Options{
-		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2, HardTimeout: hardTimeout,
-		Providers: map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things, demo.Options{Delay: 3 * time.Second, Now: now}),
+		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2,
+		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things,
+			demo.Options{Delay: 3 * time.Second, Now: now}),
 			slow: slow}},
 	})
 	o := kit.WorkerOptions()

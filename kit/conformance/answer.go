@@ -207,7 +207,8 @@ func (s *scene) build(q request, a *answer) (*http.Request, error) {
 	}
 	hr.URL, hr.Host = u, u.Host
 	hr.SetBasicAuth(s.target.Username, s.target.Password)
-	usual := map[string]string{versionHeader: fmt.Sprintf("2.%d", q.minor), requestHeader: newID(), "User-Agent": "longshore-check"}
+	usual := map[string]string{versionHeader: fmt.Sprintf("2.%d", q.minor), requestHeader: newID(),
+		"User-Agent": "longshore-check"}
 	if content != nil {
 		usual["Content-Type"] = "application/json"
 	}

@@ -248,7 +248,8 @@ func (s *scene) look(q request) snapshot {
 		if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
 			continue
 		}
-		if len(segments) == 4 && !s.plan.service.instancesRetrievable || len(segments) == 6 && !s.plan.service.bindingsRetrievable {
+		if len(segments) == 4 && !s.plan.service.instancesRetrievable ||
+			len(segments) == 6 && !s.plan.service.bindingsRetrievable {
 			continue
 		}
 		if a, ok := s.exchange(get(path)); ok {

@@ -209,7 +209,8 @@ func provision(s *scene) object {
 	o := object{
 		"service_id": s.value("service"), "plan_id": s.value("plan"),
 		"organization_guid": s.value("organization"), "space_guid": s.value("space"),
-		"context": object{"platform": "cloudfoundry", "organization_guid": s.value("organization"), "space_guid": s.value("space")},
+		"context": object{"platform": "cloudfoundry", "organization_guid": s.value("organization"),
+			"space_guid": s.value("space")},
 	}
 	if s.plan != nil && len(s.plan.parameters) > 0 {
 		o["parameters"] = normal(s.plan.parameters)

@@ -25,7 +25,8 @@ func catalogNameCases() []Case {
 			}
 			return "", ""
 		}),
-		looks("CAT-02/texts", 0, "offerings have an id, a name and a description", each("services", texts("id", "name", "description"))),
+		looks("CAT-02/texts", 0, "offerings have an id, a name and a description",
+			each("services", texts("id", "name", "description"))),
 		looks("CAT-02/bindable", 0, "offerings say whether they are bindable", each("services", func(o object) string {
 			if kind(o["bindable"]) != "boolean" {
 				return "bindable to be true or false"
@@ -49,18 +50,20 @@ func catalogNameCases() []Case {
 			return out
 		})),
 		looks("CAT-04/plan-names", 0, "the names of an offering's plans are unique", each("services", func(o object) string {
-			wanted, _ := unique("the names of plans", func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, answer{})
+			wanted, _ := unique("the names of plans",
+				func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, answer{})
 			return wanted
 		})),
-		looks("CAT-04/apart", 0, "no plan has the id of an offering", unique("the ids of offerings and plans", func(services []object) []string {
-			out := pickOf("id")(services)
-			for _, s := range services {
-				ids := pickOf("id")(list(s["plans"]))
-				slices.Sort(ids)
-				out = append(out, slices.Compact(ids)...)
-			}
-			return out
-		})),
+		looks("CAT-04/apart", 0, "no plan has the id of an offering",
+			unique("the ids of offerings and plans", func(services []object) []string {
+				out := pickOf("id")(services)
+				for _, s := range services {
+					ids := pickOf("id")(list(s["plans"]))
+					slices.Sort(ids)
+					out = append(out, slices.Compact(ids)...)
+				}
+				return out
+			})),
 		looks("CAT-04/clients", 0, "the ids of dashboard clients are unique", unique("the ids of dashboard clients",
 			func(services []object) []string {
 				return slices.DeleteFunc(pickOf("dashboard_client.id")(services), func(id string) bool { return id == "" })
@@ -94,38 +97,46 @@ func catalogMemberCases() []Case {
 		looks("CAT-08", 0, "tags are texts", each("services", serviceTags)),
 		looks("CAT-08/length", 0, "tags have 2048 characters at most together", each("services", tagLengths)),
 		looks("CAT-09", 0, "requires names permissions that exist", each("services", serviceRequires)),
-		looks("CAT-11", 0, "metadata are objects", each("services", typed("object", "metadata")), each("plans", typed("object", "metadata"))),
+		looks("CAT-11", 0, "metadata are objects", each("services", typed("object", "metadata")),
+			each("plans", typed("object", "metadata"))),
 		looks("CAT-12", 0, "a dashboard client is complete", each("services", dashboardClient)),
-		looks("CAT-13", 0, "plan_updateable of an offering is true or false", each("services", typed("boolean", "plan_updateable"))),
+		looks("CAT-13", 0, "plan_updateable of an offering is true or false",
+			each("services", typed("boolean", "plan_updateable"))),
 		served("CAT-13/endpoint", 0, "plan_updateable is true of a broker that serves updates", promised),
 		looks("CAT-14", 15, "plan_updateable of a plan is true or false", each("plans", typed("boolean", "plan_updateable"))),
 		looks("CAT-15", 11, "bindable of a plan is true or false", each("plans", typed("boolean", "bindable"))),
 		looks("CAT-16", 0, "free is true or false", each("plans", typed("boolean", "free"))),
-		looks("CAT-17", 14, "instances_retrievable is true or false", each("services", typed("boolean", "instances_retrievable"))),
+		looks("CAT-17", 14, "instances_retrievable is true or false",
+			each("services", typed("boolean", "instances_retrievable"))),
 		looks("CAT-18", 14, "bindings_retrievable is true or false", each("services", typed("boolean", "bindings_retrievable"))),
 		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: []need{bindAsync},
 			story: func(s *scene) {
 				if !s.plan.service.bindingsRetrievable {
-					s.fail("CAT-18", "GET "+catalog, "bindings_retrievable of "+s.plan.service.name+", whose credentials cannot be had in another way",
+					s.fail("CAT-18", "GET "+catalog,
+						"bindings_retrievable of "+s.plan.service.name+", whose credentials cannot be had in another way",
 						"no")
 				}
 			}},
-		looks("CAT-19", 15, "allow_context_updates is true or false", each("services", typed("boolean", "allow_context_updates"))),
+		looks("CAT-19", 15, "allow_context_updates is true or false",
+			each("services", typed("boolean", "allow_context_updates"))),
 		served("CAT-19/endpoint", 15, "allow_context_updates is true of a broker that serves updates", contextUpdates),
 		looks("CAT-20", 13, "schemas are objects",
 			each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
-		looks("CAT-21", 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB", each("plans", planSchemas)),
+		looks("CAT-21", 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB",
+			each("plans", planSchemas)),
 		looks("CAT-23", 15, "maximum_polling_duration is in seconds", each("plans", duration)),
 		looks("CAT-24", 15, "maintenance_info has a semantic version", each("plans", planMaintenance)),
 		looks("CAT-25", 17, "binding_rotatable is true or false", each("plans", typed("boolean", "binding_rotatable"))),
-		{ID: "CAT-25/old", Since: 17, speaks: 16, Title: "clients before 2.17 do not see binding_rotatable", steps: []step{{get(catalog).as(16),
-			status(200).that(each("plans", func(o object) string {
-				if _, ok := o["binding_rotatable"]; ok {
-					return "no binding_rotatable"
-				}
-				return ""
-			}))}}},
-		looks("CAT-26", 14, "names and descriptions have at most 255 characters", each("services", lengths), each("plans", lengths)),
+		{ID: "CAT-25/old", Since: 17, speaks: 16, Title: "clients before 2.17 do not see binding_rotatable",
+			steps: []step{{get(catalog).as(16),
+				status(200).that(each("plans", func(o object) string {
+					if _, ok := o["binding_rotatable"]; ok {
+						return "no binding_rotatable"
+					}
+					return ""
+				}))}}},
+		looks("CAT-26", 14, "names and descriptions have at most 255 characters", each("services", lengths),
+			each("plans", lengths)),
 		looks("CAT-27", 0, "nothing is null", each("services", func(o object) string {
 			if at := nothing(o, ""); at != "" {
 				return "no null, but " + strings.TrimPrefix(at, ".") + " left out"
@@ -147,23 +158,24 @@ func catalogMemberCases() []Case {
 			}
 			s.asked(get(catalog).with("If-None-Match", `"another"`), status(200).has("services", present))
 		}},
-		{ID: "CAT-31", speaks: 9, Title: "the catalog is the same for each version, but for binding_rotatable", story: func(s *scene) {
-			first, ok := s.send(get(catalog).as(OldestMinor))
-			last, again := s.send(get(catalog))
-			if !ok || !again {
-				return
-			}
-			for _, a := range []answer{first, last} {
-				for _, service := range list(a.body["services"]) {
-					for _, plan := range list(service["plans"]) {
-						delete(plan, "binding_rotatable")
+		{ID: "CAT-31", speaks: 9, Title: "the catalog is the same for each version, but for binding_rotatable",
+			story: func(s *scene) {
+				first, ok := s.send(get(catalog).as(OldestMinor))
+				last, again := s.send(get(catalog))
+				if !ok || !again {
+					return
+				}
+				for _, a := range []answer{first, last} {
+					for _, service := range list(a.body["services"]) {
+						for _, plan := range list(service["plans"]) {
+							delete(plan, "binding_rotatable")
+						}
 					}
 				}
-			}
-			if !same(first.body, last.body) {
-				s.fail("CAT-31", first.request, "the same catalog as the newest version has", "another")
-			}
-		}},
+				if !same(first.body, last.body) {
+					s.fail("CAT-31", first.request, "the same catalog as the newest version has", "another")
+				}
+			}},
 	}
 }
 

@@ -11,7 +11,8 @@ func unbindCases() []Case {
 	return []Case{
 		{ID: "UNB-01", Title: "a synchronous unbind is answered 200", given: bound, needs: []need{bindSync},
 			steps: []step{{remove(binding + ids), status(200)}}},
-		{ID: "UNB-01/2.9", speaks: 9, Title: "a synchronous unbind of version 2.9 is answered 200", given: bound, needs: []need{bindSync},
+		{ID: "UNB-01/2.9", speaks: 9, Title: "a synchronous unbind of version 2.9 is answered 200", given: bound,
+			needs: []need{bindSync},
 			steps: []step{{remove(binding + ids).as(9), status(200)}}},
 		{ID: "UNB-02/unknown", Title: "an unknown binding is 410", given: ready, needs: []need{bindable},
 			steps: []step{{remove(binding + asyncIDs), status(410)}}},
@@ -30,19 +31,23 @@ func unbindCases() []Case {
 			steps: []step{{remove(binding + async + "&service_id=$service&plan_id=$unknown"), status(200, 202, 400)}}},
 		{ID: "UNB-06", Since: 14, Title: "an asynchronous unbind is answered 202", given: bound, needs: []need{bindAsyncOnly},
 			steps: []step{{remove(binding + asyncIDs), status(202, 200)}}},
-		{ID: "UNB-06/refused", Since: 14, Title: "a plan that unbinds only asynchronously refuses a client that cannot wait", given: bound,
+		{ID: "UNB-06/refused", Since: 14,
+			Title: "a plan that unbinds only asynchronously refuses a client that cannot wait", given: bound,
 			needs: []need{bindAsyncOnly}, story: func(s *scene) {
 				if a, ok := s.send(remove(binding + ids)); ok && a.status != http.StatusOK {
 					s.checked(a, refused(asyncRequired))
 				}
 			}},
-		{ID: "UNB-06/again", Since: 14, Title: "an unbind that is sent again while it runs names the same operation", given: unbinding,
+		{ID: "UNB-06/again", Since: 14, Title: "an unbind that is sent again while it runs names the same operation",
+			given: unbinding,
 			steps: []step{{remove(binding + asyncIDs), status(202).sameOperation()}}},
-		{ID: "UNB-07", speaks: 13, Title: "an unbind of a client before 2.14 is not answered 202", given: bound, needs: []need{bindSync},
+		{ID: "UNB-07", speaks: 13, Title: "an unbind of a client before 2.14 is not answered 202", given: bound,
+			needs: []need{bindSync},
 			steps: []step{{remove(binding + asyncIDs).as(13), status(200, 422)}}},
 		{ID: "UNB-07/async-only", Since: 14, speaks: 13, Title: "nor by a plan that unbinds only asynchronously", given: bound,
 			needs: []need{bindAsyncOnly}, steps: []step{{remove(binding + asyncIDs).as(13), status(422, 200)}}},
-		{ID: "UNB-08", Since: 15, Title: "an unbind while the bind runs is accepted, or refused for now", given: bindRunning, settles: true,
+		{ID: "UNB-08", Since: 15, Title: "an unbind while the bind runs is accepted, or refused for now", given: bindRunning,
+			settles: true,
 			story: func(s *scene) {
 				s.underWay()
 				a, ok := s.send(remove(binding + asyncIDs))
@@ -54,7 +59,8 @@ func unbindCases() []Case {
 					s.nothingAt(binding)
 				}
 			}},
-		{ID: "UNB-10", Title: "an unbind of an instance whose update failed succeeds", needs: []need{changeFailing, bindSync}, given: bound,
+		{ID: "UNB-10", Title: "an unbind of an instance whose update failed succeeds",
+			needs: []need{changeFailing, bindSync}, given: bound,
 			story: func(s *scene) {
 				if s.asked(patch(instance+async, change(0)), status(202)) && s.ends(instanceOperation, failed) {
 					s.asked(remove(binding+asyncIDs), removed)
@@ -82,11 +88,15 @@ func deprovisionCases() []Case {
 			}},
 		{ID: "DEPR-02/2.9", speaks: 9, Title: "an asynchronous deprovision of version 2.9 is answered 202", given: ready,
 			needs: []need{deletedAsync}, steps: []step{{remove(instance + asyncIDs).as(9), status(202)}}},
-		{ID: "DEPR-03", Title: "an unknown instance is 410", needs: []need{inCatalog}, steps: []step{{remove(instance + asyncIDs), status(410)}}},
-		{ID: "DEPR-03/sync", Title: "an unknown instance of a plan that is only asynchronous is 410, or refused to a client that cannot wait",
+		{ID: "DEPR-03", Title: "an unknown instance is 410", needs: []need{inCatalog},
+			steps: []step{{remove(instance + asyncIDs), status(410)}}},
+		{ID: "DEPR-03/sync",
+			Title: "an unknown instance of a plan that is only asynchronous is 410, or refused to a client that cannot wait",
 			needs: []need{asyncOnly}, steps: []step{{remove(instance + ids), status(410, 422)}}},
-		{ID: "DEPR-04", Title: "a second deprovision is 410", given: deleted, steps: []step{{remove(instance + asyncIDs), status(410)}}},
-		{ID: "DEPR-04/async", Title: "a second deprovision after an asynchronous one is 410", given: deleted, needs: []need{deletedAsync},
+		{ID: "DEPR-04", Title: "a second deprovision is 410", given: deleted,
+			steps: []step{{remove(instance + asyncIDs), status(410)}}},
+		{ID: "DEPR-04/async", Title: "a second deprovision after an asynchronous one is 410", given: deleted,
+			needs: []need{deletedAsync},
 			steps: []step{{remove(instance + asyncIDs), status(410)}}},
 		missing("DEPR-05/service_id", "a deprovision without service_id is refused", async+"&plan_id=$plan"),
 		missing("DEPR-05/plan_id", "a deprovision without plan_id is refused", async+"&service_id=$service"),
@@ -94,7 +104,8 @@ func deprovisionCases() []Case {
 		missing("DEPR-05/empty", "a deprovision with an empty service_id is refused", async+"&service_id=&plan_id=$plan"),
 		{ID: "DEPR-06", Title: "a plan that is only asynchronous refuses a client that cannot wait", given: ready,
 			needs: []need{asyncOnly, deletedAsync}, steps: []step{{remove(instance + ids), refused(asyncRequired)}}},
-		{ID: "DEPR-07", Since: 14, Title: "a deprovision that is sent again while it runs names the same operation", given: deleting,
+		{ID: "DEPR-07", Since: 14, Title: "a deprovision that is sent again while it runs names the same operation",
+			given: deleting,
 			steps: []step{{remove(instance + asyncIDs), status(202).sameOperation()}}},
 		{ID: "DEPR-07/refused", Title: "it is refused to a client that cannot wait", given: deleting, needs: []need{asyncOnly},
 			steps: []step{{remove(instance + ids), refused(asyncRequired)}}},
@@ -112,7 +123,8 @@ func deprovisionCases() []Case {
 			}},
 		{ID: "DEPR-09", Since: 14, Title: "a deprovision while updating is refused", given: updating,
 			steps: []step{{remove(instance + asyncIDs), refused(concurrencyError)}}},
-		{ID: "DEPR-10", Title: "an instance with bindings is deprovisioned with them, or refused", given: bound, needs: []need{bindSync},
+		{ID: "DEPR-10", Title: "an instance with bindings is deprovisioned with them, or refused", given: bound,
+			needs: []need{bindSync},
 			story: func(s *scene) {
 				a, ok := s.send(remove(instance + asyncIDs))
 				if !ok || !s.checked(a, status(200, 202, 400, 422)) || a.status >= 400 || !s.done(a, instanceOperation) {
@@ -120,20 +132,25 @@ func deprovisionCases() []Case {
 				}
 				s.asked(remove(binding+asyncIDs), status(410))
 			}},
-		{ID: "DEPR-11", Title: "force=true does no harm", steps: []step{{remove(instance + asyncIDs + "&force=true"), status(410)}}},
-		{ID: "DEPR-12", Title: "an instance whose provision failed can be removed", given: provisionFailed, story: func(s *scene) {
-			a, ok := s.send(remove(instance + asyncIDs))
-			if !ok || !s.checked(a, status(200, 202, 410)) || a.status == http.StatusAccepted && !s.ends(instanceOperation, succeeded, gone) {
-				return
-			}
-			s.asked(remove(instance+asyncIDs), status(410))
-		}},
+		{ID: "DEPR-11", Title: "force=true does no harm",
+			steps: []step{{remove(instance + asyncIDs + "&force=true"), status(410)}}},
+		{ID: "DEPR-12", Title: "an instance whose provision failed can be removed", given: provisionFailed,
+			story: func(s *scene) {
+				a, ok := s.send(remove(instance + asyncIDs))
+				if !ok || !s.checked(a, status(200, 202, 410)) ||
+					a.status == http.StatusAccepted && !s.ends(instanceOperation, succeeded, gone) {
+					return
+				}
+				s.asked(remove(instance+asyncIDs), status(410))
+			}},
 		{ID: "DEPR-14", Title: "a deprovision in the name of another plan succeeds, or is refused", given: ready,
 			steps: []step{{remove(instance + async + "&service_id=$service&plan_id=$unknown"), status(200, 202, 400)}}},
-		{ID: "DEPR-16/fetch", Since: 14, Title: "a deleted instance cannot be updated or bound", given: deleted, needs: []need{bindable},
+		{ID: "DEPR-16/fetch", Since: 14, Title: "a deleted instance cannot be updated or bound", given: deleted,
+			needs: []need{bindable},
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service"})), status(404, 410, 400, 422)},
 				{set(binding+async, bindBody), status(404, 400, 410, 422)}}},
-		{ID: "DEPR-17", Title: "a synchronous plan is deprovisioned also for a client that can wait", given: ready, needs: []need{synchronous},
+		{ID: "DEPR-17", Title: "a synchronous plan is deprovisioned also for a client that can wait", given: ready,
+			needs: []need{synchronous},
 			story: func(s *scene) {
 				a, ok := s.send(remove(instance + asyncIDs))
 				if ok && s.checked(a, removed) && a.status == http.StatusAccepted {

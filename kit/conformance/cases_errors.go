@@ -17,31 +17,42 @@ const (
 func errorCases() []Case {
 	return []Case{
 		{ID: "ERR-01", Title: "every body is a JSON object", watched: true, needs: []need{inCatalog}, story: tour},
-		{ID: "ERR-02", Title: "error and description are texts that are not empty, or absent", watched: true, needs: []need{inCatalog},
+		{ID: "ERR-02", Title: "error and description are texts that are not empty, or absent", watched: true,
+			needs: []need{inCatalog},
 			story: tour},
 		{ID: "ERR-02/word", Title: "error is one word", watched: true, needs: []need{inCatalog}, story: tour},
-		{ID: "ERR-02/description", Title: "a refusal says why in description", watched: true, needs: []need{inCatalog}, story: tour},
+		{ID: "ERR-02/description", Title: "a refusal says why in description", watched: true,
+			needs: []need{inCatalog}, story: tour},
 		{ID: "ERR-03", Title: "the refusal of a client that cannot wait is AsyncRequired", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired)}}},
 		{ID: "ERR-03/sentence", Title: "AsyncRequired comes with the sentence of version 2.9", needs: []need{asyncOnly},
 			steps: []step{{set(instance, provisionBody), refused(asyncRequired).has("description", asyncSentence)}}},
-		{ID: "ERR-04/sentence", Since: 14, Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by",
+		{ID: "ERR-04/sentence", Since: 14,
+			Title: "ConcurrencyError comes with the sentence that Kubernetes' client library knows it by",
 			given: updating,
-			steps: []step{{patch(instance+async, change(1)), refusedOr(concurrencyError, 200, 202).that(sentence(concurrencySentence))}}},
+			steps: []step{{patch(instance+async, change(1)),
+				refusedOr(concurrencyError, 200, 202).that(sentence(concurrencySentence))}}},
 		ifBusy("update-while-updating", "an update while one runs", updating, patch(instance+async, change(1)), 200, 202),
 		ifBusy("bind-while-updating", "a bind while the instance is being updated", updating, set(binding+async, bindBody), 201,
 			202).needing(bindable),
-		ifBusy("deprovision-while-updating", "a deprovision while the instance is being updated", updating, remove(instance+asyncIDs), 200, 202),
-		ifBusy("fetch-while-updating", "a fetch while the instance is being updated", updating, get(instance), 200).needing(fetchable),
-		ifBusy("update-while-provisioning", "an update while the instance is being provisioned", provisioning, patch(instance+async, change(0)),
+		ifBusy("deprovision-while-updating", "a deprovision while the instance is being updated", updating,
+			remove(instance+asyncIDs), 200, 202),
+		ifBusy("fetch-while-updating", "a fetch while the instance is being updated", updating, get(instance),
+			200).needing(fetchable),
+		ifBusy("update-while-provisioning", "an update while the instance is being provisioned", provisioning,
+			patch(instance+async, change(0)),
 			200, 202, 404).needing(changeable),
-		ifBusy("bind-while-provisioning", "a bind while the instance is being provisioned", provisioning, set(binding+async, bindBody), 201,
+		ifBusy("bind-while-provisioning", "a bind while the instance is being provisioned", provisioning,
+			set(binding+async, bindBody), 201,
 			202, 404).needing(bindable),
 		ifBusy("deprovision-while-provisioning", "a deprovision while the instance is being provisioned", provisioning,
 			remove(instance+asyncIDs), 200, 202),
-		{ID: "ERR-06", Since: 15, Title: "the refusal of another maintenance version is MaintenanceInfoConflict", needs: []need{maintained},
-			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": "99.99.99"})), refused(maintenanceConflict)}}},
-		{ID: "ERR-07", watched: true, Title: "the refusal of a change of plan has no reserved code", given: ready, needs: []need{notUpdateable},
+		{ID: "ERR-06", Since: 15, Title: "the refusal of another maintenance version is MaintenanceInfoConflict",
+			needs: []need{maintained},
+			steps: []step{{anew(provisionBody.with("maintenance_info", object{"version": "99.99.99"})),
+				refused(maintenanceConflict)}}},
+		{ID: "ERR-07", watched: true, Title: "the refusal of a change of plan has no reserved code", given: ready,
+			needs: []need{notUpdateable},
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})),
 				status(422, 400).that(func(_ *scene, a answer) (string, string) {
 					if reserved(text(a.body, "error")) {
@@ -52,8 +63,10 @@ func errorCases() []Case {
 		{ID: "ERR-08", Since: 14, watched: true, Title: "what is refused changes nothing", given: ready,
 			needs: []need{fetchable, free, withSibling}, story: func(s *scene) {
 				for _, q := range []request{
-					set(instance+async, provisionBody.with(freeParameter, 7)), set(instance+async, provisionBody.with("plan_id", "$otherplan")),
-					patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown", "parameters": object{probe: 8}})),
+					set(instance+async, provisionBody.with(freeParameter, 7)),
+					set(instance+async, provisionBody.with("plan_id", "$otherplan")),
+					patch(instance+async, members(object{"service_id": "$service", "plan_id": "$unknown",
+						"parameters": object{probe: 8}})),
 					remove(instance + async),
 				} {
 					if q.method == http.MethodPatch && s.plan.noUpdates {
@@ -67,11 +80,13 @@ func errorCases() []Case {
 					s.unchanged(a, before, s.look(q))
 				}
 			}},
-		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something", watched: true,
-			needs: []need{inCatalog}, story: tour},
+		{ID: "ERR-10", Since: 16, Title: "instance_usable and update_repeatable stand only where they mean something",
+			watched: true,
+			needs:   []need{inCatalog}, story: tour},
 		{ID: "ERR-11", Since: 14, Title: "410 is for deletions and 404 for the rest, and what is busy is not 423", watched: true,
 			needs: []need{inCatalog}, story: tour},
-		{ID: "ERR-13", Title: "no error, poll or header tells a password, and errors are short", watched: true, needs: []need{inCatalog},
+		{ID: "ERR-13", Title: "no error, poll or header tells a password, and errors are short", watched: true,
+			needs: []need{inCatalog},
 			story: func(s *scene) {
 				tour(s)
 				s.unchecked()
@@ -118,8 +133,10 @@ func malformedCases() []Case {
 	for _, m := range malformed {
 		title := "a body that is no JSON object is refused: " + m.name
 		out = append(out,
-			Case{ID: m.rule + "/provision-" + m.name, Title: title, needs: []need{inCatalog}, steps: []step{{anew(raw(m.content)), status(400)}}},
-			Case{ID: m.rule + "/update-" + m.name, Title: title, given: ready, steps: []step{{patch(instance+async, raw(m.content)), status(400)}}},
+			Case{ID: m.rule + "/provision-" + m.name, Title: title, needs: []need{inCatalog},
+				steps: []step{{anew(raw(m.content)), status(400)}}},
+			Case{ID: m.rule + "/update-" + m.name, Title: title, given: ready,
+				steps: []step{{patch(instance+async, raw(m.content)), status(400)}}},
 			Case{ID: m.rule + "/bind-" + m.name, Title: title, given: ready, needs: []need{bindable},
 				steps: []step{{set(binding+async, raw(m.content)), status(400)}}},
 		)
@@ -129,22 +146,25 @@ func malformedCases() []Case {
 		value  any
 		since  int
 	}{
-		{"service_id", 5, 0}, {"plan_id", object{}, 0}, {"organization_guid", 7, 10}, {"space_guid", []any{}, 10}, {"context", "x", 12},
-		{"parameters", []any{}, 0}, {"maintenance_info", "1.0.0", 15},
+		{"service_id", 5, 0}, {"plan_id", object{}, 0}, {"organization_guid", 7, 10}, {"space_guid", []any{}, 10},
+		{"context", "x", 12}, {"parameters", []any{}, 0}, {"maintenance_info", "1.0.0", 15},
 	}
 	for _, w := range wrong {
-		out = append(out, Case{ID: "INP-03/provision-" + w.member, Since: w.since, Title: w.member + " of a wrong type is refused",
+		out = append(out, Case{ID: "INP-03/provision-" + w.member, Since: w.since,
+			Title: w.member + " of a wrong type is refused",
 			needs: []need{inCatalog},
 			steps: []step{{anew(provisionBody.with(w.member, w.value)), status(400)}}})
 	}
-	out = append(out, Case{ID: "INP-03/provision-parameters-text", Title: "parameters that are a text are refused", needs: []need{inCatalog},
+	out = append(out, Case{ID: "INP-03/provision-parameters-text", Title: "parameters that are a text are refused",
+		needs: []need{inCatalog},
 		steps: []step{{anew(provisionBody.with("parameters", "x")), status(400)}}})
 	for _, w := range []struct {
 		member string
 		value  any
 	}{{"service_id", 5}, {"plan_id", []any{}}, {"parameters", "x"}, {"context", 1}, {"previous_values", 1}} {
 		out = append(out, Case{ID: "INP-03/update-" + w.member, Title: w.member + " of a wrong type is refused", given: ready,
-			steps: []step{{patch(instance+async, members(object{"service_id": "$service"}).with(w.member, w.value)), status(400)}}})
+			steps: []step{{patch(instance+async, members(object{"service_id": "$service"}).with(w.member, w.value)),
+				status(400)}}})
 	}
 	for _, w := range []struct {
 		member string
@@ -155,7 +175,8 @@ func malformedCases() []Case {
 			steps: []step{{set(binding+async, bindBody.with(w.member, w.value)), status(400)}}})
 	}
 	for _, member := range []string{"service_id", "plan_id"} {
-		out = append(out, Case{ID: "INP-04/" + member, Since: 12, Title: "an empty " + member + " is refused", needs: []need{inCatalog},
+		out = append(out, Case{ID: "INP-04/" + member, Since: 12, Title: "an empty " + member + " is refused",
+			needs: []need{inCatalog},
 			steps: []step{{anew(provisionBody.with(member, "")), status(400)}}})
 	}
 	for _, id := range []struct{ name, escaped string }{
@@ -166,7 +187,8 @@ func malformedCases() []Case {
 		if id.name == "unreserved" {
 			w = made
 		}
-		out = append(out, Case{ID: "INP-11/" + id.name, Since: 13, Title: "an id with special characters is kept apart, or refused",
+		out = append(out, Case{ID: "INP-11/" + id.name, Since: 13,
+			Title: "an id with special characters is kept apart, or refused",
 			needs: []need{anyPlan},
 			story: func(s *scene) {
 				path := "/v2/service_instances/" + id.escaped
@@ -189,8 +211,8 @@ func oddInputCases() []Case {
 	deep := strings.Repeat("[", 10000) + strings.Repeat("]", 10000)
 	odd := func(id, parameters, title string) Case {
 		return Case{ID: id, Title: title, needs: []need{anyPlan}, steps: []step{{
-			anew(raw(`{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space","parameters":` +
-				parameters + `}`)), status(400, 201, 202),
+			anew(raw(`{"service_id":"$service","plan_id":"$plan","organization_guid":"$organization","space_guid":"$space",` +
+				`"parameters":` + parameters + `}`)), status(400, 201, 202),
 		}}}
 	}
 	return []Case{
@@ -202,7 +224,8 @@ func oddInputCases() []Case {
 			steps: []step{{set(binding+async, bindBody.with("x-vendor", 1).with("bind_resource.x-vendor", "y")), made}}},
 		{ID: "INP-06/update", Title: "unknown members of an update are ignored", given: ready,
 			steps: []step{{patch(instance+async,
-				members(object{"service_id": "$service", "x-vendor": object{}, "previous_values": object{"x-vendor": 1}})), changed}}},
+				members(object{"service_id": "$service", "x-vendor": object{},
+					"previous_values": object{"x-vendor": 1}})), changed}}},
 		{ID: "INP-06/compared", Title: "unknown members do not make a request another", given: ready,
 			story: asIdentical(provisionBody.with("x-vendor", 1))},
 		{ID: "INP-07", Title: "null is as good as absent", needs: []need{anyPlan},
@@ -254,7 +277,8 @@ func asIdentical(content body) func(s *scene) {
 		switch {
 		case !ok || !again:
 		case a.status != b.status:
-			s.lacking = fmt.Sprintf("the broker does not answer an identical request alike each time: %d, then %d", a.status, b.status)
+			s.lacking = fmt.Sprintf("the broker does not answer an identical request alike each time: %d, then %d",
+				a.status, b.status)
 		default:
 			s.asked(set(instance+async, content), status(a.status))
 		}

@@ -1,6 +1,9 @@
 package conformance
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // statusOf wants the body of a status resource in a state, any if it is empty.
 func statusOf(w want, state string) want {
@@ -28,104 +31,135 @@ func statusOf(w want, state string) want {
 	})
 }
 
-func facadeCases() []Case {
-	at := func(id string, title string, g given, q request, w want, needs ...need) Case {
-		return Case{ID: id, Title: title, given: g, needs: append([]need{facade}, needs...), steps: []step{{q, w}}}
+// location is the status resource that the last answer named.
+func location() request { return get("$location") }
+
+func atStatus(id string, title string, g given, q request, w want, needs ...need) Case {
+	return Case{ID: id, Title: title, given: g, needs: append([]need{facade}, needs...), steps: []step{{q, w}}}
+}
+
+func tellsWhenToAsk(_ *scene, a answer) (string, string) {
+	if !seconds.MatchString(a.header.Get("Retry-After")) {
+		return "Retry-After in seconds", "none"
 	}
-	location := get("$location")
-	retry := func(_ *scene, a answer) (string, string) {
-		if !seconds.MatchString(a.header.Get("Retry-After")) {
-			return "Retry-After in seconds", "none"
-		}
-		return "", ""
+	return "", ""
+}
+
+func tellsWhereToAsk(s *scene, a answer) (string, string) {
+	if a.header.Get("Location") == "" {
+		return "a Location", "none"
 	}
-	pointer := func(s *scene, a answer) (string, string) {
-		if a.header.Get("Location") == "" {
-			return "a Location", "none"
-		}
-		return retry(s, a)
+	return tellsWhenToAsk(s, a)
+}
+
+func tellsNoTime(_ *scene, a answer) (string, string) {
+	if a.header.Get("Retry-After") != "" {
+		return "no Retry-After", "one"
 	}
-	bare := func(_ *scene, a answer) (string, string) {
-		if a.header.Get("Retry-After") != "" {
-			return "no Retry-After", "one"
-		}
-		return "", ""
-	}
+	return "", ""
+}
+
+func facadeCases() []Case { return slices.Concat(operationStatusCases(), statusResourceCases()) }
+
+// operationStatusCases are of the course of an operation, seen at its status resource.
+func operationStatusCases() []Case {
 	return []Case{
-		at("FAC-01", "a 202 names a status resource, and when to ask it", given{}, anew(provisionBody), status(202).that(pointer), asynchronous),
-		at("FAC-01/delete", "so does the 202 of a deletion", ready, remove(instance+asyncIDs), status(202).that(pointer), deletedAsync),
-		at("FAC-02", "a request that is refused has no status resource", given{}, anew(provisionBody.without("plan_id")),
+		atStatus("FAC-01", "a 202 names a status resource, and when to ask it", given{}, anew(provisionBody),
+			status(202).that(tellsWhereToAsk), asynchronous),
+		atStatus("FAC-01/delete", "so does the 202 of a deletion", ready, remove(instance+asyncIDs),
+			status(202).that(tellsWhereToAsk), deletedAsync),
+		atStatus("FAC-02", "a request that is refused has no status resource", given{}, anew(provisionBody.without("plan_id")),
 			status(400).header("Location", "")),
-		at("FAC-03", "a pending operation is 202", provisioning, location, statusOf(status(202, 200), "").that(retry)),
-		at("FAC-04", "the body tells state and conditions", provisioning, location, statusOf(status(202, 200), "Creating")),
+		atStatus("FAC-03", "a pending operation is 202", provisioning, location(),
+			statusOf(status(202, 200), "").that(tellsWhenToAsk)),
+		atStatus("FAC-04", "the body tells state and conditions", provisioning, location(),
+			statusOf(status(202, 200), "Creating")),
 		{ID: "FAC-06", Title: "a finished provision leads to the instance", given: readyLater, needs: []need{facade, fetchable},
 			story: func(s *scene) {
-				a, ok := s.send(location)
+				a, ok := s.send(location())
 				if !ok || !s.checked(a, statusOf(status(302, 303), "")) {
 					return
 				}
 				s.remember("location", a.header.Get("Location"))
-				s.asked(location, status(200).has("plan_id", "$plan"))
+				s.asked(location(), status(200).has("plan_id", "$plan"))
 			}},
-		{ID: "FAC-07", Title: "a finished bind leads to the binding", given: bound, needs: []need{facade, bindAsync, bindFetchable},
+		{ID: "FAC-07", Title: "a finished bind leads to the binding", given: bound,
+			needs: []need{facade, bindAsync, bindFetchable},
 			story: func(s *scene) {
-				a, ok := s.send(location)
+				a, ok := s.send(location())
 				if !ok || !s.checked(a, status(302, 303)) {
 					return
 				}
 				s.remember("location", a.header.Get("Location"))
-				s.asked(location, status(200).that(sameGrant))
+				s.asked(location(), status(200).that(sameGrant))
 			}},
-		{ID: "FAC-08", Title: "a finished deletion is 200", given: ready, needs: []need{facade, deletedAsync}, story: func(s *scene) {
-			if s.asked(remove(instance+asyncIDs), status(202)) && s.ends(instanceOperation, succeeded, gone) {
-				s.asked(location, status(200, 204).header("Location", ""))
-			}
-		}},
-		at("FAC-09", "a failure stays a 4xx", provisionFailed, location, statusOf(status(422, 400, 404, 409, 410, 424), "Failed")),
-		{ID: "FAC-10", Title: "a pending provision can be cancelled", given: provisioning, settles: true, needs: []need{facade, anyPlan},
+		{ID: "FAC-08", Title: "a finished deletion is 200", given: ready, needs: []need{facade, deletedAsync},
+			story: func(s *scene) {
+				if s.asked(remove(instance+asyncIDs), status(202)) && s.ends(instanceOperation, succeeded, gone) {
+					s.asked(location(), status(200, 204).header("Location", ""))
+				}
+			}},
+		atStatus("FAC-09", "a failure stays a 4xx", provisionFailed, location(),
+			statusOf(status(422, 400, 404, 409, 410, 424), "Failed")),
+		{ID: "FAC-10", Title: "a pending provision can be cancelled", given: provisioning, settles: true,
+			needs: []need{facade, anyPlan},
 			story: func(s *scene) {
 				if cancelled(s) {
 					s.asked(get(instance), status(404))
 					s.asked(get(instanceOperation+ofOperation), status(200, 410, 404))
 				}
 			}},
-		at("FAC-10/finished", "a finished operation cannot be cancelled", readyLater, remove("$location"), status(409, 404, 405, 410)),
-		{ID: "FAC-11", Title: "the status of a cancelled operation says so", given: provisioning, settles: true, needs: []need{facade, anyPlan},
+		atStatus("FAC-10/finished", "a finished operation cannot be cancelled", readyLater, remove("$location"),
+			status(409, 404, 405, 410)),
+		{ID: "FAC-11", Title: "the status of a cancelled operation says so", given: provisioning, settles: true,
+			needs: []need{facade, anyPlan},
 			story: func(s *scene) {
 				if cancelled(s) {
-					s.asked(location, statusOf(status(409, 410, 422), "Cancelled"))
+					s.asked(location(), statusOf(status(409, 410, 422), "Cancelled"))
 				}
 			}},
 		{ID: "FAC-12", Title: "an unknown status resource is 404", given: provisioning, settles: true, needs: []need{facade},
 			story: func(s *scene) {
 				v := s.value("location")
 				s.remember("location", v[:len(v)-len(v)/8]+"x")
-				s.asked(location, status(404))
+				s.asked(location(), status(404))
 			}},
-		at("FAC-13", "a status resource wants credentials", provisioning, location.with("Authorization", ""), status(401)),
-		at("FAC-13/version", "a status resource wants no version", provisioning, location.with(versionHeader, ""), status(202, 200, 412)),
-		at("FAC-14", "a status is not to be cached", provisioning, location, status(202, 200).that(func(_ *scene, a answer) (string, string) {
-			if a.header.Get("Cache-Control") != "no-store" {
-				return "Cache-Control: no-store", a.header.Get("Cache-Control")
-			}
-			return "", ""
-		})),
+	}
+}
+
+// statusResourceCases are of the status resource itself.
+func statusResourceCases() []Case {
+	return []Case{
+		atStatus("FAC-13", "a status resource wants credentials", provisioning,
+			location().with("Authorization", ""), status(401)),
+		atStatus("FAC-13/version", "a status resource wants no version", provisioning, location().with(versionHeader, ""),
+			status(202, 200, 412)),
+		atStatus("FAC-14", "a status is not to be cached", provisioning, location(),
+			status(202, 200).that(func(_ *scene, a answer) (string, string) {
+				if a.header.Get("Cache-Control") != "no-store" {
+					return "Cache-Control: no-store", a.header.Get("Cache-Control")
+				}
+				return "", ""
+			})),
 		{ID: "FAC-15", Title: "the status resource agrees with the last operation", given: provisioning,
 			needs: []need{facade, anyPlan, fetchable}, settles: true, story: func(s *scene) {
 				if s.ends(instanceOperation, succeeded) {
-					s.asked(location, status(302, 303))
+					s.asked(location(), status(302, 303))
 				}
 			}},
-		at("FAC-17", "a status outlives the operation", readyLater, location, status(302, 303), fetchable),
-		{ID: "FAC-18", Title: "asking for a status changes nothing", given: provisioning, needs: []need{facade, anyPlan}, settles: true,
+		atStatus("FAC-17", "a status outlives the operation", readyLater, location(), status(302, 303), fetchable),
+		{ID: "FAC-18", Title: "asking for a status changes nothing", given: provisioning, needs: []need{facade, anyPlan},
+			settles: true,
 			story: func(s *scene) {
-				s.all(5, func(int) { s.asked(location, status(202, 200, 302, 303)) })
+				s.all(5, func(int) { s.asked(location(), status(202, 200, 302, 303)) })
 				s.ends(instanceOperation, succeeded)
 			}},
-		at("FAC-19", "a deletion that runs is Deleting", deleting, location, statusOf(status(202, 200), "Deleting")),
-		at("FAC-19/update", "an update that runs is Updating", updating, location, statusOf(status(202, 200), "Updating")),
-		at("FAC-19/bind", "a bind that runs is Binding", bindRunning, location, statusOf(status(202, 200), "Binding")),
-		at("FAC-20", "an answer that is final names no time to ask again", given{}, set(instance, provisionBody), status(201).that(bare),
+		atStatus("FAC-19", "a deletion that runs is Deleting", deleting, location(), statusOf(status(202, 200), "Deleting")),
+		atStatus("FAC-19/update", "an update that runs is Updating", updating, location(),
+			statusOf(status(202, 200), "Updating")),
+		atStatus("FAC-19/bind", "a bind that runs is Binding", bindRunning, location(), statusOf(status(202, 200), "Binding")),
+		atStatus("FAC-20", "an answer that is final names no time to ask again", given{}, set(instance, provisionBody),
+			status(201).that(tellsNoTime),
 			synchronous),
 	}
 }

@@ -67,12 +67,15 @@ func versionCases() []Case {
 		out = append(out, speaking("HDR-07/"+malformed, malformed, "a malformed version is refused", status(412, 400)))
 	}
 	for _, spelling := range []string{"x-broker-api-version", "X-Broker-Api-Version", "X-BROKER-API-VERSION"} {
-		out = append(out, Case{ID: "HDR-08/" + spelling, Title: "the case of the header's name does not matter", story: func(s *scene) {
-			s.asked(get(catalog).with(versionHeader, "").with(spelling, fmt.Sprintf("2.%d", s.Minor)), status(200).has("services", present))
-		}})
+		out = append(out, Case{ID: "HDR-08/" + spelling, Title: "the case of the header's name does not matter",
+			story: func(s *scene) {
+				s.asked(get(catalog).with(versionHeader, "").with(spelling, fmt.Sprintf("2.%d", s.Minor)),
+					status(200).has("services", present))
+			}})
 	}
 	for _, route := range routes {
-		out = append(out, Case{ID: "HDR-09/" + route.name, Title: "a version that is refused is refused on every route", needs: route.needs,
+		out = append(out, Case{ID: "HDR-09/" + route.name, Title: "a version that is refused is refused on every route",
+			needs: route.needs,
 			story: func(s *scene) {
 				if a, ok := s.send(get(catalog).with(versionHeader, "3.0")); ok && !s.refused(a, "refuse version 3.0", 200) {
 					s.asked(route.ask.with(versionHeader, "3.0"), status(412))
@@ -82,7 +85,8 @@ func versionCases() []Case {
 	return append(out,
 		Case{ID: "HDR-07/body", Title: "the version is checked before the body", needs: []need{inCatalog},
 			steps: []step{{set(instance, raw("{")).with(versionHeader, "3.0"), status(412)}}},
-		Case{ID: "HDR-10", Title: "a binding is never answered 202 before version 2.14", watched: true, given: ready, needs: []need{bindable},
+		Case{ID: "HDR-10", Title: "a binding is never answered 202 before version 2.14", watched: true, given: ready,
+			needs:  []need{bindable},
 			speaks: 13,
 			story: func(s *scene) {
 				a, ok := s.send(set(binding+async, bindBody).as(13))
@@ -126,10 +130,12 @@ func authenticationCases() []Case {
 		{"AUTH-02/empty", login("", ""), "an empty user and password are refused"},
 		{"AUTH-03/text", "Basic !!!", "credentials that are not base64 are refused"},
 		{"AUTH-03/alone", "Basic", "a scheme without credentials is refused"},
-		{"AUTH-03/colon", "Basic " + base64.StdEncoding.EncodeToString([]byte("nocolon")), "credentials without a colon are refused"},
+		{"AUTH-03/colon", "Basic " + base64.StdEncoding.EncodeToString([]byte("nocolon")),
+			"credentials without a colon are refused"},
 		{"AUTH-03/scheme", "Bearer x", "another scheme is refused"},
 	} {
-		out = append(out, Case{ID: q.name, Title: q.title, steps: []step{{get(catalog).with("Authorization", q.value), status(401)}}})
+		out = append(out, Case{ID: q.name, Title: q.title,
+			steps: []step{{get(catalog).with("Authorization", q.value), status(401)}}})
 	}
 	return append(out,
 		Case{ID: "AUTH-02/password", Title: "a wrong password is refused", story: func(s *scene) {
@@ -178,20 +184,24 @@ func identityCases() []Case {
 			steps: []step{{set(instance+async, provisionBody).with(header, value), w}}}
 	}
 	return []Case{
-		with("OID-01/cloudfoundry", identityHeader, identityOf("cloudfoundry", `{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`), 13,
+		with("OID-01/cloudfoundry", identityHeader,
+			identityOf("cloudfoundry", `{"user_id":"683ea748-3092-4ff4-b656-39cacc4d5360"}`), 13,
 			"an originating identity of Cloud Foundry is accepted", made),
 		with("OID-01/kubernetes", identityHeader,
 			identityOf("kubernetes", `{"username":"duke","uid":"c2dde242","groups":["admin"],"extra":{"k":["v"]}}`), 13,
 			"an originating identity of Kubernetes is accepted", made),
 		with("OID-05", identityHeader, identityOf("kubernetes", `{"username":"duke"}`), 13,
 			"an identity of another platform than the context's is accepted", made),
-		with("OID-03/space", identityHeader, "cloudfoundry", 13, "an identity without a value does no harm", status(201, 202, 400)),
-		with("OID-03/base64", identityHeader, "cloudfoundry %%%", 13, "an identity that is not base64 does no harm", status(201, 202, 400)),
+		with("OID-03/space", identityHeader, "cloudfoundry", 13, "an identity without a value does no harm",
+			status(201, 202, 400)),
+		with("OID-03/base64", identityHeader, "cloudfoundry %%%", 13, "an identity that is not base64 does no harm",
+			status(201, 202, 400)),
 		with("OID-03/object", identityHeader, identityOf("cloudfoundry", "[1]"), 13, "an identity that is no object does no harm",
 			status(201, 202, 400)),
 		{ID: "OID-04", Since: 13, Title: "a deletion needs no originating identity", given: ready,
 			steps: []step{{remove(instance + asyncIDs), removed}}},
-		{ID: "RID-01", Since: 15, Title: "the request identity comes back with every answer", watched: true, needs: []need{inCatalog},
+		{ID: "RID-01", Since: 15, Title: "the request identity comes back with every answer", watched: true,
+			needs: []need{inCatalog},
 			story: tour},
 		{ID: "RID-03", Since: 15, Title: "no request identity is made up", watched: true,
 			steps: []step{{get(catalog).with(requestHeader, ""), anything}, {get(instance).with(requestHeader, ""), anything}}},
@@ -203,10 +213,14 @@ func identityCases() []Case {
 		with("MISC-03/vcap", "X-Vcap-Request-Id", "7c2b53d1::b1", 0, "X-Vcap-Request-Id does not matter", made),
 		with("MISC-03/trace", "X-B3-TraceId", "80f198ee56343ba8", 0, "X-B3-TraceId does not matter", made),
 		with("MISC-03/accept", "Accept", "application/json", 0, "Accept does not matter", made),
-		{ID: "MISC-04", Since: 14, Title: "every answer is application/json", watched: true, needs: []need{inCatalog}, story: tour},
-		with("MISC-05/charset", "Content-Type", "application/json; charset=utf-8", 0, "a charset in the content type does not matter", made),
-		with("MISC-05/none", "Content-Type", "", 0, "a request without a content type is processed, or refused with 400", status(201, 202, 400)),
-		with("MISC-06", "Content-Type", "application/x-www-form-urlencoded", 0, "curl's default content type is processed, or refused with 400",
+		{ID: "MISC-04", Since: 14, Title: "every answer is application/json", watched: true,
+			needs: []need{inCatalog}, story: tour},
+		with("MISC-05/charset", "Content-Type", "application/json; charset=utf-8", 0,
+			"a charset in the content type does not matter", made),
+		with("MISC-05/none", "Content-Type", "", 0, "a request without a content type is processed, or refused with 400",
+			status(201, 202, 400)),
+		with("MISC-06", "Content-Type", "application/x-www-form-urlencoded", 0,
+			"curl's default content type is processed, or refused with 400",
 			status(201, 202, 400)),
 		{ID: "MISC-07", Title: "XML is refused with 400", needs: []need{inCatalog},
 			steps: []step{{anew(raw("<instance/>")).with("Content-Type", "text/xml"), status(400)}}},

@@ -69,7 +69,8 @@ func orphanCases() []Case {
 					})
 				})
 			}},
-		{ID: "ORB-06", Title: "an instance whose provision failed can be removed by a client that cannot wait", given: provisionFailed,
+		{ID: "ORB-06", Title: "an instance whose provision failed can be removed by a client that cannot wait",
+			given: provisionFailed,
 			steps: []step{{remove(instance + ids), status(200, 410)}}},
 		{ID: "ORB-07", Title: "no request is answered 5xx", watched: true, needs: []need{inCatalog}, story: tour},
 	}

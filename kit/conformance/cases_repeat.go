@@ -8,7 +8,8 @@ import (
 
 func idempotencyCases() []Case {
 	return []Case{
-		{ID: "IDEM-02", Title: "a repeated request is compared with what the instance is now", given: ready, needs: []need{plansChange},
+		{ID: "IDEM-02", Title: "a repeated request is compared with what the instance is now", given: ready,
+			needs: []need{plansChange},
 			story: func(s *scene) {
 				if s.toOther() {
 					s.asked(set(instance+async, provisionBody), status(409))
@@ -27,7 +28,8 @@ func idempotencyCases() []Case {
 				}
 			}
 		}},
-		{ID: "IDEM-03/parallel", Title: "ten identical requests at once begin one provision", needs: []need{asynchronous, anyPlan},
+		{ID: "IDEM-03/parallel", Title: "ten identical requests at once begin one provision",
+			needs:   []need{asynchronous, anyPlan},
 			settles: true, story: func(s *scene) {
 				var mu sync.Mutex
 				tokens := map[string]bool{}
@@ -45,17 +47,20 @@ func idempotencyCases() []Case {
 				}
 				s.ends(instanceOperation, succeeded)
 			}},
-		{ID: "IDEM-05", Title: "a repeated request is answered as the first was", needs: []need{synchronous}, story: func(s *scene) {
-			first, ok := s.send(set(instance, provisionBody))
-			again, sent := s.send(set(instance, provisionBody))
-			if ok && sent && s.checked(first, status(201)) && s.checked(again, status(200)) && !same(first.body, again.body) {
-				s.fail("IDEM-05", again.request, "the body of the 201", again.String())
-			}
-		}},
+		{ID: "IDEM-05", Title: "a repeated request is answered as the first was", needs: []need{synchronous},
+			story: func(s *scene) {
+				first, ok := s.send(set(instance, provisionBody))
+				again, sent := s.send(set(instance, provisionBody))
+				if ok && sent && s.checked(first, status(201)) && s.checked(again, status(200)) && !same(first.body, again.body) {
+					s.fail("IDEM-05", again.request, "the body of the 201", again.String())
+				}
+			}},
 		{ID: "IDEM-06/name", Since: 15, Title: "a changed name of the instance does not make a request another", given: ready,
 			story: asIdentical(provisionBody.with("context.instance_name", "renamed"))},
-		{ID: "IDEM-06/identity", Since: 13, Title: "another originating identity does not make a request another", given: ready, steps: []step{
-			{set(instance+async, provisionBody).with(identityHeader, identityOf("cloudfoundry", `{"user_id":"another"}`)), status(200)}}},
+		{ID: "IDEM-06/identity", Since: 13, Title: "another originating identity does not make a request another", given: ready,
+			steps: []step{
+				{set(instance+async, provisionBody).with(identityHeader, identityOf("cloudfoundry", `{"user_id":"another"}`)),
+					status(200)}}},
 		{ID: "IDEM-08", Title: "an application at either place is the same application", given: bound,
 			steps: []step{{set(binding+async, bindBody.without("bind_resource")), status(200)},
 				{set(binding+async, bindBody.without("app_guid")), status(200)}}},
@@ -73,21 +78,23 @@ func idempotencyCases() []Case {
 
 func concurrencyCases() []Case {
 	return []Case{
-		{ID: "PROV-31", Title: "two first requests at once make one instance", needs: []need{synchronous, anyPlan}, story: func(s *scene) {
-			var mu sync.Mutex
-			var statuses []int
-			s.all(4, func(int) {
-				if a, ok := s.send(set(instance, provisionBody)); ok && s.checked(a, status(201, 200, 409, 422)) {
-					mu.Lock()
-					defer mu.Unlock()
-					statuses = append(statuses, a.status)
+		{ID: "PROV-31", Title: "two first requests at once make one instance", needs: []need{synchronous, anyPlan},
+			story: func(s *scene) {
+				var mu sync.Mutex
+				var statuses []int
+				s.all(4, func(int) {
+					if a, ok := s.send(set(instance, provisionBody)); ok && s.checked(a, status(201, 200, 409, 422)) {
+						mu.Lock()
+						defer mu.Unlock()
+						statuses = append(statuses, a.status)
+					}
+				})
+				slices.Sort(statuses)
+				if n := len(statuses); n == 4 &&
+					(slices.Index(statuses, 201) < 0 || slices.Contains(statuses[slices.Index(statuses, 201)+1:], 201)) {
+					s.fail("PROV-31", "PUT "+s.text(instance)+", four at once", "exactly one 201", alternatives(statuses))
 				}
-			})
-			slices.Sort(statuses)
-			if n := len(statuses); n == 4 && (slices.Index(statuses, 201) < 0 || slices.Contains(statuses[slices.Index(statuses, 201)+1:], 201)) {
-				s.fail("PROV-31", "PUT "+s.text(instance)+", four at once", "exactly one 201", alternatives(statuses))
-			}
-		}},
+			}},
 		{ID: "PROV-31/bind", Title: "two first binds at once make one binding", given: ready, needs: []need{bindSync, withGrant},
 			story: func(s *scene) {
 				var mu sync.Mutex
@@ -105,24 +112,29 @@ func concurrencyCases() []Case {
 					}
 				}
 			}},
-		{ID: "CONC-01", Since: 14, Title: "while an update runs, all that changes is refused for now", given: updating, needs: []need{bindable},
+		{ID: "CONC-01", Since: 14, Title: "while an update runs, all that changes is refused for now", given: updating,
+			needs: []need{bindable},
 			steps: []step{
-				{patch(instance+async, change(1)), refused(concurrencyError)}, {set(binding+async, bindBody), refused(concurrencyError)},
+				{patch(instance+async, change(1)), refused(concurrencyError)},
+				{set(binding+async, bindBody), refused(concurrencyError)},
 				{remove(instance + asyncIDs), refused(concurrencyError)},
 			}},
-		{ID: "CONC-02", Title: "refusing an update does not disturb the one that runs", given: updating, settles: true, story: func(s *scene) {
-			if a, ok := s.send(patch(instance+async, change(1))); ok && a.status == 422 {
-				s.ends(instanceOperation, succeeded)
-			}
-		}},
+		{ID: "CONC-02", Title: "refusing an update does not disturb the one that runs", given: updating, settles: true,
+			story: func(s *scene) {
+				if a, ok := s.send(patch(instance+async, change(1))); ok && a.status == 422 {
+					s.ends(instanceOperation, succeeded)
+				}
+			}},
 		{ID: "CONC-03", Title: "polls and the catalog are answered while an operation runs", given: provisioning,
 			steps: []step{{get(instanceOperation + ofOperation), status(200)}, {get(catalog), status(200)}}},
 		{ID: "CONC-05", Title: "when an update has ended the next is accepted", given: updated, needs: []need{twoChanges},
 			steps: []step{{patch(instance+async, change(1)), changed}}},
-		{ID: "CONC-06", Title: "an instance that is busy does not block another", given: provisioning, settles: true, story: func(s *scene) {
-			s.asked(set("/v2/service_instances/$instance2"+async, provisionBody), made)
-		}},
-		{ID: "CONC-08", Since: 14, Title: "an unbind while the instance is being updated is refused for now, or done", given: bound,
+		{ID: "CONC-06", Title: "an instance that is busy does not block another", given: provisioning, settles: true,
+			story: func(s *scene) {
+				s.asked(set("/v2/service_instances/$instance2"+async, provisionBody), made)
+			}},
+		{ID: "CONC-08", Since: 14,
+			Title: "an unbind while the instance is being updated is refused for now, or done", given: bound,
 			needs: []need{twoChanges, changedAsync}, story: func(s *scene) {
 				if s.asked(patch(instance+async, change(0)), status(202)) && s.runs(instanceOperation) {
 					s.asked(remove(binding+asyncIDs), status(422, 200, 202))
@@ -141,7 +153,8 @@ func concurrencyCases() []Case {
 					}
 				}
 			}},
-		{ID: "CONC-07", Since: 14, Title: "of two updates at once, one is refused", given: ready, needs: []need{twoChanges, changedAsync},
+		{ID: "CONC-07", Since: 14, Title: "of two updates at once, one is refused", given: ready,
+			needs: []need{twoChanges, changedAsync},
 			story: func(s *scene) {
 				var mu sync.Mutex
 				accepted := 0

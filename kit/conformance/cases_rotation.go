@@ -21,13 +21,15 @@ func rotationCases() []Case {
 		{ID: "ROT-01/credentials", Since: 17, Title: "a successor has credentials of its own", given: bound,
 			needs: []need{rotatable, bindSync, withGrant}, story: func(s *scene) {
 				a, ok := s.send(set(binding2, successor))
-				if ok && s.checked(a, status(201).has("credentials", present)) && same(a.body["credentials"], s.grant["credentials"]) {
+				if ok && s.checked(a, status(201).has("credentials", present)) &&
+					same(a.body["credentials"], s.grant["credentials"]) {
 					s.fail("ROT-01", a.request, "other credentials than the predecessor's", "the same")
 				}
 			}},
 		{ID: "ROT-02", Since: 17, Title: "a successor may name its offering and plan", given: bound, needs: []need{rotatable},
 			steps: []step{{set(binding2+async, named), made}}},
-		{ID: "ROT-02/other", Since: 17, Title: "a successor of another plan is refused", given: bound, needs: []need{rotatable, withSibling},
+		{ID: "ROT-02/other", Since: 17, Title: "a successor of another plan is refused", given: bound,
+			needs: []need{rotatable, withSibling},
 			steps: []step{{set(binding2+async, named.with("plan_id", "$otherplan")), status(400, 422)}}},
 		{ID: "ROT-03", Since: 17, Title: "both bindings can be fetched", given: bound, needs: []need{rotatable, bindFetchable},
 			story: func(s *scene) {
@@ -42,21 +44,25 @@ func rotationCases() []Case {
 			steps: []step{{set(binding2+async, named), status(400, 422)}}},
 		{ID: "ROT-06", Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning,
 			needs: []need{rotatable}, steps: []step{{set(binding2+async, named), refused(concurrencyError)}}},
-		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: []need{rotatable}, story: func(s *scene) {
-			if rotate(s) {
-				s.asked(set(binding2+async, successor), status(200))
-			}
-		}},
+		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: []need{rotatable},
+			story: func(s *scene) {
+				if rotate(s) {
+					s.asked(set(binding2+async, successor), status(200))
+				}
+			}},
 		{ID: "ROT-07/other", Since: 17, Title: "a rotation of another binding under the same id conflicts", given: bound,
 			needs: []need{rotatable}, story: func(s *scene) {
 				if rotate(s) {
-					s.asked(set(binding2+async, body(func(s *scene) object { return object{"predecessor_binding_id": s.value("unknown")} })),
+					s.asked(set(binding2+async,
+						body(func(s *scene) object { return object{"predecessor_binding_id": s.value("unknown")} })),
 						status(409, 400))
 				}
 			}},
-		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound, needs: []need{rotatable}, speaks: 16,
+		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound,
+			needs: []need{rotatable}, speaks: 16,
 			steps: []step{{set(binding2+async, successor).as(16), status(400)}}},
-		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound, needs: []need{rotatable, bindSync},
+		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound,
+			needs: []need{rotatable, bindSync},
 			story: func(s *scene) {
 				// Times are told to the tenth of a second, by some to the second.
 				if !sleep(s.ctx, 1100*time.Millisecond) {

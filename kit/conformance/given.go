@@ -14,8 +14,9 @@ type given struct {
 }
 
 var (
-	ready           = given{"an instance that is ready", []need{anyPlan}, (*scene).provisioned}
-	readyLater      = given{"an instance that was provisioned asynchronously", []need{asynchronous, anyPlan}, (*scene).provisionedLater}
+	ready      = given{"an instance that is ready", []need{anyPlan}, (*scene).provisioned}
+	readyLater = given{"an instance that was provisioned asynchronously", []need{asynchronous, anyPlan},
+		(*scene).provisionedLater}
 	provisioning    = given{"an instance that is being provisioned", []need{asynchronous}, (*scene).beingProvisioned}
 	provisionFailed = given{"an instance whose provision failed", []need{failing}, (*scene).provisionedBadly}
 	updating        = given{"an instance that is being updated", []need{twoChanges, changedAsync}, (*scene).beingUpdated}

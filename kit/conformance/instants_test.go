@@ -9,7 +9,8 @@ func TestInstantsAreNoTexts(t *testing.T) {
 		renew, expire string
 		well          bool
 	}{
-		"SameInstant": {"one text is not the other, and the time is the same", "2030-01-31T23:59:59.5Z", "2030-01-31T23:59:59.50Z", true},
+		"SameInstant": {"one text is not the other, and the time is the same", "2030-01-31T23:59:59.5Z",
+			"2030-01-31T23:59:59.50Z", true},
 		"LaterDigits": {"a longer fraction is not a later time", "2030-01-31T23:59:59.1Z", "2030-01-31T23:59:59.10Z", true},
 		"Before":      {"a renewal comes before the end", "2030-01-31T23:59:59.0Z", "2030-02-01T00:00:00.0Z", true},
 		"After":       {"a renewal after the end is found", "2030-01-31T23:59:59.51Z", "2030-01-31T23:59:59.5Z", false},

@@ -36,7 +36,8 @@ func TestCasesAreNamed(t *testing.T) {
 		if seen[c.ID] = true; !rule.MatchString(c.Rule()) {
 			t.Errorf("%s does not begin with a rule", c.ID)
 		}
-		if c.Title == "" || c.Section == "" || c.Level == 0 || c.Since < conformance.OldestMinor || c.Since > conformance.NewestMinor {
+		if c.Title == "" || c.Section == "" || c.Level == 0 || c.Since < conformance.OldestMinor ||
+			c.Since > conformance.NewestMinor {
 			t.Errorf("%s is incomplete", c.ID)
 		}
 	}
@@ -108,7 +109,8 @@ func TestOnePlanBelowABasePath(t *testing.T) {
 		}
 	}
 	for id, reason := range map[string]string{
-		"PROV-10": "asynchronously", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable", "PROV-21/equal": "maintenance_info",
+		"PROV-10": "asynchronously", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable",
+		"PROV-21/equal": "maintenance_info",
 	} {
 		if !strings.Contains(reasons[id], reason) {
 			t.Errorf("%s is not applicable because %q, which does not tell of %q", id, reasons[id], reason)
@@ -149,7 +151,8 @@ func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
 			server := httptest.NewServer(broker)
 			defer server.Close()
 			// Synchronous plans: nothing is to be waited for.
-			result, err := conformance.Run(ctx, targetOf(server), conformance.Options{Now: time.Now, Service: "demo", Plan: "sync", Only: only(t)})
+			result, err := conformance.Run(ctx, targetOf(server),
+				conformance.Options{Now: time.Now, Service: "demo", Plan: "sync", Only: only(t)})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
@@ -252,7 +255,8 @@ func TestUnusableBrokers(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	_, err := conformance.Run(context.Background(), conformance.Target{URL: answering(404, "{}") + "/x"}, conformance.Options{Now: time.Now})
+	_, err := conformance.Run(context.Background(), conformance.Target{URL: answering(404, "{}") + "/x"},
+		conformance.Options{Now: time.Now})
 	if !errors.Is(err, conformance.ErrUnusable) || !strings.Contains(fmt.Sprint(err), "/x, whose /v2/catalog is answered 404") {
 		t.Errorf("a wrong path: %v", err)
 	}
@@ -303,7 +307,8 @@ func TestReportsTellNoSecrets(t *testing.T) {
 	}))
 	defer server.Close()
 	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
-		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(BIND|ERR|AUTH|UNB|GETB)"), OperationTimeout: time.Second,
+		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(BIND|ERR|AUTH|UNB|GETB)"),
+		OperationTimeout: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +386,8 @@ func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 		switch {
 		case r.ID == "ERR-13" && (r.Outcome != conformance.Passed || !strings.Contains(r.Reason, "not checked")):
 			t.Errorf("ERR-13 %s: %s %v", r.Outcome, r.Reason, r.Failures)
-		case r.ID == "AUTH-02/user" && (len(r.Failures) == 0 || !strings.Contains(r.Failures[0].Got, "the password did not (left out)")):
+		case r.ID == "AUTH-02/user" && (len(r.Failures) == 0 ||
+			!strings.Contains(r.Failures[0].Got, "the password did not (left out)")):
 			t.Errorf("the report says %v", r.Failures)
 		}
 	}
@@ -396,7 +402,8 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,
 		"instances_retrievable":true,"bindings_retrievable":true,
 		"plans":[{"id":"p","name":"p","description":"d","maintenance_info":{"version":"1.0.0"},
-		"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],"properties":{"a":{"type":"string","minLength":3}}}}}}},
+		"schemas":{"service_instance":{"create":{"parameters":{"required":["a",1],
+		"properties":{"a":{"type":"string","minLength":3}}}}}}},
 		{"id":"q","name":"q","description":"d"}]}]}`
 	for name, c := range map[string]struct {
 		catalog, rest string
@@ -465,7 +472,8 @@ func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
+	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute,
+		Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
 	report, err := conformance.Run(t.Context(), targetOf(server), options)
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,8 @@ func (k *Knowledge) hazards(minor int) []Hazard {
 	for _, s := range guarded {
 		if s.holds(minor) {
 			return []Hazard{{Level: s.Level, Source: s.in(minor),
-				Text: "the broker asks for no password, and takes any: whoever reaches it can order and delete, and read credentials"}}
+				Text: "the broker asks for no password, and takes any: whoever reaches it can order and delete, and read " +
+					"credentials"}}
 		}
 	}
 	return nil
@@ -135,7 +136,8 @@ func (k *Knowledge) results(r *runner) []Result {
 		if p.trouble == "" || r.Known != nil {
 			continue
 		}
-		result := Result{ID: "PLAN/" + p.String(), Section: "plans", Title: "the plan can be provisioned, bound and deleted", Level: Must,
+		result := Result{ID: "PLAN/" + p.String(), Section: "plans",
+			Title: "the plan can be provisioned, bound and deleted", Level: Must,
 			Since: OldestMinor,
 			Plan:  p.String(), Outcome: Blocked, Reason: r.secrets.hide(p.trouble)}
 		if p.refusal {
@@ -165,8 +167,10 @@ func read(body object) *Knowledge {
 	k := &Knowledge{}
 	for _, v := range list(body["services"]) {
 		s := &service{
-			id: text(v, "id"), name: text(v, "name"), bindable: flag(v, "bindable", false), contextUpdates: flag(v, "allow_context_updates", false),
-			instancesRetrievable: flag(v, "instances_retrievable", false), bindingsRetrievable: flag(v, "bindings_retrievable", false),
+			id: text(v, "id"), name: text(v, "name"), bindable: flag(v, "bindable", false),
+			contextUpdates:       flag(v, "allow_context_updates", false),
+			instancesRetrievable: flag(v, "instances_retrievable", false),
+			bindingsRetrievable:  flag(v, "bindings_retrievable", false),
 		}
 		requires, _ := find(v, "requires")
 		if items, ok := requires.([]any); ok {
@@ -177,8 +181,9 @@ func read(body object) *Knowledge {
 		plans, _ := find(v, "plans")
 		for _, w := range list(plans) {
 			p := &plan{
-				knowledge: k, service: s, id: text(w, "id"), name: text(w, "name"), maintenance: text(w, "maintenance_info.version"),
-				bindable: flag(w, "bindable", s.bindable), rotatable: flag(w, "binding_rotatable", false),
+				knowledge: k, service: s, id: text(w, "id"), name: text(w, "name"),
+				maintenance: text(w, "maintenance_info.version"), bindable: flag(w, "bindable", s.bindable),
+				rotatable:  flag(w, "binding_rotatable", false),
 				updateable: flag(w, "plan_updateable", flag(v, "plan_updateable", false)),
 			}
 			p.schemas, _ = w["schemas"].(object)

@@ -31,8 +31,9 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	case a.status == http.StatusUnauthorized:
 		return nil, fmt.Errorf("%w: it does not take the user name and the password (401)", ErrUnusable)
 	case a.status == http.StatusNotFound:
-		return nil, fmt.Errorf("%w: there is no broker at %s, whose %s is answered 404: give the URL up to where /v2 begins. It says: %s",
-			ErrUnusable, r.base.Redacted(), catalog, r.secrets.hide(a.String()))
+		return nil,
+			fmt.Errorf("%w: there is no broker at %s, whose %s is answered 404: give the URL up to where /v2 begins. It says: %s",
+				ErrUnusable, r.base.Redacted(), catalog, r.secrets.hide(a.String()))
 	case a.status != http.StatusOK || a.body == nil:
 		return nil, fmt.Errorf("%w: GET %s: %s", ErrUnusable, catalog, r.secrets.hide(a.String()))
 	}
@@ -52,7 +53,8 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	})
 	offered := listed(k.plans)
 	k.plans = slices.DeleteFunc(k.plans, func(p *plan) bool {
-		return r.Service != "" && r.Service != p.service.id && r.Service != p.service.name || r.Plan != "" && r.Plan != p.id && r.Plan != p.name
+		return r.Service != "" && r.Service != p.service.id && r.Service != p.service.name ||
+			r.Plan != "" && r.Plan != p.id && r.Plan != p.name
 	})
 	if len(k.plans) == 0 {
 		if r.Service != "" || r.Plan != "" {
@@ -241,7 +243,8 @@ func (s *scene) tryBind() {
 		}
 		a, ok := s.exchange(set(binding+async, content).silent())
 		switch {
-		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity && a.body["error"] != asyncRequired):
+		case ok && free && (a.status == http.StatusBadRequest ||
+			a.status == http.StatusUnprocessableEntity && a.body["error"] != asyncRequired):
 			continue
 		case ok && (a.status == http.StatusCreated || a.status == http.StatusOK):
 			p.binds, p.bindSync, p.bindFreeParameters = true, true, free

@@ -182,28 +182,32 @@ func volume(change func(mount map[string]any)) func(*reply) {
 const html = "<html><body>Something went wrong</body></html>"
 
 func mutants() []mutant {
-	return slices.Concat(mutantsOfAll(), mutantsOfCatalog(), mutantsOfRequests())
+	return slices.Concat(mutantsOfAll(), mutantsOfCatalog(), mutantsOfInstances(), mutantsOfBindings(), mutantsOfEnds())
 }
 
 func mutantsOfAll() []mutant {
 	return []mutant{
 		{name: "UnknownMinorRefused", found: "HDR-03/2.99", on: ofCatalog.and(speaks("2.99")), breaks: answers(412)},
 		{name: "VersionIsAFraction", found: "HDR-02/2.10", on: ofCatalog.and(speaks("2.10")), breaks: answers(412)},
-		{name: "VersionNotChecked", found: "HDR-04/3.0", on: match{status: []int{412}}, breaks: both(answers(200), sends(`{"services":[]}`))},
+		{name: "VersionNotChecked", found: "HDR-04/3.0", on: match{status: []int{412}},
+			breaks: both(answers(200), sends(`{"services":[]}`))},
 		{name: "CapitalDescription", found: "ERR-02/description", on: match{status: []int{412}}, breaks: func(r *reply) {
 			r.says("Description", r.body["description"])
 			delete(r.body, "description")
 		}},
-		{name: "VersionNotCheckedOnPolls", found: "HDR-09/instance-last-operation", on: on("GET", pollPath, 412), breaks: answers(404)},
+		{name: "VersionNotCheckedOnPolls", found: "HDR-09/instance-last-operation", on: on("GET", pollPath, 412),
+			breaks: answers(404)},
 		{name: "Forbidden", found: "AUTH-01/catalog", on: match{status: []int{401}}, breaks: answers(403)},
 		{name: "NoCredentialsForCatalog", found: "AUTH-01/catalog", on: on("GET", catalogPath, 401), breaks: answers(200)},
 		{name: "BadCredentialsAreBadRequests", found: "AUTH-03/text",
-			on:     on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }),
+			on: on("GET", catalogPath,
+				401).and(func(q *http.Request, _ *reply) bool { return q.Header.Get("Authorization") == "Basic !!!" }),
 			breaks: answers(400)},
-		{name: "WrongPasswordTold", found: "AUTH-02/alike", on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
-			user, _, _ := q.BasicAuth()
-			return user == username
-		}), breaks: says("description", "The password is wrong.")},
+		{name: "WrongPasswordTold", found: "AUTH-02/alike",
+			on: on("GET", catalogPath, 401).and(func(q *http.Request, _ *reply) bool {
+				user, _, _ := q.BasicAuth()
+				return user == username
+			}), breaks: says("description", "The password is wrong.")},
 		{name: "NoChallenge", found: "AUTH-06", on: match{status: []int{401}}, breaks: unheaded("WWW-Authenticate")},
 		{name: "UnauthorizedButDone", found: "AUTH-07", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
 			if user, _, _ := r.BasicAuth(); r.Method == http.MethodPut && user != username {
@@ -223,9 +227,12 @@ func mutantsOfAll() []mutant {
 		{name: "RequestIdentityNotOnErrors", found: "RID-01", on: match{status: []int{400, 401, 404, 409, 410, 412, 422}},
 			breaks: unheaded("X-Broker-API-Request-Identity")},
 		{name: "RequestIdentityMadeUp", found: "RID-03",
-			on:     match{where: func(q *http.Request, _ *reply) bool { return q.Header.Get("X-Broker-API-Request-Identity") == "" }},
+			on: match{where: func(q *http.Request, _ *reply) bool {
+				return q.Header.Get("X-Broker-API-Request-Identity") == ""
+			}},
 			breaks: heads("X-Broker-API-Request-Identity", "made-up")},
-		{name: "PlainTextErrors", found: "MISC-04", on: match{status: []int{404}}, breaks: heads("Content-Type", "text/plain; charset=utf-8")},
+		{name: "PlainTextErrors", found: "MISC-04", on: match{status: []int{404}},
+			breaks: heads("Content-Type", "text/plain; charset=utf-8")},
 		{name: "HTMLErrors", found: "ERR-01", on: match{status: []int{404}}, breaks: sends(html)},
 		{name: "EmptyBody", found: "ERR-01", on: anew("DELETE", 410), breaks: sends("")},
 		{name: "ArrayBody", found: "ERR-01", on: match{status: []int{401}}, breaks: sends("[]")},
@@ -276,9 +283,11 @@ func mutantsOfCatalog() []mutant {
 			r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "accepts_incomplete=false", "accepts_incomplete=true", 1)
 			broker.ServeHTTP(w, r)
 		}},
-		{name: "Redirects", found: "INP-19", on: match{status: []int{404}}, breaks: both(answers(301), heads("Location", "/v2/catalog"))},
+		{name: "Redirects", found: "INP-19", on: match{status: []int{404}},
+			breaks: both(answers(301), heads("Location", "/v2/catalog"))},
 		{name: "NoServices", found: "CAT-01", on: ofCatalog, breaks: says("services", nil)},
-		{name: "BindableMissing", found: "CAT-02/bindable", on: ofCatalog, breaks: services(func(s map[string]any) { delete(s, "bindable") })},
+		{name: "BindableMissing", found: "CAT-02/bindable", on: ofCatalog,
+			breaks: services(func(s map[string]any) { delete(s, "bindable") })},
 		{name: "PlanWithoutDescription", found: "CAT-03", on: ofCatalog, breaks: plans(setting("description", ""))},
 		{name: "ClientsTwice", found: "CAT-04/clients", on: ofCatalog,
 			breaks: services(setting("dashboard_client", map[string]any{"id": "one"}))},
@@ -291,8 +300,8 @@ func mutantsOfCatalog() []mutant {
 		{name: "UnknownPermission", found: "CAT-09", on: ofCatalog, breaks: services(setting("requires", []any{"everything"}))},
 		{name: "FreeAsText", found: "CAT-16", on: ofCatalog, breaks: plans(setting("free", "true"))},
 		{name: "SchemaOfNoDraft", found: "CAT-21", on: ofCatalog,
-			breaks: plans(setting("schemas",
-				map[string]any{"service_instance": map[string]any{"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))},
+			breaks: plans(setting("schemas", map[string]any{"service_instance": map[string]any{
+				"create": map[string]any{"parameters": map[string]any{"type": "object"}}}}))},
 		{name: "MaintenanceNotSemantic", found: "CAT-24", on: ofCatalog,
 			breaks: plans(setting("maintenance_info", map[string]any{"version": "v2"}))},
 		{name: "RotatableForAll", found: "CAT-25/old", on: ofCatalog, breaks: plans(setting("binding_rotatable", true))},
@@ -302,17 +311,19 @@ func mutantsOfCatalog() []mutant {
 		{name: "AcceptedIs201", found: "PROV-02", on: anew("PUT", 202), breaks: answers(201)},
 		{name: "NoOperation", found: "PROV-02/operation", on: anew("PUT", 202), breaks: lacks("operation")},
 		{name: "AsyncRequiredIs400", found: "PROV-03", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: answers(400)},
-		{name: "AsyncRequiredWithoutCode", found: "ERR-03", on: anew("PUT", 422).and(code("AsyncRequired")), breaks: lacks("error")},
+		{name: "AsyncRequiredWithoutCode", found: "ERR-03", on: anew("PUT", 422).and(code("AsyncRequired")),
+			breaks: lacks("error")},
 		{name: "AsyncRequiredInOtherWords", found: "ERR-03/sentence", on: anew("PUT", 422).and(code("AsyncRequired")),
 			breaks: says("description", "Wait.")},
-		{name: "AcceptedWithoutPermission", found: "PROV-06", serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPut {
-				r.URL.RawQuery = "accepts_incomplete=true"
-				broken(broker, w, r, on("PUT", instancePath, 201), answers(202))
-				return
-			}
-			broker.ServeHTTP(w, r)
-		}},
+		{name: "AcceptedWithoutPermission", found: "PROV-06",
+			serve: func(broker http.Handler, w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut {
+					r.URL.RawQuery = "accepts_incomplete=true"
+					broken(broker, w, r, on("PUT", instancePath, 201), answers(202))
+					return
+				}
+				broker.ServeHTTP(w, r)
+			}},
 		{name: "RepeatedIs201", found: "PROV-07", on: anew("PUT", 200), breaks: answers(201)},
 		{name: "RepeatedIsConflict", found: "PROV-07", on: anew("PUT", 200), breaks: answers(409)},
 		{name: "RepeatedNamesOperation", found: "PROV-25/only", on: anew("PUT", 200), breaks: says("operation", "again")},
@@ -332,18 +343,21 @@ func mutantsOfCatalog() []mutant {
 		{name: "WithoutPlanIs409", found: "PROV-13/2.9-plan", on: anew("PUT", 400), breaks: answers(409)},
 		{name: "WithoutMaintenanceVersionIs409", found: "PROV-23/absent", on: anew("PUT", 400, 422), breaks: answers(409)},
 		{name: "OperationIsANumber", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", 5)},
-		{name: "OperationTooLong", found: "PROV-25", on: anew("PUT", 202), breaks: says("operation", strings.Repeat("x", 10_001))},
+		{name: "OperationTooLong", found: "PROV-25", on: anew("PUT", 202),
+			breaks: says("operation", strings.Repeat("x", 10_001))},
 	}
 }
 
-func mutantsOfRequests() []mutant {
+func mutantsOfInstances() []mutant {
 	return []mutant{
 		{name: "ForeignPlanTaken", found: "PROV-14/foreign", on: anew("PUT", 400), breaks: answers(201)},
 		{name: "MissingPlaceTaken", found: "PROV-15/space", on: anew("PUT", 400), breaks: answers(201)},
 		{name: "MaintenanceWithoutCode", found: "PROV-20/other", on: anew("PUT", 422).and(code("MaintenanceInfoConflict")),
 			breaks: lacks("error")},
-		{name: "MaintenanceIgnored", found: "UPD-17/other", on: anew("PATCH", 422).and(code("MaintenanceInfoConflict")), breaks: answers(200)},
-		{name: "LateDashboard", found: "PROV-24", on: anew("PUT", 200), breaks: says("dashboard_url", "https://dashboard.example.com")},
+		{name: "MaintenanceIgnored", found: "UPD-17/other", on: anew("PATCH", 422).and(code("MaintenanceInfoConflict")),
+			breaks: answers(200)},
+		{name: "LateDashboard", found: "PROV-24", on: anew("PUT", 200),
+			breaks: says("dashboard_url", "https://dashboard.example.com")},
 
 		{name: "UnknownInstanceIs410", found: "GETI-02", on: anew("GET", 404), breaks: answers(410)},
 		{name: "PlanNotShown", found: "GETI-01/ids", on: anew("GET", 200), breaks: lacks("plan_id")},
@@ -357,7 +371,8 @@ func mutantsOfRequests() []mutant {
 		{name: "UnknownServiceUpdated", found: "UPD-04/unknown", on: anew("PATCH", 400), breaks: answers(200)},
 		{name: "NotUpdateableUpdated", found: "UPD-09", on: anew("PATCH", 422), breaks: answers(200)},
 		{name: "UpdateTokenChanges", found: "UPD-21", on: anew("PATCH", 202), breaks: ever("operation")},
-		{name: "ConcurrencyIsConflict", found: "UPD-22", on: anew("PATCH", 422).and(code("ConcurrencyError")), breaks: answers(409)},
+		{name: "ConcurrencyIsConflict", found: "UPD-22", on: anew("PATCH", 422).and(code("ConcurrencyError")),
+			breaks: answers(409)},
 		{name: "FailedUpdateApplied", found: "UPD-23", on: anew("GET", 200), breaks: ever("plan_id")},
 
 		{name: "Underscore", found: "LOP-01", on: toPoll(200).and(state("in progress")), breaks: says("state", "in_progress")},
@@ -375,7 +390,11 @@ func mutantsOfRequests() []mutant {
 				}
 			}
 		}()},
+	}
+}
 
+func mutantsOfBindings() []mutant {
+	return []mutant{
 		{name: "BoundIs200", found: "BIND-01", on: toBind(201), breaks: answers(200)},
 		{name: "CredentialsAreText", found: "BIND-01/2.9", on: toBind(201), breaks: says("credentials", "user:pass")},
 		{name: "CredentialsChange", found: "BIND-02/credentials", on: toBind(200), breaks: func(r *reply) {
@@ -390,7 +409,8 @@ func mutantsOfRequests() []mutant {
 		{name: "BindingsGoTogether", found: "BIND-16/left", on: on("GET", bindingPath, 200), breaks: answers(404)},
 		{name: "SharedCredentials", found: "BIND-16", on: toBind(201), breaks: sharing()},
 		{name: "BindWhileUpdating", found: "BIND-17/updating", on: toBind(422), breaks: lacks("error")},
-		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: toBind(422), breaks: both(answers(202), says("operation", "bind"))},
+		{name: "AcceptedForOldClients", found: "BIND-20/async-only", on: toBind(422),
+			breaks: both(answers(202), says("operation", "bind"))},
 		{name: "OldClientsWait", found: "HDR-10", on: toBind(201), breaks: answers(202)},
 		{name: "CredentialsTooEarly", found: "BIND-21", on: toBind(202),
 			breaks: says("credentials", map[string]any{"password": "not-yet-valid"})},
@@ -400,15 +420,19 @@ func mutantsOfRequests() []mutant {
 			breaks: says("endpoints", []any{map[string]any{"host": "db.example.com", "ports": []any{3306}}})},
 		{name: "TimeWithoutFraction", found: "BIND-27", on: toBind(201),
 			breaks: says("metadata", map[string]any{"expires_at": "2030-01-31T23:59:59Z"})},
-		{name: "DrainNotRequired", found: "BIND-30", on: toBind(201), breaks: says("syslog_drain_url", "syslog://logs.example.com")},
+		{name: "DrainNotRequired", found: "BIND-30", on: toBind(201),
+			breaks: says("syslog_drain_url", "syslog://logs.example.com")},
 		{name: "NoDrain", found: "BIND-31", on: toBind(201), breaks: lacks("syslog_drain_url")},
-		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: toBind(201), breaks: says("syslog_drain_url", "http://logs.example.com")},
+		{name: "DrainOverHTTP", found: "BIND-31/scheme", on: toBind(201),
+			breaks: says("syslog_drain_url", "http://logs.example.com")},
 		{name: "RouteOverHTTP", found: "BIND-32", on: toBind(201), breaks: says("route_service_url", "http://route.example.com")},
-		{name: "VolumeWithoutType", found: "BIND-34", on: toBind(201), breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
+		{name: "VolumeWithoutType", found: "BIND-34", on: toBind(201),
+			breaks: volume(func(m map[string]any) { delete(m, "device_type") })},
 		{name: "VolumeConfigIsAnObject", found: "BIND-35", on: toBind(201), breaks: volume(func(m map[string]any) {
 			m["private"].(map[string]any)["config"] = map[string]any{}
 		})},
-		{name: "VolumeFormForgotten", found: "BIND-35/again", on: toBind(200), breaks: volume(func(m map[string]any) { delete(m, "private") })},
+		{name: "VolumeFormForgotten", found: "BIND-35/again", on: toBind(200),
+			breaks: volume(func(m map[string]any) { delete(m, "private") })},
 		{name: "UnknownBindingIs410", found: "GETB-02/unknown", on: on("GET", bindingPath, 404), breaks: answers(410)},
 		{name: "FetchedDiffers", found: "GETB-04", on: on("GET", bindingPath, 200),
 			breaks: says("credentials", map[string]any{"password": "another-password"})},
@@ -420,7 +444,11 @@ func mutantsOfRequests() []mutant {
 		{name: "NotUnbound", found: "GETB-02/unbound", serve: never("DELETE", bindingPath, "{}")},
 		{name: "UnboundWithoutPlan", found: "UNB-04/plan_id", on: toUnbind(400), breaks: answers(200)},
 		{name: "UnbindTokenChanges", found: "UNB-06/again", on: toUnbind(202), breaks: ever("operation")},
+	}
+}
 
+func mutantsOfEnds() []mutant {
+	return []mutant{
 		{name: "DeletedIs202", found: "DEPR-01", on: anew("DELETE", 200), breaks: answers(202)},
 		{name: "DeletionAcceptedOfOldClientsIs200", found: "DEPR-02/2.9", on: anew("DELETE", 202), breaks: answers(200)},
 		{name: "DeletionAcceptedIs200", found: "DEPR-02", on: anew("DELETE", 202), breaks: answers(200)},
@@ -436,7 +464,8 @@ func mutantsOfRequests() []mutant {
 
 		{name: "NoLocation", found: "FAC-01", on: anew("PUT", 202), breaks: unheaded("Location")},
 		{name: "NoRetryAfter", found: "FAC-03", on: on("GET", operationPath, 202), breaks: unheaded("Retry-After")},
-		{name: "NoConditions", found: "FAC-04", on: on("GET", operationPath, 202), breaks: says("status", map[string]any{"state": "Creating"})},
+		{name: "NoConditions", found: "FAC-04", on: on("GET", operationPath, 202),
+			breaks: says("status", map[string]any{"state": "Creating"})},
 		{name: "NoRedirect", found: "FAC-06", on: on("GET", operationPath, 302), breaks: answers(200)},
 		{name: "FailureIs200", found: "FAC-09", on: on("GET", operationPath, 422), breaks: answers(200)},
 		{name: "CachedStatus", found: "FAC-14", on: on("GET", operationPath), breaks: unheaded("Cache-Control")},
@@ -500,7 +529,9 @@ func TestMutantsAreFound(t *testing.T) {
 						broken(broker, w, r, m.on, m.breaks)
 					}
 				}
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(broker, w, r) }))
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					serve(broker, w, r)
+				}))
 				defer server.Close()
 				target, options := target, options
 				target.URL, options.Known = server.URL, known

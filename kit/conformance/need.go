@@ -39,18 +39,21 @@ var (
 	plansChange   = need{"a plan that can be changed for another (plan_updateable)", func(p *plan) bool {
 		return p.works && p.updateable && !p.noUpdates && p.sibling() != nil
 	}}
-	toAsyncOnly = need{"a synchronous plan that can be changed for one that is only asynchronous (plan_updateable)", func(p *plan) bool {
-		return p.works && p.sync && p.updateable && !p.noUpdates && p.later() != nil
-	}}
-	deletedAsync  = need{"a plan that is deprovisioned asynchronously", func(p *plan) bool { return p.works && p.deleteAsync }}
-	deletedSync   = need{"a plan that is deprovisioned synchronously", func(p *plan) bool { return p.works && p.sync && !p.deleteAsync }}
+	toAsyncOnly = need{"a synchronous plan that can be changed for one that is only asynchronous (plan_updateable)",
+		func(p *plan) bool {
+			return p.works && p.sync && p.updateable && !p.noUpdates && p.later() != nil
+		}}
+	deletedAsync = need{"a plan that is deprovisioned asynchronously", func(p *plan) bool { return p.works && p.deleteAsync }}
+	deletedSync  = need{"a plan that is deprovisioned synchronously",
+		func(p *plan) bool { return p.works && p.sync && !p.deleteAsync }}
 	bindable      = need{"a plan that can be bound", func(p *plan) bool { return p.works && p.binds }}
 	bindSync      = need{"a plan that is bound synchronously", func(p *plan) bool { return p.binds && p.bindSync }}
 	bindAsync     = need{"a plan that is bound asynchronously", func(p *plan) bool { return p.binds && p.bindAsync }}
 	bindAsyncOnly = need{"a plan that is bound only asynchronously", func(p *plan) bool { return p.binds && p.bindAsyncOnly }}
 	bindKeys      = need{"a plan that gives service keys", func(p *plan) bool { return p.binds && !p.requiresApp }}
 	bindApps      = need{"a plan that refuses service keys", func(p *plan) bool { return p.binds && p.requiresApp }}
-	bindFree      = need{"a plan whose bindings take parameters of any name", func(p *plan) bool { return p.binds && p.bindFreeParameters }}
+	bindFree      = need{"a plan whose bindings take parameters of any name",
+		func(p *plan) bool { return p.binds && p.bindFreeParameters }}
 	notBindable   = need{"a plan that is not bindable", func(p *plan) bool { return p.works && !p.bindable }}
 	withGrant     = need{"a plan whose bindings have credentials", func(p *plan) bool { return p.credentials }}
 	bindFetchable = need{"an offering with bindings_retrievable", func(p *plan) bool { return p.service.bindingsRetrievable }}
@@ -79,10 +82,12 @@ var (
 	mounts = need{"an offering that requires volume_mount", func(p *plan) bool {
 		return p.binds && p.service.requires("volume_mount")
 	}}
-	promised = need{"a plan that can be changed for another (plan_updateable)", func(p *plan) bool { return p.works && p.updateable }}
+	promised = need{"a plan that can be changed for another (plan_updateable)",
+		func(p *plan) bool { return p.works && p.updateable }}
 
-	contextUpdates = need{"an offering with allow_context_updates", func(p *plan) bool { return p.works && p.service.contextUpdates }}
-	facade         = need{"a broker whose 202 names a status resource in Location", func(p *plan) bool { return p.facade }}
+	contextUpdates = need{"an offering with allow_context_updates",
+		func(p *plan) bool { return p.works && p.service.contextUpdates }}
+	facade = need{"a broker whose 202 names a status resource in Location", func(p *plan) bool { return p.facade }}
 )
 
 // updateEndpoint is what a broker without one is said not to offer.

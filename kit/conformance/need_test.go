@@ -27,7 +27,8 @@ func TestWhatNeedsNoInstanceNeedsNoPlanThatWorks(t *testing.T) {
 			return !asks && (len(s.want.status) == 0 || slices.Min(s.want.status) < 400)
 		})
 		if c.given.reach != nil || len(c.steps) == 0 || !refusals ||
-			slices.ContainsFunc(c.needs, func(n need) bool { return slices.Contains(learned, n.what) || n.what == unmaintained.what }) {
+			slices.ContainsFunc(c.needs,
+				func(n need) bool { return slices.Contains(learned, n.what) || n.what == unmaintained.what }) {
 			continue
 		}
 		asked++

@@ -78,7 +78,8 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 		}
 		if n == attempts-1 {
 			result.Outcome = NotApplicable
-			result.Reason = fmt.Sprintf("the operation had ended before it could be asked about, or was done in the request, %d times", attempts)
+			result.Reason = fmt.Sprintf("the operation had ended before it could be asked about, or was done in the request, "+
+				"%d times", attempts)
 		}
 	}
 	result.Duration = r.Now().Sub(began)

@@ -35,13 +35,15 @@ const (
 // Sentences that decide several rules.
 var (
 	mayReject = []Source{
-		open(9, sVersion, "This header allows Service Brokers to reject requests from Platforms for versions they do not support.")}
+		open(9, sVersion,
+			"This header allows Service Brokers to reject requests from Platforms for versions they do not support.")}
 	mayChoose = []Source{
 		{Level: Recommended, From: 9, To: 14},
 		open(15, sBlocking,
 			"Service Brokers MAY choose the degree to which they support concurrent requests, ranging from not "+
 				"supporting them at all to only supporting them in selective situations.")}
-	noAsync  = []Source{{Recommended, 9, 0, osb + " 2.14", "Changes Since v2.13", "Added support for asynchronous Service Bindings"}}
+	noAsync = []Source{{Recommended, 9, 0, osb + " 2.14", "Changes Since v2.13",
+		"Added support for asynchronous Service Bindings"}}
 	onceOnly = []Source{
 		{Level: Recommended, From: 9, To: 13},
 		open(14, sBind,
@@ -115,9 +117,11 @@ var (
 				"error code `\"AsyncRequired\"`")))
 	created = []Source{
 		before(Must, "Provisioning, 201 Created", "Service instance has been created."),
-		must(12, "Provisioning, 201 Created", "MUST be returned if the Service Instance was provisioned as a result of this request.")}
+		must(12, "Provisioning, 201 Created",
+			"MUST be returned if the Service Instance was provisioned as a result of this request.")}
 	accepted = []Source{
-		before(Must, sAsync, "If the broker executes the request asynchronously, the response must use the status code `202 ACCEPTED`"),
+		before(Must, sAsync,
+			"If the broker executes the request asynchronously, the response must use the status code `202 ACCEPTED`"),
 		must(12, "Provisioning, 202 Accepted", "MUST be returned if the Service Instance provisioning is in progress.")}
 	identical = []Source{
 		before(May, "Provisioning, 200 OK",
@@ -161,7 +165,8 @@ var (
 		before(Must, "Updating a Service Instance, 200 OK", "New plan is effective."),
 		must(12, "Updating a Service Instance, 200 OK", "MUST be returned if the request's changes have been applied")}
 	inUpdate = []Source{
-		before(Must, sAsync, "If the broker executes the request asynchronously, the response must use the status code `202 ACCEPTED`"),
+		before(Must, sAsync,
+			"If the broker executes the request asynchronously, the response must use the status code `202 ACCEPTED`"),
 		must(12, "Updating a Service Instance, 202 Accepted", "MUST be returned if the Service Instance update is in progress.")}
 	unsupported = []Source{
 		before(May, "Updating a Service Instance, 422 Unprocessable entity",
@@ -174,7 +179,8 @@ var (
 		must(12, sPoll, "Valid values are `in progress`, `succeeded`, and `failed`.")}
 	polled = []Source{
 		before(Must, "Polling Last Operation, 200 OK", "The expected response body is below."),
-		must(12, "Polling Last Operation for Service Instances, 200 OK", "MUST be returned upon successful processing of this request.")}
+		must(12, "Polling Last Operation for Service Instances, 200 OK",
+			"MUST be returned upon successful processing of this request.")}
 	remembered = []Source{
 		{Level: Recommended, From: 9, To: 15},
 		should(16, sPoll,
@@ -182,7 +188,8 @@ var (
 				"`\"succeeded\"` or `\"failed\"` state in case the Platform needs to ask again.")}
 	goneDeleted = []Source{
 		before(Must, "Polling Last Operation, 410 GONE", "Appropriate only for asynchronous delete requests."),
-		must(12, "Polling Last Operation for Service Instances, 410 Gone", "Appropriate only for asynchronous delete operations.")}
+		must(12, "Polling Last Operation for Service Instances, 410 Gone",
+			"Appropriate only for asynchronous delete operations.")}
 	bindCreated = []Source{
 		before(Must, "Binding, 201 Created", "Binding has been created."),
 		must(12, "Binding, 201 Created", "MUST be returned if the Service Binding was created as a result of this request.")}
@@ -196,7 +203,8 @@ var (
 		should(14, "Binding, 200 OK",
 			"SHOULD be returned if the Service Binding already exists and the requested parameters are identical to "+
 				"the existing Service Binding.")}
-	bindConflict = []Source{before(Should, "Binding, 409 Conflict", "Should be returned if the requested binding already exists."),
+	bindConflict = []Source{before(Should, "Binding, 409 Conflict",
+		"Should be returned if the requested binding already exists."),
 		must(12, "Binding, 409 Conflict",
 			"MUST be returned if a Service Binding with the same id, for the same Service Instance, already exists "+
 				"or is being created but with different parameters.")}
@@ -208,7 +216,8 @@ var (
 	permission = []Source{
 		before(Must, "Binding, Response",
 			"must be declared in the catalog endpoint or Cloud Foundry will consider the response invalid."),
-		must(12, "Binding, Response", "MUST be declared in the Catalog endpoint or the Platform can consider the response invalid.")}
+		must(12, "Binding, Response",
+			"MUST be declared in the Catalog endpoint or the Platform can consider the response invalid.")}
 	unboundAll = []Source{
 		before(Must, "Unbinding, 200 OK", "Binding was deleted."),
 		must(12, "Unbinding, 200 OK", "MUST be returned if the Service Binding was deleted as a result of this request.")}

@@ -12,7 +12,8 @@ import (
 )
 
 var documents = flags.String("documents", "",
-	"a folder with the documents of the versions, 2.9.md to 2.17.md: compare the sentences with them, and write what stands in them")
+	"a folder with the documents of the versions, 2.9.md to 2.17.md: compare the sentences with them, and write what stands in "+
+		"them")
 
 // proved lists the sentences that were found verbatim in the document of each version. The
 // documents are not part of this repository.

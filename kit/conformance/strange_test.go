@@ -127,7 +127,8 @@ func told(t *testing.T, r conformance.Result) {
 // catalog that promises updates.
 func TestABrokerWithoutUpdates(t *testing.T) {
 	for name, status := range map[string]int{
-		"NotFound": http.StatusNotFound, "MethodNotAllowed": http.StatusMethodNotAllowed, "NotImplemented": http.StatusNotImplemented,
+		"NotFound": http.StatusNotFound, "MethodNotAllowed": http.StatusMethodNotAllowed,
+		"NotImplemented": http.StatusNotImplemented,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var patches atomic.Int64
@@ -190,7 +191,8 @@ func TestABrokerBehindARouter(t *testing.T) {
 		}
 	}
 	if lost.Load() < 100 || result.Count(conformance.Blocked) == 0 || result.Conforms() {
-		t.Errorf("%d answers were lost, %d cases blocked, conforms %v", lost.Load(), result.Count(conformance.Blocked), result.Conforms())
+		t.Errorf("%d answers were lost, %d cases blocked, conforms %v", lost.Load(), result.Count(conformance.Blocked),
+			result.Conforms())
 	}
 	broker.tellsWhatIsThere(t, result)
 }
@@ -216,7 +218,8 @@ func TestWhatARouterAnswersRemovesNothing(t *testing.T) {
 			broker := strange{stands: func(w http.ResponseWriter, r *http.Request) bool {
 				return r.Method == http.MethodDelete && answer(w)
 			}}
-			result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(PROV-01|PROV-1[345]/.*) ")})
+			result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync",
+				Only: regexp.MustCompile("^(PROV-01|PROV-1[345]/.*) ")})
 			if diff := cmp.Diff(broker.there(), paths(result.Left)); diff != "" || len(result.Left) == 0 || result.Conforms() {
 				t.Errorf("of %d that were asked for, these are there and are told (-want +got):\n%s", len(broker.asked), diff)
 			}
@@ -267,8 +270,9 @@ func TestABrokerThatProvisionsNothing(t *testing.T) {
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync"})
 	found := outcomes(result)
 	for _, id := range []string{
-		"AUTH-01/provision", "AUTH-01/deprovision", "AUTH-01/bind", "AUTH-07", "HDR-09/unbind", "CAT-01", "DEPR-03", "DEPR-11", "GETI-02",
-		"LOP-09", "ORB-01", "ORB-02", "UNB-02/instance", "GETB-02/instance", "INP-16/post-instance", "INP-18",
+		"AUTH-01/provision", "AUTH-01/deprovision", "AUTH-01/bind", "AUTH-07", "HDR-09/unbind", "CAT-01", "DEPR-03",
+		"DEPR-11", "GETI-02", "LOP-09", "ORB-01", "ORB-02", "UNB-02/instance", "GETB-02/instance",
+		"INP-16/post-instance", "INP-18",
 	} {
 		if r := found[id]; r.Outcome != conformance.Passed {
 			told(t, r)
@@ -353,7 +357,8 @@ func TestAFaultIsToldByItsOwnRule(t *testing.T) {
 		return false
 	}
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync",
-		Only: regexp.MustCompile("^(AUTH-02/user|AUTH-07|PROV-13/plan_id|BIND-04/plan_id|BIND-38|ORB-0[12]/refused|DEPR-03|PROV-19) ")})
+		Only: regexp.MustCompile("^(AUTH-02/user|AUTH-07|PROV-13/plan_id|BIND-04/plan_id|" +
+			"BIND-38|ORB-0[12]/refused|DEPR-03|PROV-19) ")})
 	got := map[string]conformance.Outcome{}
 	for id, r := range outcomes(result) {
 		got[id] = r.Outcome

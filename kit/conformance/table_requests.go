@@ -44,14 +44,16 @@ var requestSources = map[string][]Source{
 				"`Content-Type` header set to `application/json`.")},
 	"MISC-05": unprocess, "MISC-06": unprocess, "MISC-07": unprocess,
 
-	"ERR-01":      {{Must, 9, 13, cf, "Body", "All response bodies must be a valid JSON Object (`{}`)."}, {Level: Recommended, From: 14}},
+	"ERR-01": {{Must, 9, 13, cf, "Body", "All response bodies must be a valid JSON Object (`{}`)."},
+		{Level: Recommended, From: 14}},
 	"ERR-02":      {must(12, sErrors, "If present, MUST be a non-empty string.")},
 	"ERR-02/word": {should(14, sErrors, "A single word in camel case that uniquely identifies the error condition.")},
 	"ERR-02/description": {
 		{Recommended, 9, 13, cf, sErrors29,
 			"If an empty JSON object is returned in the body `{}`, a generic message containing the HTTP response " +
 				"code returned by the broker will be displayed to the requestor."},
-		open(14, sErrors, "A user-facing error message explaining why the request failed. If present, MUST be a non-empty string.")},
+		open(14, sErrors,
+			"A user-facing error message explaining why the request failed. If present, MUST be a non-empty string.")},
 	"ERR-03": provisions,
 	"ERR-03/sentence": {
 		waits[0].ending(13),
@@ -81,12 +83,12 @@ var requestSources = map[string][]Source{
 	"ERR-11": thatCode, "ERR-13": unsaid(9),
 
 	"INP-01": unlike, "INP-02": unlike, "INP-17": unsaid(9), "INP-03": mayInvalid,
-	"INP-03/provision-service_id": unlike, "INP-03/provision-plan_id": unlike, "INP-03/provision-organization_guid": from(11, unlike...),
-	"INP-03/provision-space_guid": from(11, unlike...),
-	"INP-03/update-service_id":    unlike, "INP-03/bind-service_id": unlike, "INP-03/bind-plan_id": unlike,
+	"INP-03/provision-service_id": unlike, "INP-03/provision-plan_id": unlike,
+	"INP-03/provision-organization_guid": from(11, unlike...), "INP-03/provision-space_guid": from(11, unlike...),
+	"INP-03/update-service_id": unlike, "INP-03/bind-service_id": unlike, "INP-03/bind-plan_id": unlike,
 	"INP-04": mayInvalid, "INP-05": mayInvalid, "INP-06": ignoring, "INP-07": unsaid(9), "INP-08": unsaid(9),
-	"INP-09": provisions, "INP-09/banana": unsaid(9), "INP-10": unsaid(9), "INP-12": unsaid(9), "INP-13": unsaid(9), "INP-14": unsaid(9),
-	"INP-15": unsaid(9),
+	"INP-09": provisions, "INP-09/banana": unsaid(9), "INP-10": unsaid(9), "INP-12": unsaid(9), "INP-13": unsaid(9),
+	"INP-14": unsaid(9), "INP-15": unsaid(9),
 	"INP-11": {
 		open(13, sURL,
 			"While this specification places no restriction on the set of characters used within these strings, it "+
@@ -130,12 +132,14 @@ var requestSources = map[string][]Source{
 				"will treat it as a different resource.")},
 	"CAT-08": catalogField(sOffering, "tags", "array of strings"), "CAT-08/length": unsaid(9),
 	"CAT-09": {
-		should(9, sOffering, "The only permissions currently supported are `syslog_drain`, `route_forwarding` and `volume_mount`")},
+		should(9, sOffering,
+			"The only permissions currently supported are `syslog_drain`, `route_forwarding` and `volume_mount`")},
 	"CAT-11": catalogField(sOffering, "metadata", "object"), "CAT-12": unsaid(9),
 	"CAT-13": catalogField(sOffering, "plan_updateable", "boolean"), "CAT-14": column(15, sPlan, "plan_updateable", "boolean"),
-	"CAT-13/endpoint": {must(9, sOffering, "Whether the Service Offering supports upgrade/downgrade for Service Plans by default.")},
-	"CAT-15":          column(11, sPlan, "bindable", "boolean"),
-	"CAT-16":          catalogField(sPlan, "free", "boolean"), "CAT-17": column(14, sOffering, "instances_retrievable", "boolean"),
+	"CAT-13/endpoint": {must(9, sOffering,
+		"Whether the Service Offering supports upgrade/downgrade for Service Plans by default.")},
+	"CAT-15": column(11, sPlan, "bindable", "boolean"),
+	"CAT-16": catalogField(sPlan, "free", "boolean"), "CAT-17": column(14, sOffering, "instances_retrievable", "boolean"),
 	"CAT-18": column(14, sOffering, "bindings_retrievable", "boolean"),
 	"CAT-18/async": {
 		must(14, sPollBind,
@@ -175,8 +179,8 @@ var requestSources = map[string][]Source{
 	"ORB-01": noInstance, "ORB-01/refused": noInstance, "ORB-02": noBinding, "ORB-03": mayChoose, "ORB-06": unsaid(9),
 	"ORB-07": unsaid(9),
 
-	"FAC-01": facadeSays, "FAC-02": facadeSays, "FAC-03": facadeSays, "FAC-04": facadeSays, "FAC-06": facadeSays, "FAC-07": facadeSays,
-	"FAC-08": facadeSays, "FAC-09": facadeSays, "FAC-10": facadeSays,
-	"FAC-11": facadeSays, "FAC-12": facadeSays, "FAC-13": facadeSays, "FAC-14": facadeSays, "FAC-15": facadeSays, "FAC-17": facadeSays,
-	"FAC-18": facadeSays, "FAC-19": facadeSays, "FAC-20": facadeSays,
+	"FAC-01": facadeSays, "FAC-02": facadeSays, "FAC-03": facadeSays, "FAC-04": facadeSays, "FAC-06": facadeSays,
+	"FAC-07": facadeSays, "FAC-08": facadeSays, "FAC-09": facadeSays, "FAC-10": facadeSays,
+	"FAC-11": facadeSays, "FAC-12": facadeSays, "FAC-13": facadeSays, "FAC-14": facadeSays, "FAC-15": facadeSays,
+	"FAC-17": facadeSays, "FAC-18": facadeSays, "FAC-19": facadeSays, "FAC-20": facadeSays,
 }

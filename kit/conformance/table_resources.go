@@ -23,10 +23,10 @@ var resourceSources = map[string][]Source{
 	"PROV-10":           again,
 	"PROV-10/operation": {must(14, "Provisioning, 202 Accepted", sameToken)}, "PROV-10/2.9": unsaid(9),
 	"PROV-11": from(15, conflicts...), "PROV-12": provisions,
-	"PROV-13": unlike, "PROV-13/2.9": unsaid(9), "PROV-13/2.9-plan": unsaid(9), "PROV-14": mayInvalid, "PROV-15": from(11, unlike...),
-	"PROV-15/organization-empty": from(12, mayInvalid...), "PROV-15/space-empty": from(12, mayInvalid...),
-	"PROV-16": unsaid(9), "PROV-17": from(12, created...), "PROV-18": valid, "PROV-19": valid,
-	"PROV-20": otherVersion, "PROV-20/none": unsaid(15), "PROV-21": from(15, created...), "PROV-22": unsaid(9),
+	"PROV-13": unlike, "PROV-13/2.9": unsaid(9), "PROV-13/2.9-plan": unsaid(9), "PROV-14": mayInvalid,
+	"PROV-15": from(11, unlike...), "PROV-15/organization-empty": from(12, mayInvalid...),
+	"PROV-15/space-empty": from(12, mayInvalid...), "PROV-16": unsaid(9), "PROV-17": from(12, created...), "PROV-18": valid,
+	"PROV-19": valid, "PROV-20": otherVersion, "PROV-20/none": unsaid(15), "PROV-21": from(15, created...), "PROV-22": unsaid(9),
 	"PROV-23": from(15, mayInvalid...),
 	"PROV-24": {
 		must(12, sProvision,
@@ -47,8 +47,9 @@ var resourceSources = map[string][]Source{
 			"Service Brokers that can guarantee completion of the requested operation with the response SHOULD "+
 				"return the synchronous response.")},
 
-	"GETI-01":             fetched,
-	"GETI-01/ids":         {open(14, sFetch, "The ID of the Service Plan from the catalog that is associated with the Service Instance.")},
+	"GETI-01": fetched,
+	"GETI-01/ids": {open(14, sFetch,
+		"The ID of the Service Plan from the catalog that is associated with the Service Instance.")},
 	"GETI-01/maintenance": from(17, fetched...),
 	"GETI-02":             notFetched, "GETI-03": notFetched, "GETI-04": from(14, mayChoose...), "GETI-05": unsaid(14),
 	"GETI-06": notFetched,
@@ -107,8 +108,8 @@ var resourceSources = map[string][]Source{
 			"Polling Last Operation for Service Instances, 404 Not Found",
 			"MUST be returned if the Service Instance being polled does not exist.")},
 	"LOP-09/old": unsaid(9),
-	"LOP-10":     goneDeleted, "LOP-11": goneDeleted, "LOP-12": polled, "LOP-12/mismatch": unsaid(9), "LOP-12/update-mismatch": unsaid(9),
-	"LOP-14": unsaid(9),
+	"LOP-10":     goneDeleted, "LOP-11": goneDeleted, "LOP-12": polled, "LOP-12/mismatch": unsaid(9),
+	"LOP-12/update-mismatch": unsaid(9), "LOP-14": unsaid(9),
 	"LOP-16": {should(15, sDelete, "endpoint SHOULD indicate that the provision request has a `state` value of `failed`.")},
 	"LOP-17": unsaid(9), "LOP-18": mayChoose, "LOP-19": remembered,
 	"LOP-21": {
@@ -160,7 +161,8 @@ var resourceSources = map[string][]Source{
 			"A non-empty array. Each element is either a single port (for example \"443\") or a port range (for "+
 				"example \"9000-9010\").")},
 	"BIND-27": {
-		must(16, "Binding Metadata Object", "If present, the string MUST follow ISO 8601 and this pattern: `yyyy-mm-ddThh:mm:ss.sZ`.")},
+		must(16, "Binding Metadata Object",
+			"If present, the string MUST follow ISO 8601 and this pattern: `yyyy-mm-ddThh:mm:ss.sZ`.")},
 	"BIND-30": permission,
 	"BIND-31": {
 		{Level: Recommended, From: 9, To: 11},
@@ -169,11 +171,12 @@ var resourceSources = map[string][]Source{
 				"`syslog_drain_url`.")},
 	"BIND-31/scheme": unsaid(9), "BIND-32": unsaid(9), "BIND-33": unsaid(9),
 	"BIND-34": {
-		must(11, "Volume Services", "A create Service Binding response from one of these services MUST include `volume_mounts`.")},
+		must(11, "Volume Services",
+			"A create Service Binding response from one of these services MUST include `volume_mounts`.")},
 	"BIND-35": unsaid(9), "BIND-38": unchanged,
 
-	"ROT-01": rotation, "ROT-01/credentials": from(17, uniqueKeys...), "ROT-02": unsaid(17), "ROT-03": rotation, "ROT-04": unsaid(17),
-	"ROT-05": unsaid(17), "ROT-06": unsaid(17),
+	"ROT-01": rotation, "ROT-01/credentials": from(17, uniqueKeys...), "ROT-02": unsaid(17), "ROT-03": rotation,
+	"ROT-04": unsaid(17), "ROT-05": unsaid(17), "ROT-06": unsaid(17),
 	"ROT-07": from(17, bindAgain...), "ROT-07/other": unsaid(17), "ROT-08": unsaid(9), "ROT-09": unsaid(17), "UNB-12": rotation,
 
 	"GETB-01": {
@@ -194,8 +197,8 @@ var resourceSources = map[string][]Source{
 	"LOB-04": {must(14, sPollBind, "Valid values are `in progress`, `succeeded`, and `failed`.")},
 	"LOB-05": unsaid(14), "LOB-06": unsaid(14), "LOB-07": unsaid(14),
 
-	"UNB-01": unboundAll, "UNB-01/2.9": at(9, unboundAll...), "UNB-02": noBinding, "UNB-02/2.9": at(9, noBinding...), "UNB-03": noBinding,
-	"UNB-04": from(14, malformed...), "UNB-04/empty": from(14, mayInvalid...), "UNB-05": unsaid(9),
+	"UNB-01": unboundAll, "UNB-01/2.9": at(9, unboundAll...), "UNB-02": noBinding, "UNB-02/2.9": at(9, noBinding...),
+	"UNB-03": noBinding, "UNB-04": from(14, malformed...), "UNB-04/empty": from(14, mayInvalid...), "UNB-05": unsaid(9),
 	"UNB-06": {must(14, "Unbinding, 202 Accepted", "MUST be returned if the unbinding is in progress.")},
 	"UNB-06/refused": {
 		must(14, "Unbinding, 422 Unprocessable Entity",

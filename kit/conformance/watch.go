@@ -83,7 +83,8 @@ func violations(r *runner, a answer) []Failure {
 	if a.body == nil && !(len(a.raw) == 0 && a.method == http.MethodHead) {
 		bad("ERR-01", "a body that is a JSON object", a.String())
 	}
-	if mime := a.header.Get("Content-Type"); len(a.raw) > 0 && mime != "application/json" && !strings.HasPrefix(mime, "application/json;") {
+	if mime := a.header.Get("Content-Type"); len(a.raw) > 0 && mime != "application/json" &&
+		!strings.HasPrefix(mime, "application/json;") {
 		bad("MISC-04", "the content type application/json", fmt.Sprintf("%d with %q", a.status, mime))
 	}
 	echo := a.header.Get(requestHeader)
@@ -189,7 +190,8 @@ func ofState(a answer) []Failure {
 		}
 	}
 	if after := a.header.Get("Retry-After"); after != "" && !seconds.MatchString(after) {
-		out = append(out, Failure{Rule: "LOP-05", Request: a.request, Want: "Retry-After in seconds", Got: fmt.Sprintf("%q", after)})
+		out = append(out, Failure{Rule: "LOP-05", Request: a.request, Want: "Retry-After in seconds",
+			Got: fmt.Sprintf("%q", after)})
 	} else if after != "" && state != inProgress {
 		bad("LOP-05/ended", "no Retry-After once the operation has ended")
 	}
@@ -274,7 +276,8 @@ func tour(s *scene) {
 	s.settle(bindingOperation)
 	for _, q := range []request{
 		get(binding), set(binding+async, body(bind)),
-		set(binding+async, body(bind).with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")), remove(binding + asyncIDs),
+		set(binding+async, body(bind).with("app_guid", "$app2").with("bind_resource.app_guid", "$app2")),
+		remove(binding + asyncIDs),
 	} {
 		if _, ok := s.send(q); !ok {
 			return

@@ -38,37 +38,40 @@ const (
 // What is missing is Passing, as are failures of AWS itself.
 var byCode = map[Class][]string{
 	Throttled: {
-		"Throttling", "ThrottlingException", "ThrottledException", "Throttled", "TooManyRequestsException", "RequestLimitExceeded",
-		"RequestThrottled", "RequestThrottledException", "SlowDown", "PriorRequestNotComplete",
+		"Throttling", "ThrottlingException", "ThrottledException", "Throttled", "TooManyRequestsException",
+		"RequestLimitExceeded", "RequestThrottled", "RequestThrottledException", "SlowDown", "PriorRequestNotComplete",
 		"ProvisionedThroughputExceededException", "BandwidthLimitExceeded", "LimitExceededRate", "EC2ThrottledException",
 		"KMSThrottling", "KMSThrottlingException", "KMS.ThrottlingException", "KmsThrottled",
 	},
 	Absent: {
-		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion", "NoSuchBucketPolicy",
-		"NoSuchTagSet", "NoSuchTagSetError", "NotFound", "NotFoundException", "ResourceNotFound", "ResourceNotFoundException",
-		"StackNotFoundException", "StackInstanceNotFoundException", "ChangeSetNotFound", "QueueDoesNotExist",
-		"AWS.SimpleQueueService.NonExistentQueue", "TableNotFoundException",
+		"NoSuchEntity", "NoSuchEntityException", "NoSuchBucket", "NoSuchKey", "NoSuchUpload", "NoSuchVersion",
+		"NoSuchBucketPolicy", "NoSuchTagSet", "NoSuchTagSetError", "NotFound", "NotFoundException", "ResourceNotFound",
+		"ResourceNotFoundException", "StackNotFoundException", "StackInstanceNotFoundException", "ChangeSetNotFound",
+		"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "TableNotFoundException",
 	},
 	Exists: {
-		"AlreadyExistsException", "NameAlreadyExistsException", "EntityAlreadyExists", "EntityAlreadyExistsException", "BucketAlreadyExists",
-		"BucketAlreadyOwnedByYou", "ResourceExistsException", "ResourceAlreadyExistsException", "QueueAlreadyExists", "QueueNameExists",
-		"TableAlreadyExistsException",
+		"AlreadyExistsException", "NameAlreadyExistsException", "EntityAlreadyExists", "EntityAlreadyExistsException",
+		"BucketAlreadyExists", "BucketAlreadyOwnedByYou", "ResourceExistsException", "ResourceAlreadyExistsException",
+		"QueueAlreadyExists", "QueueNameExists", "TableAlreadyExistsException",
 	},
 	Busy: {
 		"OperationInProgressException", "ConcurrentModification", "ConcurrentModificationException", "ConcurrentAccess",
 		"ConcurrentAccessException", "ConflictException", "DeleteConflict", "DeleteConflictException", "BucketNotEmpty",
-		"InvalidBucketState", "OperationAborted", "ResourceInUseException", "TableInUseException", "EntityTemporarilyUnmodifiable",
-		"EntityTemporarilyUnmodifiableException", "InvalidChangeSetStatus", "InvalidStateTransition", "StaleRequestException",
-		"TokenAlreadyExistsException", "QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", "PurgeQueueInProgress",
-		"AWS.SimpleQueueService.PurgeQueueInProgress", "StaleTag", "StaleTagException", "IllegalStatusException", "InvalidStateException",
-		"KMSInvalidStateException", "DisabledException", "PreconditionNotMetException", "TransactionInProgressException",
+		"InvalidBucketState", "OperationAborted", "ResourceInUseException", "TableInUseException",
+		"EntityTemporarilyUnmodifiable", "EntityTemporarilyUnmodifiableException", "InvalidChangeSetStatus",
+		"InvalidStateTransition", "StaleRequestException", "TokenAlreadyExistsException", "QueueDeletedRecently",
+		"AWS.SimpleQueueService.QueueDeletedRecently", "PurgeQueueInProgress",
+		"AWS.SimpleQueueService.PurgeQueueInProgress", "StaleTag", "StaleTagException", "IllegalStatusException",
+		"InvalidStateException", "KMSInvalidStateException", "DisabledException", "PreconditionNotMetException",
+		"TransactionInProgressException",
 	},
 	Denied: {
-		"AccessDenied", "AccessDeniedException", "Forbidden", "AllAccessDisabled", "AccountProblem", "NotSignedUp", "OptInRequired",
-		"UnauthorizedOperation", "NotAuthorized", "AuthorizationError", "AuthorizationErrorException", "KMSAccessDenied",
-		"KMSAccessDeniedException", "KmsAccessDenied", "KMSOptInRequired", "KmsOptInRequired", "InvalidSecurity",
-		"InsufficientCapabilitiesException", "InsufficientCapabilities", "RegionDisabledException", "ManagedRuleException",
-		"PublicPolicyException", "UnmodifiableEntity", "ConstraintViolationException", "TagPolicy", "TagPolicyException",
+		"AccessDenied", "AccessDeniedException", "Forbidden", "AllAccessDisabled", "AccountProblem", "NotSignedUp",
+		"OptInRequired", "UnauthorizedOperation", "NotAuthorized", "AuthorizationError", "AuthorizationErrorException",
+		"KMSAccessDenied", "KMSAccessDeniedException", "KmsAccessDenied", "KMSOptInRequired", "KmsOptInRequired",
+		"InvalidSecurity", "InsufficientCapabilitiesException", "InsufficientCapabilities", "RegionDisabledException",
+		"ManagedRuleException", "PublicPolicyException", "UnmodifiableEntity", "ConstraintViolationException", "TagPolicy",
+		"TagPolicyException",
 	},
 	Login: {
 		"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
@@ -101,16 +104,16 @@ var byMessage = []struct {
 	{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
 	// Somebody has protected it by hand.
 	{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
-	{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|can ?not be (updated|deleted|called)` +
-		`|currently in [A-Z_]+`), Busy},
+	{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
+		`can ?not be (updated|deleted|called)|currently in [A-Z_]+`), Busy},
 	{validation, regexp.MustCompile(`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|maximum number of`), Quota},
 	{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
 	{validation, regexp.MustCompile(``), Invalid},
 
 	// IAM, KMS and CloudFormation mean a quota of the account by it; Kinesis a rate, and
 	// DynamoDB how much it does at a time.
-	{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|in parallel|try again|retry`),
-		Throttled},
+	{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
+		`in parallel|try again|retry`), Throttled},
 	{limit, regexp.MustCompile(``), Quota},
 
 	// Secrets Manager has one code for states, and for what can never be done.

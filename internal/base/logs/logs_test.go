@@ -15,12 +15,13 @@ func (n name) String() string { return string(n) }
 
 func TestLinesSayWhatTheyAreAbout(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}})})
+	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(&out,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}})})
 	ctx := logs.Begin(context.Background())
 	logs.AddRequest(ctx, "r1")
 	inner, cancel := context.WithCancel(ctx)

@@ -35,7 +35,8 @@ func TestPanicsAreToldWithoutTheirValue(t *testing.T) {
 			var log bytes.Buffer
 			err := func() (err error) {
 				defer func() {
-					err = logs.Panicked(context.Background(), slog.New(slog.NewJSONHandler(&log, nil)), recover(), "execution", "e-1")
+					err = logs.Panicked(context.Background(), slog.New(slog.NewJSONHandler(&log, nil)), recover(),
+						"execution", "e-1")
 				}()
 				tc.throw()
 				return nil

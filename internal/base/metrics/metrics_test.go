@@ -17,7 +17,8 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 	var out bytes.Buffer
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := metrics.New("Longshore", &out, func() time.Time { return at })
-	m.Write(map[string]string{metrics.DimensionResult: "succeeded", metrics.DimensionKind: "provision"}, map[string]string{"plan": "p"},
+	m.Write(map[string]string{metrics.DimensionResult: "succeeded", metrics.DimensionKind: "provision"},
+		map[string]string{"plan": "p"},
 		metrics.Value{Name: metrics.Settled, N: 1}, metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
@@ -29,7 +30,8 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 			"Timestamp": float64(at.UnixMilli()),
 			"CloudWatchMetrics": []any{map[string]any{
 				"Namespace": "Longshore", "Dimensions": []any{[]any{"Stack", "Kind", "Result"}},
-				"Metrics": []any{map[string]any{"Name": "Settled", "Unit": "Count"}, map[string]any{"Name": "Duration", "Unit": "Milliseconds"}},
+				"Metrics": []any{map[string]any{"Name": "Settled", "Unit": "Count"},
+					map[string]any{"Name": "Duration", "Unit": "Milliseconds"}},
 			}},
 		},
 	}

@@ -11,7 +11,8 @@ import (
 // the end. Read may give an error beside a page: it is yielded after the page's
 // items, and whoever ranges on gets the following page, if next names one. A
 // context that has ended ends the walk with its error, between two pages.
-func All[T any](ctx context.Context, read func(ctx context.Context, cursor string) (page []T, next string, err error)) iter.Seq2[T, error] {
+func All[T any](ctx context.Context, read func(ctx context.Context, cursor string) (page []T, next string,
+	err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		for cursor := ""; ; {

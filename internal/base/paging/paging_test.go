@@ -31,14 +31,18 @@ func TestAll(t *testing.T) {
 	}{
 		"Whole": {"pages follow on one another", map[string]page{"": {[]int{1, 2}, "a", nil}, "a": {[]int{3}, "", nil}}, 0, false,
 			[]int{1, 2, 3}, 2, 0},
-		"Nothing":   {"an empty listing ends at once", map[string]page{"": {}}, 0, false, nil, 1, 0},
-		"EmptyPage": {"an empty page is no end", map[string]page{"": {nil, "a", nil}, "a": {[]int{1}, "", nil}}, 0, false, []int{1}, 2, 0},
-		"Stopped":   {"who has seen enough reads no further page", map[string]page{"": {[]int{1, 2}, "a", nil}}, 2, false, []int{1, 2}, 1, 0},
-		"Failed":    {"a fault ends what has no next page", map[string]page{"": {nil, "", errDamaged}}, 0, false, nil, 1, 1},
+		"Nothing": {"an empty listing ends at once", map[string]page{"": {}}, 0, false, nil, 1, 0},
+		"EmptyPage": {"an empty page is no end", map[string]page{"": {nil, "a", nil}, "a": {[]int{1}, "", nil}}, 0, false,
+			[]int{1}, 2, 0},
+		"Stopped": {"who has seen enough reads no further page", map[string]page{"": {[]int{1, 2}, "a", nil}}, 2, false,
+			[]int{1, 2}, 1, 0},
+		"Failed": {"a fault ends what has no next page", map[string]page{"": {nil, "", errDamaged}}, 0, false, nil, 1, 1},
 		"Damaged": {"what can be read is given beside the fault, and the rest after it",
 			map[string]page{"": {[]int{1}, "a", errDamaged}, "a": {[]int{2}, "", nil}}, 0, false, []int{1, 2}, 2, 1},
-		"EndsAtFault": {"who stops at a fault reads no further page", map[string]page{"": {[]int{1}, "a", errDamaged}}, 0, true, []int{1}, 1, 1},
-		"FailsForEver": {"a page that names itself is not read for ever", map[string]page{"": {nil, "a", nil}, "a": {nil, "a", errDamaged}}, 0,
+		"EndsAtFault": {"who stops at a fault reads no further page", map[string]page{"": {[]int{1}, "a", errDamaged}}, 0, true,
+			[]int{1}, 1, 1},
+		"FailsForEver": {"a page that names itself is not read for ever",
+			map[string]page{"": {nil, "a", nil}, "a": {nil, "a", errDamaged}}, 0,
 			false, nil, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +64,8 @@ func TestAll(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(tc.want, got); d != "" || read != tc.read || faults != tc.faults {
-				t.Errorf("%s: %d pages, want %d; %d faults, want %d; items -want +got:\n%s", tc.reason, read, tc.read, faults, tc.faults, d)
+				t.Errorf("%s: %d pages, want %d; %d faults, want %d; items -want +got:\n%s", tc.reason, read, tc.read,
+					faults, tc.faults, d)
 			}
 		})
 	}

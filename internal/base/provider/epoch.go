@@ -44,9 +44,11 @@ func (k Known) Foreign(said Epoch) bool {
 
 // Copied is the trouble of a target that somebody else has raised.
 func Copied(target string) error {
-	return &Trouble{Kind: TroubleCopied, Target: target, Message: "a broker with this one's identity and other records changes the server, " +
-		"or did: a copy of the data runs beside it, or the records are from a backup. Stop the other broker. Then run `longshore reconcile " +
-		"--yes` here, or `longshore rebuild --yes` if the records are from a backup: until then nothing is changed on the server"}
+	return &Trouble{Kind: TroubleCopied, Target: target,
+		Message: "a broker with this one's identity and other records changes the server, " +
+			"or did: a copy of the data runs beside it, or the records are from a backup. Stop the other broker. Then run " +
+			"`longshore reconcile --yes` here, or `longshore rebuild --yes` if the records are from a backup: until then " +
+			"nothing is changed on the server"}
 }
 
 // Follows reports whether a target that says e is as it was when it said was, or
@@ -65,8 +67,10 @@ func (e Epoch) Check(target string, was Epoch) error {
 	if e.Line != was.Line {
 		what = fmt.Sprintf("is on the history %q, and has been on %q", e.Line, was.Line)
 	}
-	return &Trouble{Kind: TroubleRestored, Target: target, Message: fmt.Sprintf("the server %s: it was restored, or another one took its "+
-		"place. Logins that were removed may be valid again. Run `longshore reconcile --yes`: until then nothing is changed on it", what)}
+	return &Trouble{Kind: TroubleRestored, Target: target,
+		Message: fmt.Sprintf("the server %s: it was restored, or another one took its "+
+			"place. Logins that were removed may be valid again. Run `longshore reconcile --yes`: until then nothing is "+
+			"changed on it", what)}
 }
 
 // A Reconciler is what an operator needs of a provider whose targets have epochs. An

@@ -404,7 +404,8 @@ func TagsOf(in Instance) Tags {
 // BindingTagsOf are the tags of what is made for a binding.
 func BindingTagsOf(b Binding) Tags {
 	return Tags{
-		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID, Incarnation: b.Incarnation,
+		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
+		Incarnation: b.Incarnation,
 	}
 }
 

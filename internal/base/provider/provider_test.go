@@ -69,7 +69,8 @@ func TestNamesNeverMeet(t *testing.T) {
 			provider.Tags{Platform: "ab", Instance: "c"}},
 		"JoinedBinding": {"also with a binding's", provider.Tags{Platform: "p", Instance: "a", Binding: "bc"},
 			provider.Tags{Platform: "p", Instance: "ab", Binding: "c"}},
-		"Shifted": {"an id in another's place", provider.Tags{Platform: "a", Instance: "b"}, provider.Tags{Platform: "a", Binding: "b"}},
+		"Shifted": {"an id in another's place", provider.Tags{Platform: "a", Instance: "b"},
+			provider.Tags{Platform: "a", Binding: "b"}},
 		"Separator": {"no character separates", provider.Tags{Platform: "a-b", Instance: "c"},
 			provider.Tags{Platform: "a", Instance: "b-c"}},
 		"LengthAsContent": {"not even one that looks like a length",
@@ -77,7 +78,8 @@ func TestNamesNeverMeet(t *testing.T) {
 			provider.Tags{Platform: "a\x00\x00\x00\x00\x00\x00\x00\x01b"}},
 		"Platforms": {"two platforms with one id", provider.Tags{Platform: "a", Instance: "i"},
 			provider.Tags{Platform: "b", Instance: "i"}},
-		"Case": {"letters of another case", provider.Tags{Platform: "a", Instance: "I"}, provider.Tags{Platform: "a", Instance: "i"}},
+		"Case": {"letters of another case", provider.Tags{Platform: "a", Instance: "I"},
+			provider.Tags{Platform: "a", Instance: "i"}},
 		"Unicode": {"two spellings of one letter", provider.Tags{Platform: "a", Instance: "\u00e4"},
 			provider.Tags{Platform: "a", Instance: "a\u0308"}},
 	}
@@ -110,7 +112,8 @@ func TestNameRefusesBadParts(t *testing.T) {
 func TestTags(t *testing.T) {
 	in := provider.Instance{Platform: "platform", ID: "instance", Incarnation: "creation"}
 	b := provider.Binding{Instance: in, ID: "binding", Incarnation: "bind"}
-	if diff := cmp.Diff(provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"}, provider.TagsOf(in)); diff != "" {
+	if diff := cmp.Diff(provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"},
+		provider.TagsOf(in)); diff != "" {
 		t.Errorf("tags of an instance (-want +got):\n%s", diff)
 	}
 	whole := provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "bind"}
@@ -151,9 +154,10 @@ func TestGrantIsRedacted(t *testing.T) {
 		Credentials:     map[string]any{"password": canary},
 		SyslogDrainURL:  "syslog-tls://" + canary,
 		RouteServiceURL: "https://" + canary,
-		VolumeMounts:    []provider.VolumeMount{{Driver: canary, Device: provider.VolumeDevice{MountConfig: map[string]any{"key": canary}}}},
-		Endpoints:       []provider.Endpoint{{Host: canary}},
-		ExpiresAt:       time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
+		VolumeMounts: []provider.VolumeMount{{Driver: canary,
+			Device: provider.VolumeDevice{MountConfig: map[string]any{"key": canary}}}},
+		Endpoints: []provider.Endpoint{{Host: canary}},
+		ExpiresAt: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	status := provider.Status{Done: true, Percent: 100, Description: "ready", After: time.Second, Grant: &grant}
 	shown := map[string]any{

@@ -48,7 +48,8 @@ func TagsFrom(labels map[string]string) (Tags, error) {
 		into *string
 	}{
 		{LabelBroker, &t.Broker},
-		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding}, {LabelIncarnation, &t.Incarnation},
+		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding},
+		{LabelIncarnation, &t.Incarnation},
 	} {
 		var whole strings.Builder
 		for n := 1; labels[numbered(part.name, n)] != ""; n++ {

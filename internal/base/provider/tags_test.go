@@ -46,11 +46,11 @@ func TestTextsAreCoded(t *testing.T) {
 func TestLabelsHoldTheWholeKey(t *testing.T) {
 	letters := regexp.MustCompile(`^[A-Za-z0-9 +\-=._:/@]+$`)
 	for name, id := range map[string]string{
-		"Usual": "8f14e45f-ceea-467f-a8f1-0a1b2c3d4e5f", "Angles": strings.Repeat("<", limits.Identifier), "Braces": strings.Repeat("{", 690),
-		"Wide": strings.Repeat("漢", 266), "Long": strings.Repeat("x", limits.Identifier),
+		"Usual": "8f14e45f-ceea-467f-a8f1-0a1b2c3d4e5f", "Angles": strings.Repeat("<", limits.Identifier),
+		"Braces": strings.Repeat("{", 690), "Wide": strings.Repeat("漢", 266), "Long": strings.Repeat("x", limits.Identifier),
 		"Spaces": "a" + strings.Repeat(" ", limits.Identifier-2) + "b",
-		"Just":   strings.Repeat("x", limits.TagValue), "JustMore": strings.Repeat("x", limits.TagValue+1), "Mark": strings.Repeat("=", 300),
-		"Reserved": strings.Repeat("x", limits.TagValue) + "aws:y",
+		"Just":   strings.Repeat("x", limits.TagValue), "JustMore": strings.Repeat("x", limits.TagValue+1),
+		"Mark": strings.Repeat("=", 300), "Reserved": strings.Repeat("x", limits.TagValue) + "aws:y",
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := provider.Tags{Platform: "platform-1", Instance: id, Binding: id, Incarnation: "0123456789012345678901"}

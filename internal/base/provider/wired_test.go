@@ -20,8 +20,9 @@ func TestCheckWired(t *testing.T) {
 		wired provider.Wired
 		ok    bool
 	}{
-		"Default":     {provider.Wired{Provider: empty{}, Inventory: empty{}}, true},
-		"Longest":     {provider.Wired{Provider: empty{}, Inventory: empty{}, CallTimeout: 45 * time.Second, Wait: provider.MaxWait}, true},
+		"Default": {provider.Wired{Provider: empty{}, Inventory: empty{}}, true},
+		"Longest": {provider.Wired{Provider: empty{}, Inventory: empty{}, CallTimeout: 45 * time.Second,
+			Wait: provider.MaxWait}, true},
 		"TooLong":     {provider.Wired{Provider: empty{}, Inventory: empty{}, CallTimeout: 46 * time.Second}, false},
 		"WaitTooLong": {provider.Wired{Provider: empty{}, Inventory: empty{}, Wait: provider.MaxWait + 1}, false},
 		"NoInventory": {provider.Wired{Provider: empty{}}, false},

@@ -32,7 +32,8 @@ var values = map[string]any{
 
 // hides reports whether no form of the canary is there.
 func hides(text string) bool {
-	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary), fmt.Sprint([]byte(canary)), "Y2FuYXJ5"} {
+	for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%X", canary),
+		fmt.Sprint([]byte(canary)), "Y2FuYXJ5"} {
 		if strings.Contains(text, form) {
 			return false
 		}

@@ -87,8 +87,10 @@ func TestNoEventFailsTheFunction(t *testing.T) {
 		handler http.HandlerFunc
 		status  int
 	}{
-		"Panic":      {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"}, func(http.ResponseWriter, *http.Request) { panic("x") }, 500},
-		"NoStatus":   {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"}, func(http.ResponseWriter, *http.Request) {}, 400},
+		"Panic": {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"},
+			func(http.ResponseWriter, *http.Request) { panic("x") }, 500},
+		"NoStatus": {events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/"},
+			func(http.ResponseWriter, *http.Request) {}, 400},
 		"NoMethod":   {events.APIGatewayProxyRequest{Path: "/"}, nil, 400},
 		"BadMethod":  {events.APIGatewayProxyRequest{HTTPMethod: "G T", Path: "/"}, nil, 400},
 		"BadBase64":  {events.APIGatewayProxyRequest{HTTPMethod: "PUT", Path: "/", Body: "!", IsBase64Encoded: true}, nil, 400},
@@ -117,7 +119,8 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 	h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got = map[string]any{
-			"body": string(body), "query": r.URL.Query()["x"], "version": r.Header.Get("X-Broker-API-Version"), "length": r.ContentLength,
+			"body": string(body), "query": r.URL.Query()["x"], "version": r.Header.Get("X-Broker-API-Version"),
+			"length": r.ContentLength,
 		}
 		w.Header().Add("Location", "/a")
 		w.WriteHeader(http.StatusAccepted)
@@ -168,25 +171,31 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 		path, location string // as the server sees it; as the client does
 	}{
 		"Stage": {"the gateway's own URL has the stage before the path",
-			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/prod/a"},
+			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}},
+			"/v2/x", "/prod/a"},
 		"Root": {"nor does the root confuse it",
 			events.APIGatewayProxyRequest{Path: "/", RequestContext: context{Stage: "prod", Path: "/prod/"}}, "/", "/prod/a"},
 		"CustomDomain": {"a domain of one's own has no stage in its paths",
 			events.APIGatewayProxyRequest{Path: "/v2/x", RequestContext: context{Stage: "prod", Path: "/v2/x"}}, "/v2/x", "/a"},
 		"Mapping": {"a mapped path stays in the event's",
-			events.APIGatewayProxyRequest{Path: "/broker/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"},
+			events.APIGatewayProxyRequest{Path: "/broker/v2/x",
+				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"},
 				RequestContext: context{Stage: "prod", Path: "/broker/v2/x"}}, "/v2/x", "/broker/a"},
 		"MappingAlone": {"a mapped path, and nothing after it",
-			events.APIGatewayProxyRequest{Path: "/broker", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/",
+			events.APIGatewayProxyRequest{Path: "/broker",
+				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}}, "/",
 			"/broker/a"},
 		"NotTheMapping": {"a path that only begins with the same letters",
-			events.APIGatewayProxyRequest{Path: "/brokers/v2", StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}},
+			events.APIGatewayProxyRequest{Path: "/brokers/v2",
+				StageVariables: map[string]string{gateway.BasePathVariable: "/broker"}},
 			"/brokers/v2", "/broker/a"},
 		"Proxy": {"a proxy takes away more than the gateway knows of",
-			events.APIGatewayProxyRequest{Path: "/v2/x", StageVariables: map[string]string{gateway.BasePathVariable: "/far/away/"},
+			events.APIGatewayProxyRequest{Path: "/v2/x",
+				StageVariables: map[string]string{gateway.BasePathVariable: "/far/away/"},
 				RequestContext: context{Stage: "prod", Path: "/prod/v2/x"}}, "/v2/x", "/far/away/a"},
 		"Decoded": {"a path that the gateway decoded ends no longer as it was sent",
-			events.APIGatewayProxyRequest{Path: "/v2/x y", RequestContext: context{Stage: "prod", Path: "/prod/v2/x%20y"}}, "/v2/x%20y", "/prod/a"},
+			events.APIGatewayProxyRequest{Path: "/v2/x y", RequestContext: context{Stage: "prod", Path: "/prod/v2/x%20y"}},
+			"/v2/x%20y", "/prod/a"},
 		"Nothing": {"an event without a context", events.APIGatewayProxyRequest{Path: "/v2/x"}, "/v2/x", "/a"},
 	}
 	for name, tc := range cases {
@@ -251,7 +260,8 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 	}{"Limited": {limited, stops.Add(-time.Second)}, "Unlimited": {t.Context(), time.Time{}}} {
 		t.Run(name, func(t *testing.T) {
 			var got time.Time
-			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }), discard())
+			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }),
+				discard())
 			if _, err := h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"}); err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,8 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 			t.Fatal("others, or a request without credentials, are not answered 401")
 		}
 		if w.slept != before {
-			t.Fatalf("after %d guesses a good login, another address, or a request without credentials waited %v", n+1, w.slept-before)
+			t.Fatalf("after %d guesses a good login, another address, or a request without credentials waited %v", n+1,
+				w.slept-before)
 		}
 	}
 	if lines := strings.Count(w.log.String(), "failed logins are slowed down"); lines < 2 || lines > 9 ||

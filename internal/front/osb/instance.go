@@ -131,7 +131,8 @@ func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
 	if service == "" || plan == "" { // DEPR-05
 		return response{}, lifecycle.RefuseIDsMissing()
 	}
-	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service, PlanID: plan})
+	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service,
+		PlanID: plan})
 	return s.changed(r, err)
 }
 

@@ -33,9 +33,11 @@ func (c conn) Write(p []byte) (int, error) {
 	if !plain || !bytes.HasPrefix(line, []byte("HTTP/1.")) || bytes.Contains(line, []byte("\r\n")) {
 		return c.TCPConn.Write(p)
 	}
-	const body = `{"error":"BadRequest","description":"The request is not valid HTTP, or its path is not valid percent-encoded text."}` + "\n"
+	const body = `{"error":"BadRequest",` +
+		`"description":"The request is not valid HTTP, or its path is not valid percent-encoded text."}` + "\n"
 	_, err := fmt.Fprintf(c.TCPConn,
-		"%s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", line, len(body),
+		"%s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		line, len(body),
 		body)
 	if err != nil {
 		return 0, err

@@ -21,11 +21,13 @@ type pollBody struct {
 	UpdateRepeatable *bool           `json:"update_repeatable,omitempty"`
 }
 
-// lastOperation answers a poll (LOP-*, LOB-*): always 200 while the record is known, whatever became of the operation (LOP-03, LOP-04).
+// lastOperation answers a poll (LOP-*, LOB-*): always 200 while the record is known, whatever became of the operation (LOP-03,
+// LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	token := c.hint("operation")
 	if len(token) > limits.Token { // LOP-17
-		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter operation is longer than %d characters.", limits.Token)
+		return response{}, lifecycle.Refuse(lifecycle.BadRequest,
+			"The query parameter operation is longer than %d characters.", limits.Token)
 	}
 	p, err := s.Broker.LastOperation(ctx, c.key(), token)
 	if err != nil {
@@ -147,7 +149,8 @@ func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error)
 		Message: p.Operation.Description,
 	}
 	if deletion == nil {
-		return response{status: http.StatusOK, body: statusBody{Status: status{State: "Cancelled", Conditions: []condition{done}}}}, nil
+		return response{status: http.StatusOK,
+			body: statusBody{Status: status{State: "Cancelled", Conditions: []condition{done}}}}, nil
 	}
 	return response{
 		status: http.StatusAccepted,

@@ -183,7 +183,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 		},
 		"Unprocessable": {
 			reason: "ERR-07: no reserved code; ERR-10: false is sent",
-			err:    &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}, status: 422,
+			err: &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes,
+				UpdateRepeatable: &no}, status: 422,
 			want: map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false},
 		},
 		"BadRequest": {reason: "INP-01", err: lifecycle.Refuse(lifecycle.BadRequest, "m"), status: 400,
@@ -237,7 +238,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 func TestFlagsAreGated(t *testing.T) {
 	no := false
 	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
-	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version",
+	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`,
+		"X-Broker-API-Version",
 		"2.15")
 	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
 		t.Errorf("update_repeatable was sent to a client of 2.15")
@@ -246,7 +248,8 @@ func TestFlagsAreGated(t *testing.T) {
 
 func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	var log bytes.Buffer
-	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", "/v2/service_instances/i", "", "X-Broker-API-Request-Identity", "r-1")
+	w := send(t, newServer(t, &stub{panics: true}, &log), "GET", "/v2/service_instances/i", "",
+		"X-Broker-API-Request-Identity", "r-1")
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
@@ -316,11 +319,13 @@ func TestVersionHeader(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Done}}
-			w := send(t, newServer(t, b, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", tc.value)
+			w := send(t, newServer(t, b, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`,
+				"X-Broker-API-Version", tc.value)
 			if w.Code != tc.status {
 				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, tc.status)
 			}
-			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {tc.value}}); int(v) != tc.api || (err == nil) != (tc.api != 0) {
+			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {tc.value}}); int(v) != tc.api ||
+				(err == nil) != (tc.api != 0) {
 				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, tc.api)
 			}
 			if tc.api == 0 && b.asked != nil {
@@ -339,9 +344,10 @@ func TestEvaluationOrder(t *testing.T) {
 		headers            []string
 		status             int
 	}{
-		"CredentialsBeforeSize":      {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 401},
-		"SizeBeforeVersion":          {"PUT", "/v2/service_instances/i", big, []string{"X-Broker-API-Version", ""}, 413},
-		"CredentialsBeforeVersion":   {"GET", "/v2/catalog", "", []string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
+		"CredentialsBeforeSize": {"PUT", "/v2/service_instances/i", big, []string{"Authorization", ""}, 401},
+		"SizeBeforeVersion":     {"PUT", "/v2/service_instances/i", big, []string{"X-Broker-API-Version", ""}, 413},
+		"CredentialsBeforeVersion": {"GET", "/v2/catalog", "",
+			[]string{"Authorization", "Basic !!!", "X-Broker-API-Version", "junk"}, 401},
 		"CredentialsBeforeRoute":     {"GET", "/nope", "", []string{"Authorization", ""}, 401},
 		"VersionBeforeRoute":         {"GET", "/v2/nope", "", []string{"X-Broker-API-Version", "3.0"}, 412},
 		"VersionBeforeBody":          {"PUT", "/v2/service_instances/i", "", []string{"X-Broker-API-Version", ""}, 412},
@@ -365,9 +371,11 @@ func TestEvaluationOrder(t *testing.T) {
 
 // PROV-34: apart from the operation, a 202 has the members of a 201.
 func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
+	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
 	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
-	w := send(t, newServer(t, b, io.Discard), "DELETE", "/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
+	w := send(t, newServer(t, b, io.Discard), "DELETE",
+		"/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
@@ -424,8 +432,10 @@ func TestFacade(t *testing.T) {
 		state    string
 		location string
 	}{
-		"Pending":   {"FAC-03", op(lifecycle.Bind, lifecycle.InProgress), 202, "Binding", "/operations/" + op("", "").Token.String()},
-		"Succeeded": {"FAC-06", op(lifecycle.Bind, lifecycle.Succeeded), 302, "Succeeded", "/v2/service_instances/a%2Fb/service_bindings/c"},
+		"Pending": {"FAC-03", op(lifecycle.Bind, lifecycle.InProgress), 202, "Binding",
+			"/operations/" + op("", "").Token.String()},
+		"Succeeded": {"FAC-06", op(lifecycle.Bind, lifecycle.Succeeded), 302, "Succeeded",
+			"/v2/service_instances/a%2Fb/service_bindings/c"},
 		"Deleted":   {"FAC-08: nothing is left to redirect to", op(lifecycle.Unbind, lifecycle.Succeeded), 200, "Deleted", ""},
 		"Failed":    {"FAC-09: a 4xx each time", op(lifecycle.Bind, lifecycle.Failed), 422, "Failed", ""},
 		"Cancelled": {"FAC-11", cancelled, 409, "Cancelled", ""},
@@ -434,7 +444,8 @@ func TestFacade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := send(t, newServer(t, &stub{poll: tc.poll}, io.Discard), "GET", "/operations/x", "")
 			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
-				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location)
+				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"),
+					tc.status, tc.location)
 			}
 			if got := w.Header().Get("Cache-Control"); got != "no-store" {
 				t.Errorf("FAC-14: Cache-Control %q", got)
@@ -511,7 +522,8 @@ func TestRotationIsGated(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version",
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body,
+				"X-Broker-API-Version",
 				tc.version)
 			if w.Code != tc.status {
 				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
@@ -544,7 +556,8 @@ func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 		want    map[string]any
 	}{
 		"Experimental": {"2.9", map[string]any{"credentials": credentials, "volume_mounts": []any{map[string]any{
-			"container_path": "/data", "mode": "rw", "private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}}},
+			"container_path": "/data", "mode": "rw",
+			"private": map[string]any{"driver": "d", "group_id": "v", "config": `{"k":"w"}`}}}}},
 		"FinalVolumes": {"2.10", map[string]any{"credentials": credentials, "volume_mounts": final}},
 		"Endpoints":    {"2.15", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints}},
 		"Expiry": {"2.16", map[string]any{"credentials": credentials, "volume_mounts": final, "endpoints": endpoints,
@@ -608,16 +621,18 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 	yes, no := true, false
 	s := newServer(t, &stub{}, io.Discard)
-	s = osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log, Offerings: func() []catalog.Offering {
-		return []catalog.Offering{
-			{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
-			{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
-		}
-	}})
+	s = osb.New(osb.Options{Platforms: onePassword{}, Now: s.Now, NewID: s.NewID, Log: s.Log,
+		Offerings: func() []catalog.Offering {
+			return []catalog.Offering{
+				{ID: "a", Bindable: true, Plans: []catalog.Plan{{ID: "silent"}, {ID: "off", Bindable: &no}}},
+				{ID: "b", Plans: []catalog.Plan{{ID: "not"}, {ID: "on", Bindable: &yes}}},
+			}
+		}})
 	want := map[string]any{"silent": true, "off": false, "not": false, "on": true}
 	for _, version := range []string{"2.9", "2.17"} {
 		got := map[string]any{}
-		for _, service := range bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version", version))["services"].([]any) {
+		for _, service := range bodyOf(t, send(t, s, "GET", "/v2/catalog", "", "X-Broker-API-Version",
+			version))["services"].([]any) {
 			for _, plan := range service.(map[string]any)["plans"].([]any) {
 				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
 			}
@@ -665,8 +680,9 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	}
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
 	for _, path := range []string{
-		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation", "/v2/service_instances/i/service_bindings/b",
-		"/v2/service_instances/i/service_bindings/b/last_operation", "/operations/" + token.String(), "/v2/nope", "/v2/service_instances/..",
+		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation",
+		"/v2/service_instances/i/service_bindings/b", "/v2/service_instances/i/service_bindings/b/last_operation",
+		"/operations/" + token.String(), "/v2/nope", "/v2/service_instances/..",
 	} {
 		for _, headers := range [][]string{nil, {"If-None-Match", tag}, {"Authorization", "x"}, {"X-Broker-API-Version", "3.0"}} {
 			status, want, _ := ask("GET", path, headers)
@@ -710,10 +726,11 @@ func TestOnlyTheCatalogIsKept(t *testing.T) {
 // INP-11: what clients and proxies take out of a path is no identifier.
 func TestDotsAreNoIdentifiers(t *testing.T) {
 	for path, status := range map[string]int{
-		"/v2/service_instances/..": 400, "/v2/service_instances/.": 400, "/v2/service_instances/%2e%2E": 400, "/v2/service_instances/%2e": 400,
-		"/v2/service_instances/i/service_bindings/..": 400, "/v2/service_instances/../service_bindings/b": 400,
-		"/v2/service_instances/i/service_bindings/.%2e/last_operation": 400, "/operations/%2e%2e": 400,
-		"/v2/service_instances/...": 200, "/v2/service_instances/a..": 200, "/v2/service_instances/..%2Fb": 200,
+		"/v2/service_instances/..": 400, "/v2/service_instances/.": 400, "/v2/service_instances/%2e%2E": 400,
+		"/v2/service_instances/%2e": 400, "/v2/service_instances/i/service_bindings/..": 400,
+		"/v2/service_instances/../service_bindings/b": 400, "/v2/service_instances/i/service_bindings/.%2e/last_operation": 400,
+		"/operations/%2e%2e": 400, "/v2/service_instances/...": 200, "/v2/service_instances/a..": 200,
+		"/v2/service_instances/..%2Fb": 200,
 	} {
 		b := &stub{grant: &provider.Grant{}}
 		if w := send(t, newServer(t, b, io.Discard), "GET", path, ""); w.Code != status || (b.asked != nil) != (status == 200) {
@@ -748,7 +765,8 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 			w := httptest.NewRecorder()
 			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, r)
 			internal := strings.Contains(log.String(), "internal error") || strings.Contains(log.String(), `"level":"ERROR"`)
-			if internal != tc.want || (w.Code == 500) != tc.want || !tc.want && !strings.Contains(log.String(), "client went away") {
+			if internal != tc.want || (w.Code == 500) != tc.want ||
+				!tc.want && !strings.Contains(log.String(), "client went away") {
 				t.Errorf("%d, logged %s", w.Code, log.String())
 			}
 		})
@@ -758,7 +776,8 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 // Each line about a request names what it is about: whose, and which instance
 // and binding, as far as that is known.
 func TestLinesNameTheirSubject(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"}}
+	token := lifecycle.Token{Operation: strings.Repeat("A", 22),
+		Key: lifecycle.Key{Platform: "platform-1", Instance: "i 1", Binding: "b"}}
 	const all = `"platform":"platform-1","instance":"i 1","binding":"b"`
 	cases := map[string]struct {
 		method, path, version string
@@ -775,14 +794,16 @@ func TestLinesNameTheirSubject(t *testing.T) {
 		"Facade":         {"GET", "/operations/" + token.String(), "2.17", nil, all, nil},
 		"Cancel":         {"DELETE", "/operations/" + token.String(), "2.17", nil, all, nil},
 		"UnknownVersion": {"GET", "/v2/service_instances/i%201", "1.0", nil, `"platform":"platform-1"`, []string{`"instance":`}},
-		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"), `"platform":"platform-1"`,
+		"UnknownOperation": {"GET", "/operations/nope", "2.17", lifecycle.Refuse(lifecycle.NotFound, "m"),
+			`"platform":"platform-1"`,
 			[]string{`"instance":`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			b := &stub{err: tc.err, grant: &provider.Grant{}, poll: broker.Poll{Token: token}}
-			send(t, newServer(t, b, &log), tc.method, tc.path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
+			send(t, newServer(t, b, &log), tc.method, tc.path, `{"service_id":"s","plan_id":"p"}`,
+				"X-Broker-API-Version", tc.version)
 			for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
 				if !strings.Contains(line, tc.want) {
 					t.Errorf("%s lacks %s", line, tc.want)
@@ -824,7 +845,8 @@ func TestEmptyMembersAreAbsent(t *testing.T) {
 		asked                        func(any) bool
 	}{
 		"ServiceKey": {"neither app nor route", "PUT", binding, key, 201, asked("", "")},
-		"ResourceCounts": {"the other place counts", "PUT", binding, strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201,
+		"ResourceCounts": {"the other place counts", "PUT", binding,
+			strings.Replace(key, `{"app_guid":""`, `{"app_guid":"a"`, 1), 201,
 			asked("a", "")},
 		"Route": {"a route is one", "PUT", binding, strings.Replace(key, `"route":""`, `"route":"r.example.com"`, 1), 201,
 			asked("", "r.example.com")},
@@ -855,14 +877,16 @@ func TestNothingSecretIsLogged(t *testing.T) {
 	body := `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp","context":{"x":"` + canary +
 		`"},"parameters":{"password":"` + canary + `"}}`
 	for name, b := range map[string]*stub{
-		"Fine":    {grant: &provider.Grant{Credentials: map[string]any{"password": canary}}, result: broker.Result{Effect: broker.Created}},
+		"Fine": {grant: &provider.Grant{Credentials: map[string]any{"password": canary}},
+			result: broker.Result{Effect: broker.Created}},
 		"Failing": {err: errors.New("store is down")},
 		"Encoding": {grant: &provider.Grant{Credentials: map[string]any{"password": canary, "bad": func() {}}},
 			result: broker.Result{Effect: broker.Created}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, b, &log)
-			for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope/" + canary} {
+			for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b",
+				"/v2/nope/" + canary} {
 				for _, method := range []string{"PUT", "PATCH", "GET", "DELETE"} {
 					w := send(t, s, method, path+"?service_id=s&plan_id=p&token="+canary, body,
 						"X-Broker-API-Originating-Identity", "cloudfoundry "+canary)
@@ -893,7 +917,8 @@ func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
 			t.Run(name+method, func(t *testing.T) {
 				var log bytes.Buffer
 				b := &stub{grant: &provider.Grant{Credentials: credentials}, result: broker.Result{Effect: broker.Created}}
-				w := send(t, newServer(t, b, &log), method, path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Request-Identity", "r-1")
+				w := send(t, newServer(t, b, &log), method, path, `{"service_id":"s","plan_id":"p"}`,
+					"X-Broker-API-Request-Identity", "r-1")
 				if diff := cmp.Diff(map[string]any{"description": internalAnswer}, bodyOf(t, w)); w.Code != 500 || diff != "" {
 					t.Errorf("%d, body (-want +got):\n%s", w.Code, diff)
 				}
@@ -965,25 +990,32 @@ func TestPlacement(t *testing.T) {
 		status                int
 		org                   string
 	}{
-		"OldContextOnly":  {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
+		"OldContextOnly": {"PROV-16", "2.9",
+			`{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 201, "o"},
 		"OldOtherContext": {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p","context":{"platform":"kubernetes"}}`, 201, ""},
 		"OldGuids":        {"PROV-16", "2.9", provisionBody, 201, "o"},
 		"OldNeither":      {"PROV-16", "2.9", `{"service_id":"s","plan_id":"p"}`, 400, ""},
-		"NewContextOnly":  {"PROV-15", "2.10", `{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
-		"NewGuids":        {"PROV-15", "2.10", provisionBody, 201, "o"},
-		"EmptyGuid":       {"INP-04", "2.9", `{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
+		"NewContextOnly": {"PROV-15", "2.10",
+			`{"service_id":"s","plan_id":"p","context":{"organization_guid":"o","space_guid":"x"}}`, 400, ""},
+		"NewGuids": {"PROV-15", "2.10", provisionBody, 201, "o"},
+		"EmptyGuid": {"INP-04", "2.9",
+			`{"service_id":"s","plan_id":"p","organization_guid":"","space_guid":"x","context":{}}`, 400, ""},
 		"ContextIsNull": {"INP-07", "2.12",
-			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,"parameters":null,"maintenance_info":null}`,
+			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":null,` +
+				`"parameters":null,"maintenance_info":null}`,
 			201, "o"},
-		"ContextIsString": {"INP-03", "2.12", `{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400,
+		"ContextIsString": {"INP-03", "2.12",
+			`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"x","context":"x"}`, 400,
 			""},
-		"OtherCaseIsOther": {"INP-06: names are exact", "2.12", `{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`,
+		"OtherCaseIsOther": {"INP-06: names are exact", "2.12",
+			`{"Service_ID":"s","plan_id":"p","organization_guid":"o","space_guid":"x"}`,
 			400, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", tc.body, "X-Broker-API-Version", tc.version)
+			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", tc.body,
+				"X-Broker-API-Version", tc.version)
 			if w.Code != tc.status {
 				t.Fatalf("%s: status %d, want %d: %s", tc.reason, w.Code, tc.status, w.Body)
 			}
@@ -1055,7 +1087,8 @@ func TestPendingStatusHints(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			poll := broker.Poll{Token: token,
-				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started, Expected: tc.expected}}
+				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started,
+					Expected: tc.expected}}
 			w := send(t, newServer(t, &stub{poll: poll}, io.Discard), "GET", "/operations/"+url.PathEscape(token.String()), "")
 			body := bodyOf(t, w)
 			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
@@ -1083,7 +1116,8 @@ func TestPendingStatusHints(t *testing.T) {
 
 // CONC-04: whoever met another request is told when to try again.
 func TestConcurrencySaysWhen(t *testing.T) {
-	w := send(t, newServer(t, &stub{err: lifecycle.RefuseConcurrent()}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`)
+	w := send(t, newServer(t, &stub{err: lifecycle.RefuseConcurrent()}, io.Discard), "PATCH", "/v2/service_instances/i",
+		`{"service_id":"s"}`)
 	if w.Code != 422 || w.Header().Get("Retry-After") != "5" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}

@@ -41,7 +41,8 @@ func severalPlatforms(t *testing.T, b osb.Broker) *osb.Server {
 				{ID: "3", Name: "third", Plans: []catalog.Plan{{ID: "3a", Name: "a"}, {ID: "3b", Name: "b"}}},
 			}
 		},
-		Now: func() time.Time { return epoch }, NewID: func() string { return "id" }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Now: func() time.Time { return epoch }, NewID: func() string { return "id" },
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	return s
 }
@@ -59,7 +60,8 @@ func as(t *testing.T, s *osb.Server, user, method, target, body string) *httptes
 
 // Each platform is served at its own path, and nowhere else.
 func TestPathsOfPlatforms(t *testing.T) {
-	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength), Key: lifecycle.Key{Platform: "p", Instance: "i"}}
+	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "i"}}
 	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token}}
 	s := severalPlatforms(t, b)
 	const put = `{"service_id":"1","plan_id":"1a","organization_guid":"o","space_guid":"s"}`
@@ -68,14 +70,15 @@ func TestPathsOfPlatforms(t *testing.T) {
 		status             int
 		location           string
 	}{
-		"Root":      {"no path of its own", "root", "/v2/service_instances/i", 202, "/operations/" + token.String()},
-		"Own":       {"its own path", "eu", "/cf-eu/v2/service_instances/i", 202, "/cf-eu/operations/" + token.String()},
-		"Without":   {"not at the root", "eu", "/v2/service_instances/i", 404, ""},
-		"Anothers":  {"not at another's path", "root", "/cf-eu/v2/service_instances/i", 404, ""},
-		"Unknown":   {"nor at nobody's", "eu", "/other/v2/service_instances/i", 404, ""},
-		"Deeper":    {"nor below it", "eu", "/cf-eu/cf-eu/v2/service_instances/i", 404, ""},
-		"Stranger":  {"who is not known learns nothing", "stranger", "/cf-eu/v2/service_instances/i", 401, ""},
-		"Encoded":   {"INP-11: what is encoded stays so", "eu", "/cf-eu/v2/service_instances/a%2Fb", 202, "/cf-eu/operations/" + token.String()},
+		"Root":     {"no path of its own", "root", "/v2/service_instances/i", 202, "/operations/" + token.String()},
+		"Own":      {"its own path", "eu", "/cf-eu/v2/service_instances/i", 202, "/cf-eu/operations/" + token.String()},
+		"Without":  {"not at the root", "eu", "/v2/service_instances/i", 404, ""},
+		"Anothers": {"not at another's path", "root", "/cf-eu/v2/service_instances/i", 404, ""},
+		"Unknown":  {"nor at nobody's", "eu", "/other/v2/service_instances/i", 404, ""},
+		"Deeper":   {"nor below it", "eu", "/cf-eu/cf-eu/v2/service_instances/i", 404, ""},
+		"Stranger": {"who is not known learns nothing", "stranger", "/cf-eu/v2/service_instances/i", 401, ""},
+		"Encoded": {"INP-11: what is encoded stays so", "eu", "/cf-eu/v2/service_instances/a%2Fb", 202,
+			"/cf-eu/operations/" + token.String()},
 		"NoPrefix":  {"an instance may be called so", "root", "/v2/service_instances/v2", 202, "/operations/" + token.String()},
 		"BadPrefix": {"not every text can be a path", "root", "/CF%20EU/v2/service_instances/i", 404, ""},
 	}
@@ -84,7 +87,8 @@ func TestPathsOfPlatforms(t *testing.T) {
 			b.asked = nil
 			w := as(t, s, tc.user, "PUT", tc.path+"?accepts_incomplete=true", put)
 			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
-				t.Errorf("%s: %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"), tc.status, tc.location)
+				t.Errorf("%s: %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"),
+					tc.status, tc.location)
 			}
 			q, asked := b.asked.(broker.ProvisionRequest)
 			if asked != (tc.status == 202) {
@@ -96,7 +100,8 @@ func TestPathsOfPlatforms(t *testing.T) {
 		})
 	}
 	// The status resource is there too.
-	b.poll = broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.Succeeded, Settled: epoch}}
+	b.poll = broker.Poll{Token: token, Operation: lifecycle.Operation{Kind: lifecycle.Provision, Phase: lifecycle.Succeeded,
+		Settled: epoch}}
 	if w := as(t, s, "eu", "GET", "/cf-eu/operations/"+token.String(), ""); w.Code != 302 ||
 		w.Header().Get("Location") != "/cf-eu/v2/service_instances/i" {
 		t.Errorf("FAC-06: %d %q", w.Code, w.Header().Get("Location"))
@@ -135,7 +140,8 @@ func TestPlatformsSeeTheirPartOfTheCatalog(t *testing.T) {
 		t.Errorf("CAT-30: %d etags of three catalogs", len(etags))
 	}
 	// The broker is told as well.
-	as(t, s, "narrow", "PUT", "/v2/service_instances/i", `{"service_id":"2","plan_id":"2a","organization_guid":"o","space_guid":"s"}`)
+	as(t, s, "narrow", "PUT", "/v2/service_instances/i",
+		`{"service_id":"2","plan_id":"2a","organization_guid":"o","space_guid":"s"}`)
 	q := b.asked.(broker.ProvisionRequest)
 	if q.View.ShowsOffering("2") || !q.View.Shows("1", "1a") || q.View.Shows("1", "1b") {
 		t.Error("the broker was told another view")

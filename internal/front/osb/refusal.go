@@ -82,14 +82,17 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 		return response{status: statusClientWentAway}
 	case errors.As(err, &method):
 		header.Set("Allow", method.allow)
-		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed, "This path does not support the method; it supports %s.", method.allow)
+		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed,
+			"This path does not support the method; it supports %s.", method.allow)
 	case errors.As(err, &many):
 		header.Set("Retry-After", seconds(many.wait))
-		refused = lifecycle.Refuse(lifecycle.TooManyRequests, "This platform sends more requests than it may. Repeat this one later.")
+		refused = lifecycle.Refuse(lifecycle.TooManyRequests,
+			"This platform sends more requests than it may. Repeat this one later.")
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
 		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", at.name, "error", err)
-		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s", internalSentence, id)
+		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s",
+			internalSentence, id)
 	}
 	answer := answers[refused.Reason]
 	body := failureBody{Error: answer.code, Description: refused.Message}
@@ -102,7 +105,8 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	v, err := apiVersion(r.Header)
 	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
 		// The client may have permitted it: what it lacks is not its permission.
-		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.", asynchronousBindings)
+		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
+			asynchronousBindings)
 	}
 	if err == nil && v.knows(failureDetails) {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable

@@ -107,7 +107,8 @@ func (c *call) acceptsIncomplete() (bool, error) {
 	case len(values) == 1 && values[0] == "false":
 		return false, nil
 	case len(values) > 0:
-		return false, lifecycle.Refuse(lifecycle.BadRequest, "The query parameter accepts_incomplete must be true or false, and given once.")
+		return false, lifecycle.Refuse(lifecycle.BadRequest,
+			"The query parameter accepts_incomplete must be true or false, and given once.")
 	}
 	raw, ok := c.body.member(name)
 	if !ok {
@@ -278,7 +279,8 @@ func (o object) maintenance(v version) (*string, error) {
 	}
 	version, err := info.text("version")
 	if err != nil || version == "" {
-		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The member maintenance_info.version must be a string that is not empty.")
+		return nil, lifecycle.Refuse(lifecycle.BadRequest,
+			"The member maintenance_info.version must be a string that is not empty.")
 	}
 	return &version, nil
 }

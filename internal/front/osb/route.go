@@ -118,15 +118,18 @@ func (s *Server) route(c *call) (handler, error) {
 		id, err := url.PathUnescape(segments[i])
 		switch {
 		case err != nil || !utf8.ValidString(id):
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is not valid percent-encoded UTF-8 text.")
+			return nil, lifecycle.Refuse(lifecycle.BadRequest,
+				"An identifier in the path is not valid percent-encoded UTF-8 text.")
 		case strings.ContainsFunc(id, unicode.IsControl):
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path has a control character, which none may have.")
+			return nil, lifecycle.Refuse(lifecycle.BadRequest,
+				"An identifier in the path has a control character, which none may have.")
 		case id == "." || id == "..":
 			// Clients and proxies take such a segment out of a path, encoded or
 			// not: a later DELETE of the id would be one of something else.
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path must not be . or .. alone.")
 		case p.name != "operation" && len(id) > limits.Identifier:
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.", limits.Identifier)
+			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.",
+				limits.Identifier)
 		}
 		c.segments = append(c.segments, id)
 	}

@@ -311,7 +311,8 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
 	c := &call{
-		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest, shown: s.shownTo(platform),
+		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest,
+		shown: s.shownTo(platform),
 	}
 	c.View = c.shown.view
 	if underV2(r) {

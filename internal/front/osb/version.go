@@ -44,7 +44,8 @@ func (v version) knows(f feature) bool { return v >= version(f) }
 func apiVersion(h http.Header) (version, error) {
 	values := h.Values(keptVersion)
 	if len(values) == 0 || values[0] == "" {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.", headerVersion,
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "The header %s is required; this broker speaks 2.%d to 2.%d.",
+			headerVersion,
 			oldest, newest)
 	}
 	major, minor, ok := strings.Cut(values[0], ".")
@@ -52,10 +53,12 @@ func apiVersion(h http.Header) (version, error) {
 	b, okMinor := digits(minor)
 	if !ok || !okMajor || !okMinor {
 		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported,
-			"The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldest, oldest, newest)
+			"The header %s is not a version of the form 2.%d; this broker speaks 2.%d to 2.%d.", headerVersion, oldest,
+			oldest, newest)
 	}
 	if a != 2 || version(b) < oldest {
-		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported, "Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.",
+		return 0, lifecycle.Refuse(lifecycle.VersionUnsupported,
+			"Version %d.%d of the API is not supported; this broker speaks 2.%d to 2.%d.",
 			a, b, oldest, newest)
 	}
 	return min(version(b), newest), nil

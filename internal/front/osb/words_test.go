@@ -19,7 +19,8 @@ func TestRefusedPathsSayWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := send(t, newServer(t, &stub{}, io.Discard), http.MethodGet, "/v2/service_instances/"+c.id, "")
-			if said, _ := bodyOf(t, w)["description"].(string); w.Code != http.StatusBadRequest || !strings.Contains(said, c.says) {
+			if said, _ := bodyOf(t, w)["description"].(string); w.Code != http.StatusBadRequest ||
+				!strings.Contains(said, c.says) {
 				t.Errorf("%d %q, want 400 and %q", w.Code, said, c.says)
 			}
 		})
@@ -45,7 +46,8 @@ func TestOldClientsLearnWhichVersionBindsAsynchronously(t *testing.T) {
 			body := bodyOf(t, w)
 			said, _ := body["description"].(string)
 			if w.Code != http.StatusUnprocessableEntity || body["error"] != "AsyncRequired" ||
-				!strings.HasPrefix(said, lifecycle.AsyncRequiredSentence) || strings.Contains(said, "from version 2.14") != c.namesVersion {
+				!strings.HasPrefix(said, lifecycle.AsyncRequiredSentence) ||
+				strings.Contains(said, "from version 2.14") != c.namesVersion {
 				t.Errorf("%d %v", w.Code, body)
 			}
 		})

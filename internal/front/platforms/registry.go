@@ -148,7 +148,8 @@ var (
 // CheckPath refuses what cannot stand before /v2.
 func CheckPath(path string) error {
 	if !validPath.MatchString(path) || path == "/v2" || path == "/operations" {
-		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu", path)
+		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu",
+			path)
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func TestAddIsRefused(t *testing.T) {
 		"ID":       {platform(func(p *platforms.Platform) { p.ID = "P#1" }), "id \"P#1\" is not valid"},
 		"LongID":   {platform(func(p *platforms.Platform) { p.ID = strings.Repeat("p", 41) }), "is not valid"},
 		"TakenID":  {platform(func(p *platforms.Platform) { p.ID = "p-1" }), `id "p-1" is that of platform "cf-eu"`},
-		"First":    {platform(func(p *platforms.Platform) { p.ID = platforms.Default }), `id "default" is that of platform "default"`},
+		"First": {platform(func(p *platforms.Platform) { p.ID = platforms.Default }),
+			`id "default" is that of platform "default"`},
 	} {
 		r := two(t)
 		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -161,7 +162,8 @@ func TestRemoveKeepsTheID(t *testing.T) {
 // A registry that was lost gets a platform back under the id that its records
 // have.
 func TestAddWithAnID(t *testing.T) {
-	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf", Credential: login("cf", "new")}, "p-9", epoch)
+	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf",
+		Credential: login("cf", "new")}, "p-9", epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +215,8 @@ func TestRotationLosesNoRequest(t *testing.T) {
 	now := func() time.Time { return epoch.Add(time.Duration(clock.Load()) * time.Second) }
 	var processes []*platforms.Kept
 	for range 2 {
-		k, err := platforms.NewKept(t.Context(), func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
+		k, err := platforms.NewKept(t.Context(),
+			func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
 			slog.New(slog.NewTextHandler(io.Discard, nil)))
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,8 @@ type Tally struct {
 
 // String is the last line of a run.
 func (t Tally) String() string {
-	return fmt.Sprintf("histories %d, faults %d, converged %d, orphans %d, duplicates %d", t.Histories, t.Faults, t.Converged, t.Orphans,
+	return fmt.Sprintf("histories %d, faults %d, converged %d, orphans %d, duplicates %d", t.Histories, t.Faults,
+		t.Converged, t.Orphans,
 		t.Duplicates)
 }
 

@@ -45,7 +45,8 @@ func TestHistories(t *testing.T) { crashtest.Run(t, subject, 3000) }
 
 // Each safeguard would be missed.
 func TestSafeguardsAreNeeded(t *testing.T) {
-	for _, g := range []crashtest.Safeguard{crashtest.Lease, crashtest.Fence, crashtest.Incarnation, crashtest.Tombstone, crashtest.Memory} {
+	for _, g := range []crashtest.Safeguard{crashtest.Lease, crashtest.Fence, crashtest.Incarnation, crashtest.Tombstone,
+		crashtest.Memory} {
 		t.Run(string(g), func(t *testing.T) {
 			t.Parallel()
 			err := crashtest.Without(subject, g, 20000)

@@ -163,7 +163,8 @@ func (w *world) do(a act) {
 		w.platform.plan = w.another() // an id that is used again is for something else
 		w.create(a, finish, w.provision, w.deprovision)
 	case "bind", "rotate":
-		w.create(a, finish, func() (string, func(context.Context) (broker.Result, error)) { return w.bind(a) }, func() { w.unbind(a.binding) })
+		w.create(a, finish, func() (string, func(context.Context) (broker.Result, error)) { return w.bind(a) },
+			func() { w.unbind(a.binding) })
 	case "update":
 		w.update(a, finish)
 	case "deprovision":
@@ -294,8 +295,8 @@ func (w *world) bind(a act) (string, func(context.Context) (broker.Result, error
 
 func (w *world) bindAt(a act, at time.Time) (string, func(context.Context) (broker.Result, error)) {
 	q := broker.BindRequest{
-		Caller: w.callerAt(at), InstanceID: "i", BindingID: a.binding, ServiceID: serviceID, PlanID: w.platform.plan, AppGUID: "app",
-		Parameters: []byte(parameters),
+		Caller: w.callerAt(at), InstanceID: "i", BindingID: a.binding, ServiceID: serviceID, PlanID: w.platform.plan,
+		AppGUID: "app", Parameters: []byte(parameters),
 	}
 	if a.do == "rotate" {
 		q = broker.BindRequest{Caller: q.Caller, InstanceID: "i", BindingID: a.binding, Predecessor: "b"}
@@ -308,7 +309,8 @@ func (w *world) bindAt(a act, at time.Time) (string, func(context.Context) (brok
 
 func (w *world) update(a act, finish func(lifecycle.Token) (lifecycle.Phase, bool)) {
 	for range tries {
-		q := broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: w.another(), Parameters: []byte(parameters)}
+		q := broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: serviceID, PlanID: w.another(),
+			Parameters: []byte(parameters)}
 		got := w.ask("PATCH of the instance", func(ctx context.Context) (broker.Result, error) { return w.broker.Update(ctx, q) })
 		switch {
 		case got.lost:
@@ -335,7 +337,8 @@ func (w *world) update(a act, finish func(lifecycle.Token) (lifecycle.Phase, boo
 
 func (w *world) deprovision() {
 	w.remove(instanceKey(), "DELETE of the instance", func(ctx context.Context, c broker.Caller) (broker.Result, error) {
-		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID, PlanID: w.platform.plan})
+		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID,
+			PlanID: w.platform.plan})
 	})
 	for key := range w.has {
 		delete(w.has, key) // bindings go with it
@@ -344,7 +347,8 @@ func (w *world) deprovision() {
 
 func (w *world) unbind(b string) {
 	w.remove(bindingKey(b), "DELETE of "+b, func(ctx context.Context, c broker.Caller) (broker.Result, error) {
-		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: b, ServiceID: serviceID, PlanID: w.platform.plan})
+		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", BindingID: b, ServiceID: serviceID,
+			PlanID: w.platform.plan})
 	})
 	delete(w.has, bindingKey(b))
 }

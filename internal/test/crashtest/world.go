@@ -132,10 +132,11 @@ func (w *world) lacks(g Safeguard) bool { return w.without != nil && *w.without 
 // begin starts the processes anew: what they remember is gone.
 func (w *world) begin() {
 	kit := testkit.New(testkit.Options{
-		Store: crashing{w.records, w}, Catalog: w.subject.compiled, Vault: crashingVault{w.key, w}, Engine: engine{w}, Now: w.now, NewID: w.ids,
-		Providers: map[string]provider.Provider{w.subject.Name: w.provider()}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Secret:          []byte(canary + strings.Repeat("x", 32-len(canary))),
-		SynchronousWait: synchronousWait, CallTimeout: 20 * time.Second, HardTimeout: hardTimeout, Alone: w.alone && !w.lacks(Memory),
+		Store: crashing{w.records, w}, Catalog: w.subject.compiled, Vault: crashingVault{w.key, w}, Engine: engine{w},
+		Now: w.now, NewID: w.ids, Providers: map[string]provider.Provider{w.subject.Name: w.provider()},
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)), Secret: []byte(canary + strings.Repeat("x", 32-len(canary))),
+		SynchronousWait: synchronousWait, CallTimeout: 20 * time.Second, HardTimeout: hardTimeout,
+		Alone: w.alone && !w.lacks(Memory),
 	})
 	w.ledger = kit.Ledger()
 	b, s, r := kit.BrokerOptions(), kit.WorkerOptions(), kit.ReaperOptions()
@@ -159,7 +160,8 @@ func (w *world) fail(format string, args ...any) {
 // run lets a process run until it ends, dies or stands still, and reports
 // whether it came to its end.
 func (w *world) run(name string, limit time.Duration, do func()) bool {
-	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit), request: limit == requestTime}
+	t := &task{name: name, ended: make(chan any), resume: make(chan bool), until: w.clock.Add(limit),
+		request: limit == requestTime}
 	w.current = t
 	go func() {
 		defer func() { t.ended <- recover() }()

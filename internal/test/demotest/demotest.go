@@ -57,7 +57,8 @@ func Factory(pageSize int, secret string, world func(*testing.T) (reopen func(te
 			},
 			Plant: func(t testing.TB, at, owner provider.Tags) {
 				t.Helper()
-				if err := things.Create(t.Context(), demo.Thing{Name: Name(at), Tags: owner, Created: start, Ready: start}); err != nil {
+				if err := things.Create(t.Context(),
+					demo.Thing{Name: Name(at), Tags: owner, Created: start, Ready: start}); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -94,7 +95,8 @@ func Factory(pageSize int, secret string, world func(*testing.T) (reopen func(te
 				return p, p
 			},
 			Retaining: func() (map[string]any, json.RawMessage) {
-				return map[string]any{"secret": secret, "retain_days": 7}, json.RawMessage(fmt.Sprintf(`{"secret":%q,"retain_days":7}`, secret))
+				return map[string]any{"secret": secret, "retain_days": 7},
+					json.RawMessage(fmt.Sprintf(`{"secret":%q,"retain_days":7}`, secret))
 			},
 			PageSize: pageSize,
 		}

@@ -67,7 +67,8 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, name string) erro
 	if err != nil {
 		return err
 	}
-	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 100 * time.Millisecond })
+	waiter := dynamodb.NewTableExistsWaiter(client,
+		func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 100 * time.Millisecond })
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, patience); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func TestABackupOfAllIsADataFolder(t *testing.T) {
 	if _, err := sql(t, uri, "CREATE TABLE kept AS SELECT 'kept' AS v"); err != nil {
 		t.Fatal(err)
 	}
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"restore_from":"first"}}`,
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s",`+
+		`"parameters":{"restore_from":"first"}}`,
 		servicePostgres, planSmall)
 	must(t, o.url, "PUT", instancePath("copy")+"?accepts_incomplete=true", body, http.StatusCreated, http.StatusAccepted)
 	if state := settled(t, o.url, instancePath("copy")); state != "succeeded" {

@@ -52,7 +52,8 @@ func refuses(t *testing.T, p *process, id string) {
 		})
 	})
 	for name := range onServers {
-		if state := must(t, p.url, "GET", instancePath(name+"-"+id)+"/last_operation", "", 200).text("state"); state != "in progress" {
+		if state := must(t, p.url, "GET", instancePath(name+"-"+id)+"/last_operation", "",
+			200).text("state"); state != "in progress" {
 			t.Errorf("%s: the second broker's %s is %s", name, id, state)
 		}
 	}
@@ -89,7 +90,8 @@ func copiedFolder(t *testing.T, from string) string {
 // take the servers over. A broker that was killed and starts again needs nobody.
 func TestACopyBesideTheOriginal(t *testing.T) {
 	servers := map[string]hosted.Access{
-		"POSTGRES": pgtest.Start(t, "17").Access(), "MARIADB": mariadbtest.Start(t).Access(t), "VALKEY": valkeytest.Start(t, "copied").Access(),
+		"POSTGRES": pgtest.Start(t, "17").Access(), "MARIADB": mariadbtest.Start(t).Access(t),
+		"VALKEY": valkeytest.Start(t, "copied").Access(),
 	}
 	schemes := map[string]string{"POSTGRES": "postgresql", "MARIADB": "mariadb", "VALKEY": "redis"}
 	env := credentials()

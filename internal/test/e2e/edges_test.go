@@ -24,23 +24,26 @@ func TestEveryAnswerIsAnObject(t *testing.T) {
 		request string
 		status  int
 	}{
-		"BadEscape":      {"GET /v2/service_instances/%zz HTTP/1.1\r\n" + host + auth + api + "\r\n", 400},
-		"CutEscape":      {"PUT /v2/service_instances/a%2 HTTP/1.1\r\n" + host + auth + api + "Content-Length: 2\r\n\r\n{}", 400},
-		"NotHTTP":        {"hello\r\n\r\n", 400},
-		"NoHost":         {"GET /v2/catalog HTTP/1.1\r\n" + auth + api + "\r\n", 400},
-		"BadHeader":      {"GET /v2/catalog HTTP/1.1\r\n" + host + "bad header\r\n\r\n", 400},
-		"HugeHeader":     {"GET /v2/catalog HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 200<<10) + "\r\n\r\n", 431},
-		"Encoding":       {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api + "Transfer-Encoding: gzip\r\n\r\n", 501},
+		"BadEscape":  {"GET /v2/service_instances/%zz HTTP/1.1\r\n" + host + auth + api + "\r\n", 400},
+		"CutEscape":  {"PUT /v2/service_instances/a%2 HTTP/1.1\r\n" + host + auth + api + "Content-Length: 2\r\n\r\n{}", 400},
+		"NotHTTP":    {"hello\r\n\r\n", 400},
+		"NoHost":     {"GET /v2/catalog HTTP/1.1\r\n" + auth + api + "\r\n", 400},
+		"BadHeader":  {"GET /v2/catalog HTTP/1.1\r\n" + host + "bad header\r\n\r\n", 400},
+		"HugeHeader": {"GET /v2/catalog HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 200<<10) + "\r\n\r\n", 431},
+		"Encoding": {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api +
+			"Transfer-Encoding: gzip\r\n\r\n", 501},
 		"OptionsAll":     {"OPTIONS * HTTP/1.1\r\n" + host + auth + "\r\n", 404},
 		"Options":        {"OPTIONS /v2/catalog HTTP/1.1\r\n" + host + auth + api + "\r\n", 405},
 		"Trace":          {"TRACE /v2/catalog HTTP/1.1\r\n" + host + auth + api + "\r\n", 405},
 		"UnknownMethod":  {"BREW /v2/catalog HTTP/1.1\r\n" + host + auth + api + "\r\n", 405},
 		"EncodedControl": {"GET /v2/service_instances/a%00b HTTP/1.1\r\n" + host + auth + api + "\r\n", 400},
 		"BadUTF8":        {"GET /v2/service_instances/%ff HTTP/1.1\r\n" + host + auth + api + "\r\n", 400},
-		"ChunkedTooBig": {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api + "Transfer-Encoding: chunked\r\n\r\n" + "50000\r\n" +
+		"ChunkedTooBig": {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api +
+			"Transfer-Encoding: chunked\r\n\r\n" + "50000\r\n" +
 			strings.Repeat("x", 0x50000) + "\r\n0\r\n\r\n", 413},
-		"BadChunk": {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
-		"HTTP10":   {"GET /v2/catalog HTTP/1.0\r\n" + auth + api + "\r\n", 200},
+		"BadChunk": {"PUT /v2/service_instances/i HTTP/1.1\r\n" + host + auth + api +
+			"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+		"HTTP10": {"GET /v2/catalog HTTP/1.0\r\n" + auth + api + "\r\n", 200},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +83,9 @@ func TestDashboards(t *testing.T) {
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555777", "2b9a2a1e-7777-4888-8999-900001111333"
 	serve := func(host string) *process {
 		t.Helper()
-		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\n"+
-			"dashboard_url: https://%s/of/{instance_id}\nplans:\n- id: %s\n  name: only\n  description: The only one\n", offering, host, plan)
+		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: "+
+			"true\ndashboard_url: https://%s/of/{instance_id}\nplans:\n- id: %s\n  name: only\n  description: The only one\n",
+			offering, host, plan)
 		if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +136,8 @@ func TestDashboards(t *testing.T) {
 func TestOfferingsThatAreWithdrawn(t *testing.T) {
 	data, mine := t.TempDir(), t.TempDir()
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555666", "2b9a2a1e-7777-4888-8999-900001111222"
-	file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\nplans:\n- id: "+
-		"%s\n  name: only\n  description: The only one\n  asynchronous: never\n", offering, plan)
+	file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: "+
+		"true\nplans:\n- id: %s\n  name: only\n  description: The only one\n  asynchronous: never\n", offering, plan)
 	if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}

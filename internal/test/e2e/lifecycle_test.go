@@ -21,12 +21,14 @@ func TestStoppedOperationsGoOn(t *testing.T) {
 			data := t.TempDir()
 			env := credentials("LONGSHORE_DEMO_DELAY=700ms")
 			p := start(t, data, env...)
-			token := must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true", provisionBody(planAsync, `{}`), 202).text("operation")
+			token := must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true", provisionBody(planAsync, `{}`),
+				202).text("operation")
 			if code := p.stop(t, signal); code != 0 {
 				t.Errorf("exit status %d:\n%s", code, p.log)
 			}
 			p = start(t, data, env...)
-			if a := must(t, p.url, "GET", instancePath("i")+"/last_operation?operation="+token, "", 200); a.text("state") == "failed" {
+			if a := must(t, p.url, "GET", instancePath("i")+"/last_operation?operation="+token, "",
+				200); a.text("state") == "failed" {
 				t.Errorf("the operation failed: %s", a.raw)
 			}
 			if state := settled(t, p.url, instancePath("i")); state != "succeeded" {
@@ -54,7 +56,8 @@ func TestDeleteOvertakesProvision(t *testing.T) {
 	request.SetBasicAuth(username, password)
 	// The server says 100 when it has taken the headers and waits for the body.
 	_, err = fmt.Fprintf(slow,
-		"PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nX-Broker-API-Version: 2.17\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+		"PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nX-Broker-API-Version: 2.17\r\nContent-Length: %d\r\nExpect: "+
+			"100-continue\r\n\r\n",
 		instancePath("i"), request.Header.Get("Authorization"), len(body))
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +99,8 @@ func TestNoSecretLeaks(t *testing.T) {
 		path := instancePath("i-" + plan)
 		must(t, p.url, "PUT", path+"?accepts_incomplete=true", provisionBody(plan, `{"password":"`+canary+`"}`), 201, 202)
 		settled(t, p.url, path)
-		must(t, p.url, "PATCH", path+"?accepts_incomplete=true", `{"service_id":"`+service+`","parameters":{"token":"`+canary+`"}}`, 200, 202)
+		must(t, p.url, "PATCH", path+"?accepts_incomplete=true",
+			`{"service_id":"`+service+`","parameters":{"token":"`+canary+`"}}`, 200, 202)
 		settled(t, p.url, path)
 		must(t, p.url, "PATCH", path, `{"service_id":"`+service+`","parameters":{"delay_seconds":"`+canary+`"}}`, 400)
 		bound := must(t, p.url, "PUT", path+"/service_bindings/b-"+plan,

@@ -36,7 +36,8 @@ func TestMariaDB(t *testing.T) {
 		t.Error("mariadb is offered without a server")
 	}
 	p := start(t, data, env...)
-	instance := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, mariadbService, mariadbSmall)
+	instance := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`,
+		mariadbService, mariadbSmall)
 	ids := fmt.Sprintf("?accepts_incomplete=true&service_id=%s&plan_id=%s", mariadbService, mariadbSmall)
 	must(t, p.url, "PUT", instancePath("i")+ids, instance, 201, 202)
 	if state := settled(t, p.url, instancePath("i")); state != "succeeded" {

@@ -38,11 +38,13 @@ func awsRequests() []defect {
 		{
 			id: "A4", rules: "AUTH-02",
 			wrong: "each request computes a slow hash, a tenth of a second long: a few requests are enough to keep it busy",
-			right: "two fast hashes are compared in constant time", tests: []string{"internal/front/platforms TestLoginsAreCheapAndConstant"},
+			right: "two fast hashes are compared in constant time",
+			tests: []string{"internal/front/platforms TestLoginsAreCheapAndConstant"},
 		},
 		{
-			id: "A5", rules: "INP-01, BIND-39", wrong: "malformed JSON is 500 on a bind and on a PATCH", right: "400, and nothing changes",
-			kit: []string{"INP-01/bind-brace", "INP-01/update-brace", "INP-01/provision-brace"},
+			id: "A5", rules: "INP-01, BIND-39", wrong: "malformed JSON is 500 on a bind and on a PATCH",
+			right: "400, and nothing changes",
+			kit:   []string{"INP-01/bind-brace", "INP-01/update-brace", "INP-01/provision-brace"},
 		},
 		{
 			id: "A6", rules: "PROV-13", wrong: "a PUT without service_id is 500 with the text of the database's error",
@@ -56,33 +58,39 @@ func awsRequests() []defect {
 				refused("PUT", "I", `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, 400,
 					"BadRequest").leaves(noInstance),
 				httpCase{rule: "PROV-16", method: "PUT", path: "I",
-					body: `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`, status: 201}.as("X-Broker-API-Version", "2.9"),
-				httpCase{rule: "PROV-15", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1),
+					body:   `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`,
+					status: 201}.as("X-Broker-API-Version", "2.9"),
+				httpCase{rule: "PROV-15", method: "PUT", path: "I",
+					body:   strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1),
 					status: 201},
 			),
 		},
 		{
-			id: "A8", rules: "PROV-19", wrong: "parameters that the plan does not take are sent on, nested ones as Go prints them",
+			id: "A8", rules: "PROV-19",
+			wrong: "parameters that the plan does not take are sent on, nested ones as Go prints them",
 			right: "400 by the plan's schema; what is taken stays as it was sent",
 			show: asks(
 				refused("PUT", "I", strict(`{"parameter1":"banana"}`), 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strict(`{"parameter1":{"a":[1,2]}}`), 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strict(`{"size":"huge"}`), 400, "BadRequest").leaves(noInstance),
-				httpCase{rule: "GETI-01", method: "PUT", path: "I", body: strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1),
+				httpCase{rule: "GETI-01", method: "PUT", path: "I",
+					body:   strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1),
 					status: 201,
 					then:   &then{path: "I", status: 200, has: []string{`parameters={"a":{"b":[1,{"c":null}]}}`}}},
 			),
 		},
 		{
-			id: "A9", rules: "PROV-07, PROV-08", wrong: "the same PUT again is always 409", right: "200 `{}`; 409 only if something differs",
-			kit: []string{"PROV-07", "PROV-09/numbers", "PROV-08/parameters", "PROV-08/plan", "PROV-08/organization"},
+			id: "A9", rules: "PROV-07, PROV-08", wrong: "the same PUT again is always 409",
+			right: "200 `{}`; 409 only if something differs",
+			kit:   []string{"PROV-07", "PROV-09/numbers", "PROV-08/parameters", "PROV-08/plan", "PROV-08/organization"},
 		},
 		{
-			id: "A10", rules: "PROV-10, PROV-11", wrong: "the same PUT while it runs is 409", right: "202 with the same operation",
-			kit: []string{"PROV-10/operation", "PROV-11/space"},
+			id: "A10", rules: "PROV-10, PROV-11", wrong: "the same PUT while it runs is 409",
+			right: "202 with the same operation", kit: []string{"PROV-10/operation", "PROV-11/space"},
 		},
 		{
-			id: "A11", rules: "BIND-17", wrong: "a bind while the instance is being made is 201 without credentials, and is kept so",
+			id: "A11", rules: "BIND-17",
+			wrong: "a bind while the instance is being made is 201 without credentials, and is kept so",
 			right: "422 `ConcurrencyError`; nothing is kept, and the binding can be made later",
 			kit:   []string{"BIND-17/provisioning"},
 		},
@@ -96,20 +104,26 @@ func awsRequests() []defect {
 func awsOperations() []defect {
 	return []defect{
 		{
-			id: "A13", rules: "PROV-34", wrong: "every answer has a member `async` of its own", right: "nothing but what the API names",
+			id: "A13", rules: "PROV-34", wrong: "every answer has a member `async` of its own",
+			right: "nothing but what the API names",
 			show: asks(
 				httpCase{method: "PUT", path: "I", body: sync1, status: 201, only: true},
 				httpCase{method: "PUT", path: "I" + async, body: long1, status: 202, only: true, has: []string{"operation"}},
-				httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 200, only: true},
-				httpCase{given: readyAsync, method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202,
+				httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`,
+					status: 200, only: true},
+				httpCase{given: readyAsync, method: "PATCH", path: "I" + async,
+					body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202,
 					only: true, has: []string{"operation"}},
-				httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, only: true, has: []string{"credentials"}},
+				httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, only: true,
+					has: []string{"credentials"}},
 				httpCase{given: asyncBindable, method: "PUT", path: bindings + async, body: bindSlow, status: 202, only: true,
 					has: []string{"operation"}},
 				httpCase{given: bound, method: "DELETE", path: bindings + "?" + ids, status: 200, only: true},
-				httpCase{given: boundAsync, method: "DELETE", path: bindings + async + "&" + ids, status: 202, only: true, has: []string{"operation"}},
+				httpCase{given: boundAsync, method: "DELETE", path: bindings + async + "&" + ids, status: 202, only: true,
+					has: []string{"operation"}},
 				httpCase{given: ready, method: "DELETE", path: "I?" + ids, status: 200, only: true},
-				httpCase{given: readyAsync, method: "DELETE", path: "I" + async + "&" + idsLong, status: 202, only: true, has: []string{"operation"}},
+				httpCase{given: readyAsync, method: "DELETE", path: "I" + async + "&" + idsLong, status: 202, only: true,
+					has: []string{"operation"}},
 			),
 		},
 		{
@@ -117,8 +131,8 @@ func awsOperations() []defect {
 			right: "200 with what it is; 404 in JSON for an unknown one", kit: []string{"GETI-01", "GETI-02"},
 		},
 		{
-			id: "A15", rules: "GETB-01, GETB-02", wrong: "reading a binding is a panic", right: "200 with the credentials, or 404",
-			kit: []string{"GETB-01", "GETB-02/unknown"},
+			id: "A15", rules: "GETB-01, GETB-02", wrong: "reading a binding is a panic",
+			right: "200 with the credentials, or 404", kit: []string{"GETB-01", "GETB-02/unknown"},
 		},
 		{
 			id: "A16", rules: "LOB-02, LOB-06, OID-04",
@@ -128,8 +142,8 @@ func awsOperations() []defect {
 		},
 		{
 			id: "A17", rules: "BIND-05, BIND-07, UNB-02",
-			wrong: "a bind in the name of another service and plan gives the real password; an unbind by an instance that never was deletes the " +
-				"binding",
+			wrong: "a bind in the name of another service and plan gives the real password; an unbind by an instance that " +
+				"never was deletes the binding",
 			right: "400; 410, and the binding stays",
 			kit:   []string{"BIND-07/plan", "BIND-07/service", "UNB-02/elsewhere"},
 		},
@@ -140,7 +154,8 @@ func awsOperations() []defect {
 			kit:   []string{"UPD-23", "UPD-25"},
 		},
 		{
-			id: "A19", rules: "UPD-21", wrong: "the same PATCH while it runs is 200", right: "202 with the same operation", kit: []string{"UPD-21"},
+			id: "A19", rules: "UPD-21", wrong: "the same PATCH while it runs is 200", right: "202 with the same operation",
+			kit: []string{"UPD-21"},
 		},
 		{
 			id: "A20", rules: "IDEM-03, PROV-31",
@@ -152,12 +167,14 @@ func awsOperations() []defect {
 			id: "A21", rules: "ORB-01, DEPR-08, NFR-02",
 			wrong: "a broker that dies between making a thing and recording it answers 410 to the deletion, and the thing stays",
 			right: "what is to be made is recorded first: the deletion finds it, and nothing is left",
-			show:  diesWhileMaking, tests: []string{"internal/work/worker TestDyingAtEveryEffect", "internal/test/e2e TestKilledAtAnyMoment"},
+			show:  diesWhileMaking, tests: []string{"internal/work/worker TestDyingAtEveryEffect",
+				"internal/test/e2e TestKilledAtAnyMoment"},
 		},
 		{
 			id: "A22", rules: "LOP-01, LOP-03", wrong: "a rollback that still runs is failed, and the next request meets it",
 			right: "in progress until the provider says that it is over: only its permanent answer fails an operation",
-			tests: []string{"internal/work/worker TestStepAnswersOfAProvider/InProgress", "internal/work/worker TestStepAnswersOfAProvider/Failure",
+			tests: []string{"internal/work/worker TestStepAnswersOfAProvider/InProgress",
+				"internal/work/worker TestStepAnswersOfAProvider/Failure",
 				"internal/work/worker TestStepAnswersOfAProvider/Fault"},
 			never: "no provider rolls back yet",
 		},
@@ -167,7 +184,8 @@ func awsOperations() []defect {
 			kit:   []string{"LOP-03", "LOP-03/update"},
 		},
 		{
-			id: "A24", rules: "LOP-09, LOB-02", wrong: "polling what never was is 410, which means that a deletion has ended", right: "404",
+			id: "A24", rules: "LOP-09, LOB-02",
+			wrong: "polling what never was is 410, which means that a deletion has ended", right: "404",
 			kit: []string{"LOP-09", "LOB-02"},
 		},
 	}
@@ -191,7 +209,8 @@ func awsRest() []defect {
 			show: func(r *runOf) {
 				r.prove(httpCase{given: bound, method: "DELETE", path: "I?" + ids, status: 200, only: true})
 				for range 2 {
-					r.prove(httpCase{rule: "LOP-10", method: "GET", path: "I/last_operation", status: 200, has: []string{`state="succeeded"`}})
+					r.prove(httpCase{rule: "LOP-10", method: "GET", path: "I/last_operation", status: 200,
+						has: []string{`state="succeeded"`}})
 					r.prove(httpCase{rule: "UNB-02", method: "DELETE", path: bindings + "?" + ids, status: 410, only: true})
 				}
 				late := r.another()
@@ -199,14 +218,17 @@ func awsRest() []defect {
 					has: []string{"operation"}}).text("operation")
 				settled(late, late.base, late.path("I"))
 				for range 2 {
-					late.prove(httpCase{rule: "LOP-10", method: "GET", path: "I/last_operation?operation=" + token, status: 410, only: true})
-					late.prove(httpCase{rule: "LOP-13", method: "GET", path: "I/last_operation", status: 200, has: []string{`state="succeeded"`}})
+					late.prove(httpCase{rule: "LOP-10", method: "GET", path: "I/last_operation?operation=" + token,
+						status: 410, only: true})
+					late.prove(httpCase{rule: "LOP-13", method: "GET", path: "I/last_operation", status: 200,
+						has: []string{`state="succeeded"`}})
 				}
 			},
 		},
 		{
 			id: "A28", rules: "CAT-01", wrong: "when the catalog cannot be read again after an hour, it is a panic, or `null`",
-			right: "it is read once, before the first request; what is read again, the platforms' passwords, stays valid when that fails",
+			right: "it is read once, before the first request; what is read again, the platforms' passwords, stays valid when " +
+				"that fails",
 			tests: []string{"internal/front/platforms TestKeptOutlivesItsSource/Failing",
 				"internal/front/osb TestPlatformsSeeTheirPartOfTheCatalog"},
 		},
@@ -215,7 +237,8 @@ func awsRest() []defect {
 			tests: []string{"internal/provider/demo TestDelays/PlanOverParameter"},
 			show: func(r *runOf) {
 				r.prove(httpCase{method: "PUT", path: "I" + async,
-					body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"fail":false,"delay_seconds":0}}`, status: 202})
+					body: `{"service_id":"$demo","plan_id":"$fail",` + place +
+						`,"parameters":{"fail":false,"delay_seconds":0}}`, status: 202})
 				if state := settled(r, r.base, r.path("I")); state != "failed" {
 					r.Errorf("the plan's setting was overridden: %q", state)
 				}
@@ -237,7 +260,8 @@ func awsRest() []defect {
 			right: "the URL in the demo's credentials is made of escaped parts, and says the same as the members beside it",
 			never: "no service whose credentials have a password of somebody else's making, or a JDBC URL, is offered",
 			show: func(r *runOf) {
-				a := r.prove(httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, has: []string{"credentials"}, only: true})
+				a := r.prove(httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201,
+					has: []string{"credentials"}, only: true})
 				credentials, _ := a.body["credentials"].(map[string]any)
 				uri, err := url.Parse(fmt.Sprint(credentials["uri"]))
 				if err != nil || uri.User == nil {
@@ -256,7 +280,8 @@ func awsRest() []defect {
 		},
 		{
 			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails",
-			right: "listings are read page by page to their end; a batch is never larger than AWS takes, and what it leaves out is read again",
+			right: "listings are read page by page to their end; a batch is never larger than AWS takes, and what it leaves " +
+				"out is read again",
 			tests: []string{"internal/provider/demo/parameters TestList", "internal/records/store/bolt TestPages",
 				"internal/records/store/dynamo TestUnprocessedKeys"},
 		},

@@ -13,21 +13,25 @@ import (
 const pollLimit = 10_000
 
 func brokerapi() []defect {
-	return slices.Concat(brokerapiRequests(), brokerapiSecrets(), brokerapiErrors())
+	return slices.Concat(brokerapiRequests(), brokerapiSecrets(), brokerapiBodies(), brokerapiErrors())
 }
 
 func brokerapiRequests() []defect {
 	return []defect{
 		{
-			id: "B1", rules: "HDR-04, ERR-02", wrong: "the body of a refused version has the member `Description`, which no client reads",
+			id: "B1", rules: "HDR-04, ERR-02",
+			wrong: "the body of a refused version has the member `Description`, which no client reads",
 			right: "`description`, which names the versions that are served",
 			kit:   []string{"HDR-04/3.0", "HDR-07/abc"},
 		},
 		{
-			id: "B2", rules: "HDR-06", wrong: "a missing version is 412, where 400 is allowed since 2.16, and its body is the one of B1",
-			right: "412 too, on purpose: clients and checkers know nothing else (see [divergences.md](divergences.md)); it names the header",
+			id: "B2", rules: "HDR-06",
+			wrong: "a missing version is 412, where 400 is allowed since 2.16, and its body is the one of B1",
+			right: "412 too, on purpose: clients and checkers know nothing else (see [divergences.md](divergences.md)); it " +
+				"names the header",
 			show: func(r *runOf) {
-				a := r.prove(refused("PUT", "I", sync1, 412, "VersionNotSupported").as("X-Broker-API-Version", "").leaves(noInstance))
+				a := r.prove(refused("PUT", "I", sync1, 412, "VersionNotSupported").as("X-Broker-API-Version",
+					"").leaves(noInstance))
 				if !strings.Contains(a.text("description"), "X-Broker-API-Version") {
 					r.Errorf("it does not name the header: %q", a.text("description"))
 				}
@@ -40,7 +44,8 @@ func brokerapiRequests() []defect {
 			kit:   []string{"AUTH-02/password", "AUTH-06", "RID-01", "MISC-04"},
 		},
 		{
-			id: "B4", rules: "INP-16, RID-01, ERR-01", wrong: "an unknown route or method is answered by plain text, without the request's identity",
+			id: "B4", rules: "INP-16, RID-01, ERR-01",
+			wrong: "an unknown route or method is answered by plain text, without the request's identity",
 			right: "a JSON object with the identity; 405 says what is allowed",
 			kit:   []string{"INP-16/path", "INP-16/post-instance", "RID-01", "ERR-01"},
 		},
@@ -50,8 +55,10 @@ func brokerapiRequests() []defect {
 		},
 		{
 			id: "B6", rules: "UPD-04, UPD-06, BIND-05, PROV-15, UNB-05, DEPR-14",
-			wrong: "ids that are in no catalog, and a PUT without organization and space, are taken: only that something is there is checked",
-			right: "400; but a deletion finds its instance or binding by its own id, and goes on: a refusal would leave it behind for good",
+			wrong: "ids that are in no catalog, and a PUT without organization and space, are taken: only that something is " +
+				"there is checked",
+			right: "400; but a deletion finds its instance or binding by its own id, and goes on: a refusal would leave it " +
+				"behind for good",
 			kit: []string{"UPD-04/unknown", "UPD-06/unknown", "BIND-05/service", "BIND-05/plan", "PROV-15/organization",
 				"PROV-15/organization-empty", "UNB-05", "DEPR-14"},
 		},
@@ -63,17 +70,20 @@ func brokerapiRequests() []defect {
 				"INP-03/update-plan_id", "INP-03/bind-plan_id"},
 		},
 		{
-			id: "B8", rules: "ERR-12", wrong: "any plain error is shown to the client, addresses and all, and a refusal that is wrapped becomes 500",
+			id: "B8", rules: "ERR-12",
+			wrong: "any plain error is shown to the client, addresses and all, and a refusal that is wrapped becomes 500",
 			right: "a fixed sentence with an id that the log has too; a wrapped refusal stays itself",
 			tests: []string{"internal/front/osb TestReasonsBecomeStatusAndCode/Internal",
 				"internal/front/osb TestReasonsBecomeStatusAndCode/Wrapped"},
 		},
 		{
-			id: "B9", rules: "PROV-10, BIND-23", wrong: "what exists and is still being made is 200; a binding's credentials come with it",
+			id: "B9", rules: "PROV-10, BIND-23",
+			wrong: "what exists and is still being made is 200; a binding's credentials come with it",
 			right: "202 with the same operation, and no credentials", kit: []string{"PROV-10/operation", "BIND-23"},
 		},
 		{
-			id: "B10", rules: "ROT-02", wrong: "a rotation with nothing but `predecessor_binding_id` is 400: the member is unknown",
+			id: "B10", rules: "ROT-02",
+			wrong: "a rotation with nothing but `predecessor_binding_id` is 400: the member is unknown",
 			right: "201 with new credentials, and the predecessor stays valid", kit: []string{"ROT-01/credentials", "ROT-02"},
 		},
 		{
@@ -86,10 +96,12 @@ func brokerapiRequests() []defect {
 			right: "400 everywhere: it is `true` or `false`",
 			show: asks(
 				refused("PUT", "I?accepts_incomplete=1", sync1, 400, "BadRequest").leaves(noInstance),
-				refused("PATCH", "I?accepts_incomplete=1", `{"service_id":"$demo"}`, 400, "BadRequest").in(ready).leaves(stillReady),
+				refused("PATCH", "I?accepts_incomplete=1", `{"service_id":"$demo"}`, 400,
+					"BadRequest").in(ready).leaves(stillReady),
 				refused("DELETE", "I?accepts_incomplete=1&"+ids, "", 400, "BadRequest").in(ready).leaves(stillReady),
 				refused("PUT", bindings+"?accepts_incomplete=1", bind1, 400, "BadRequest").in(ready).leaves(noBinding),
-				refused("DELETE", bindings+"?accepts_incomplete=1&"+ids, "", 400, "BadRequest").in(bound).leaves(&then{path: bindings, status: 200}),
+				refused("DELETE", bindings+"?accepts_incomplete=1&"+ids, "", 400,
+					"BadRequest").in(bound).leaves(&then{path: bindings, status: 200}),
 			),
 		},
 		{
@@ -97,23 +109,35 @@ func brokerapiRequests() []defect {
 			right: "it is read as JSON on every operation", cases: []string{"MISC-06 curl's default content type"},
 			kit: []string{"MISC-06"},
 		},
+	}
+}
+
+func brokerapiSecrets() []defect {
+	return []defect{
 		{
 			id: "B13", rules: "ERR-12", wrong: "a provision that fails has its parameters and context in the log",
 			right: "no value of either is ever printed, whatever fails: at once, later, or by a mistake of the client",
 			show: func(r *runOf) {
 				const canary = "canary-b13"
-				secret := `"parameters":{"password":"` + canary + `","fail":true},"context":{"platform":"x","secret":"` + canary + `"}`
+				secret := `"parameters":{"password":"` + canary +
+					`","fail":true},"context":{"platform":"x","secret":"` + canary + `"}`
 				log := printed(r, func(r *runOf) {
-					r.prove(httpCase{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,` + secret + `}`, status: 500})
+					r.prove(httpCase{method: "PUT", path: "I",
+						body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,` + secret + `}`, status: 500})
 					r.another().prove(httpCase{method: "PUT", path: "I",
-						body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,` + secret + `,"maintenance_info":{"version":"9.9.9"}}`, status: 422})
-					r.another().prove(httpCase{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$schema",` + place + `,` + secret + `}`,
+						body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,` + secret +
+							`,"maintenance_info":{"version":"9.9.9"}}`, status: 422})
+					r.another().prove(httpCase{method: "PUT", path: "I",
+						body:   `{"service_id":"$demo","plan_id":"$schema",` + place + `,` + secret + `}`,
 						status: 400})
 					made := r.another()
-					made.prove(httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo",` + secret + `}`, status: 500})
-					made.prove(httpCase{method: "PUT", path: bindings, body: strings.Replace(bind1, "{", "{"+secret+",", 1), status: 500})
+					made.prove(httpCase{given: ready, method: "PATCH", path: "I",
+						body: `{"service_id":"$demo",` + secret + `}`, status: 500})
+					made.prove(httpCase{method: "PUT", path: bindings,
+						body: strings.Replace(bind1, "{", "{"+secret+",", 1), status: 500})
 					late := r.another()
-					late.prove(httpCase{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `,` + secret + `}`,
+					late.prove(httpCase{method: "PUT", path: "I" + async,
+						body:   `{"service_id":"$demo","plan_id":"$async",` + place + `,` + secret + `}`,
 						status: 202})
 					if state := settled(late, late.base, late.path("I")); state != "failed" {
 						late.Errorf("it ended %q", state)
@@ -124,17 +148,19 @@ func brokerapiRequests() []defect {
 				}
 			},
 		},
+		{
+			id: "B14", rules: "ERR-12, ERR-01",
+			wrong: "credentials that JSON cannot hold are 201 without a body, and stand in the log",
+			right: "an internal error; neither the answer nor the log has them, and they are not kept",
+			tests: []string{"internal/front/osb TestWhatCannotBeEncodedIsAnInternalError",
+				"internal/work/worker TestGrantsThatCannotBeEncoded"},
+		},
 	}
 }
 
-func brokerapiSecrets() []defect {
+func brokerapiBodies() []defect {
 	sized := func(member, value string) string { return strings.Replace(sync1, "{", `{"`+member+`":`+value+`,`, 1) }
 	return []defect{
-		{
-			id: "B14", rules: "ERR-12, ERR-01", wrong: "credentials that JSON cannot hold are 201 without a body, and stand in the log",
-			right: "an internal error; neither the answer nor the log has them, and they are not kept",
-			tests: []string{"internal/front/osb TestWhatCannotBeEncodedIsAnInternalError", "internal/work/worker TestGrantsThatCannotBeEncoded"},
-		},
 		{
 			id: "B15", rules: "INP-14, INP-02, INP-03",
 			wrong: "a body of 60 MB, JSON with garbage after it, and parameters that are a text are all taken",
@@ -144,15 +170,18 @@ func brokerapiSecrets() []defect {
 				refused("PUT", "I", sync1+"garbage", 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", sync1+sync1, 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strings.Replace(sync1, `{"a":1,"b":"x"}`, `"str"`, 1), 400, "BadRequest").leaves(noInstance),
-				refused("PATCH", "I", `{"service_id":"$demo","parameters":"str"}`, 400, "BadRequest").in(ready).leaves(stillReady),
-				refused("PUT", bindings, strings.Replace(bind1, "{", `{"parameters":"str",`, 1), 400, "BadRequest").in(ready).leaves(noBinding),
+				refused("PATCH", "I", `{"service_id":"$demo","parameters":"str"}`, 400,
+					"BadRequest").in(ready).leaves(stillReady),
+				refused("PUT", bindings, strings.Replace(bind1, "{", `{"parameters":"str",`, 1), 400,
+					"BadRequest").in(ready).leaves(noBinding),
 			),
 		},
 		{
 			id: "B16", rules: "CAT-01, CAT-27",
 			wrong: "a catalog with a part of the schemas, or with nothing, has `null` where an object or array must be",
 			right: "what is absent is left out; the list of services is always an array; each schema has its `$schema`",
-			tests: []string{"internal/catalog/compile TestCatalogJSON/Least", "internal/front/osb TestPlatformsSeeTheirPartOfTheCatalog"},
+			tests: []string{"internal/catalog/compile TestCatalogJSON/Least",
+				"internal/front/osb TestPlatformsSeeTheirPartOfTheCatalog"},
 			show: func(r *runOf) {
 				a := r.prove(httpCase{method: "GET", path: "/v2/catalog", status: 200, has: []string{"services"}, only: true})
 				if strings.Contains(a.raw, "null") {
@@ -187,7 +216,8 @@ func brokerapiSecrets() []defect {
 		},
 		{
 			id: "B17", rules: "AUTH-08", wrong: "of two credentials that are given, as for a rotation, neither is accepted",
-			right: "both, until the old one's time is over", tests: []string{"internal/front/platforms TestRotationLosesNoRequest"},
+			right: "both, until the old one's time is over",
+			tests: []string{"internal/front/platforms TestRotationLosesNoRequest"},
 			show: func(r *runOf) {
 				data := r.TempDir()
 				start(r, data).kill() // which makes the folder
@@ -221,7 +251,8 @@ func brokerapiErrors() []defect {
 			tests: []string{"internal/front/osb TestReasonsBecomeStatusAndCode/RequiresApp"},
 		},
 		{
-			id: "B19", rules: "INP-13, INP-14, INP-15", wrong: "limits and quotas are 500, so that the platform deletes what it takes for an orphan",
+			id: "B19", rules: "INP-13, INP-14, INP-15",
+			wrong: "limits and quotas are 500, so that the platform deletes what it takes for an orphan",
 			right: "every limit that there is (of identifiers, bodies, parameters, depth) is a 4xx and changes nothing",
 			never: "quotas of instances do not exist yet; a refusal that is none of the API's own codes is 422",
 			tests: []string{"internal/front/osb TestReasonsBecomeStatusAndCode/Unprocessable"},
@@ -229,7 +260,8 @@ func brokerapiErrors() []defect {
 				refused("PUT", "I"+strings.Repeat("x", 800), sync1, 400, "BadRequest"),
 				refused("PUT", "I", strings.Replace(sync1, `"b":"x"`, `"b":"`+strings.Repeat("x", 64<<10)+`"`, 1), 400,
 					"BadRequest").leaves(noInstance),
-				refused("PUT", "I", sized("x", strings.Repeat("[", 1001)+strings.Repeat("]", 1001)), 400, "BadRequest").leaves(noInstance),
+				refused("PUT", "I", sized("x", strings.Repeat("[", 1001)+strings.Repeat("]", 1001)), 400,
+					"BadRequest").leaves(noInstance),
 				refused("PUT", "I", sized("x", `"`+strings.Repeat("x", 256<<10)+`"`), 413, "RequestTooLarge").leaves(noInstance),
 			),
 		},
@@ -237,27 +269,31 @@ func brokerapiErrors() []defect {
 			id: "B20", rules: "LOP-09, UPD-19, LOB-02, ERR-11",
 			wrong: "the error at hand for what does not exist is 410, which on a poll means that a deletion has ended",
 			right: "404 for everything but a deletion, which is 410 `{}`",
-			kit:   []string{"LOP-09", "GETI-02", "UPD-19/404", "BIND-06/404", "GETB-02/unknown", "LOB-02", "DEPR-03", "UNB-02/unknown"},
+			kit: []string{"LOP-09", "GETI-02", "UPD-19/404", "BIND-06/404", "GETB-02/unknown", "LOB-02", "DEPR-03",
+				"UNB-02/unknown"},
 		},
 		{
 			id: "B21", rules: "PROV-25, LOP-17", wrong: "any state and an operation of any length are passed on",
-			right: "a provider has no way to say a state; tokens are made here, short even for the longest ids, and too long a one is refused",
-			kit:   []string{"LOP-01"}, cases: []string{"LOP-17", "LOP-14", "LOP-03"},
+			right: "a provider has no way to say a state; tokens are made here, short even for the longest ids, and too long a " +
+				"one is refused",
+			kit: []string{"LOP-01"}, cases: []string{"LOP-17", "LOP-14", "LOP-03"},
 			show: func(r *runOf) {
 				long := "I" + strings.Repeat("%20", 780)
-				a := r.prove(httpCase{rule: "PROV-25", method: "PUT", path: long + async, body: strings.Replace(sync1, "$sync", "$async", 1),
+				a := r.prove(httpCase{rule: "PROV-25", method: "PUT", path: long + async,
+					body:   strings.Replace(sync1, "$sync", "$async", 1),
 					status: 202, has: []string{"operation"}, only: true})
 				token := a.text("operation")
 				if len(token) > pollLimit || url.QueryEscape(token) != token {
 					r.Errorf("a token of %d characters, %.60q…", len(token), token)
 				}
-				r.prove(httpCase{rule: "LOP-06", method: "GET", path: long + "/last_operation?operation=" + token, status: 200, has: []string{"state"}})
+				r.prove(httpCase{rule: "LOP-06", method: "GET", path: long + "/last_operation?operation=" + token, status: 200,
+					has: []string{"state"}})
 			},
 		},
 		{
 			id: "B22", rules: "ERR-12", wrong: "while the catalog cannot be had, the user is told that the service is unknown",
-			right: "the catalog is read before the first request, or the start is refused; what else cannot be had is an internal error, never " +
-				"the user's",
+			right: "the catalog is read before the first request, or the start is refused; what else cannot be had is an " +
+				"internal error, never the user's",
 			tests: []string{"internal/test/e2e TestCommandLine/NoOfferings", "internal/broker TestAnOutageIsNotTheUsersFault"},
 		},
 		{
@@ -277,8 +313,8 @@ func brokerapiErrors() []defect {
 		},
 		{
 			id: "B26", rules: "LOP-05, UPD-24, UPD-09, DEPR-13, CAT-25, CAT-30",
-			wrong: "Retry-After, `instance_usable`, `update_repeatable`, an instance's `maintenance_info`, `binding_rotatable` and ETag cannot " +
-				"be said",
+			wrong: "Retry-After, `instance_usable`, `update_repeatable`, an instance's `maintenance_info`, `binding_rotatable` " +
+				"and ETag cannot be said",
 			right: "all are", cases: []string{"UPD-09, UPD-11", "DEPR-13"},
 			show: func(r *runOf) {
 				for _, c := range []httpCase{

@@ -9,9 +9,14 @@ import (
 )
 
 func cloudServiceBroker() []defect {
+	return append(cloudServiceBrokerRequests(), cloudServiceBrokerSecrets()...)
+}
+
+func cloudServiceBrokerRequests() []defect {
 	return []defect{
 		{
-			id: "C1", rules: "PROV-19, UPD-12", wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up",
+			id: "C1", rules: "PROV-19, UPD-12",
+			wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up",
 			right: "400, and nothing changes",
 			kit:   []string{"PROV-19", "UPD-12"},
 		},
@@ -39,7 +44,8 @@ func cloudServiceBroker() []defect {
 		},
 		{
 			id: "C7", rules: "LOB-02, LOB-06", wrong: "polling a binding is 422 `AsyncRequired`",
-			right: "404 for an unknown one, and the state of a known one, however it was made", kit: []string{"LOB-02", "LOB-06", "LOB-01"},
+			right: "404 for an unknown one, and the state of a known one, however it was made",
+			kit:   []string{"LOB-02", "LOB-06", "LOB-01"},
 		},
 		{
 			id: "C8", rules: "GETB-01", wrong: "a binding can be read, and its credentials are not there",
@@ -47,33 +53,45 @@ func cloudServiceBroker() []defect {
 			kit:   []string{"GETB-01"},
 		},
 		{
-			id: "C9", rules: "UPD-22, CONC-07", wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins",
+			id: "C9", rules: "UPD-22, CONC-07",
+			wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins",
 			right: "422 `ConcurrencyError`, also if both come at once",
 			kit:   []string{"UPD-22", "CONC-07"},
 		},
 		{
 			id: "C10", rules: "UNB-08, ORB-01",
-			wrong: "a platform that gave up on a bind sends an unbind, which is 410 while the bind goes on and makes a key for nobody",
-			right: "the bind was recorded before anything was made: the unbind ends it and removes what it made, even if the broker died meanwhile",
+			wrong: "a platform that gave up on a bind sends an unbind, which is 410 while the bind goes on and makes a key for " +
+				"nobody",
+			right: "the bind was recorded before anything was made: the unbind ends it and removes what it made, even if the " +
+				"broker died meanwhile",
 			show: func(r *runOf) {
 				r.Run("Alive", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, false) })
 				r.Run("Killed", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, true) })
 			},
 			tests: []string{"internal/work/worker TestDyingAtEveryEffect"},
 		},
+	}
+}
+
+func cloudServiceBrokerSecrets() []defect {
+	return []defect{
 		{
 			id: "C11", wrong: "the parameters of a provision are logged", right: "no parameter is ever printed",
 			show: func(r *runOf) {
 				const canary = "canary-c11"
 				log := printed(r, func(r *runOf) {
-					r.prove(httpCase{method: "PUT", path: "I", body: strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1),
+					r.prove(httpCase{method: "PUT", path: "I",
+						body:   strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1),
 						status: 201})
-					r.prove(httpCase{method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"c":"` + canary + `"}}`, status: 200})
-					r.prove(httpCase{method: "PUT", path: bindings, body: strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1),
+					r.prove(httpCase{method: "PATCH", path: "I",
+						body: `{"service_id":"$demo","parameters":{"c":"` + canary + `"}}`, status: 200})
+					r.prove(httpCase{method: "PUT", path: bindings,
+						body:   strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1),
 						status: 201})
 					late := r.another()
 					late.prove(httpCase{method: "PUT", path: "I" + async,
-						body: strings.Replace(strings.Replace(sync1, "$sync", "$async", 1), `"x"`, `"`+canary+`"`, 1), status: 202})
+						body: strings.Replace(strings.Replace(sync1, "$sync", "$async", 1), `"x"`, `"`+canary+`"`,
+							1), status: 202})
 					settled(late, late.base, late.path("I"))
 				})
 				if strings.Contains(log, canary) || !strings.Contains(log, "result=succeeded") {
@@ -121,10 +139,12 @@ func elsewhere() []defect {
 			id: "G1", rules: "UPD-04, BIND-04, BIND-05, LOP-12, LOB-05",
 			wrong: "an unknown or missing service_id is a panic, also on a poll, where it is optional",
 			right: "400 where it is required; a poll does without",
-			kit:   []string{"UPD-04/missing", "UPD-04/unknown", "BIND-04/service_id", "BIND-05/service", "LOP-12/mismatch", "LOB-05"},
+			kit: []string{"UPD-04/missing", "UPD-04/unknown", "BIND-04/service_id", "BIND-05/service",
+				"LOP-12/mismatch", "LOB-05"},
 		},
 		{
-			id: "G2", rules: "UNB-02", wrong: "an unbind of what never was is 200", right: "410 `{}`", kit: []string{"UNB-02/unknown", "UNB-03"},
+			id: "G2", rules: "UNB-02", wrong: "an unbind of what never was is 200", right: "410 `{}`",
+			kit: []string{"UNB-02/unknown", "UNB-03"},
 		},
 	}
 }

@@ -56,9 +56,11 @@ type peer struct {
 
 func peers() []peer {
 	return []peer{
-		{"brokerapi v13", "The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of " +
-			"what it gets wrong, a broker on it gets wrong.", brokerapi()},
-		{"AWS Service Broker", "The archived [AWS Service Broker](https://github.com/awslabs/aws-servicebroker).", awsServiceBroker()},
+		{"brokerapi v13",
+			"The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of " +
+				"what it gets wrong, a broker on it gets wrong.", brokerapi()},
+		{"AWS Service Broker", "The archived [AWS Service Broker](https://github.com/awslabs/aws-servicebroker).",
+			awsServiceBroker()},
 		{"Cloud Service Broker",
 			"The [Cloud Service Broker](https://github.com/cloudfoundry/cloud-service-broker), which has OpenTofu make things.",
 			cloudServiceBroker()},
@@ -218,17 +220,19 @@ and a test keeps it true.
 `)
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
 	for _, of := range peers() {
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| row | elsewhere | here | shown by |\n| --- | --- | --- | --- |\n", of.title, of.about)
+		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| row | elsewhere | here | shown by |\n| --- | --- | --- | --- |\n",
+			of.title, of.about)
 		for _, d := range of.rows {
 			right := d.right
 			if d.rules != "" {
 				right += " (" + d.rules + ")"
 			}
-			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", d.id, cell.Replace(d.wrong), cell.Replace(right), cell.Replace(d.shownBy()))
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", d.id, cell.Replace(d.wrong), cell.Replace(right),
+				cell.Replace(d.shownBy()))
 		}
 	}
-	page.WriteString("\n## What cannot occur yet\n\nOf these rows, a part or all is about what this broker does not have.\n\n| row | why " +
-		"|\n| --- | --- |\n")
+	page.WriteString("\n## What cannot occur yet\n\nOf these rows, a part or all is about what this broker does not have.\n\n| " +
+		"row | why |\n| --- | --- |\n")
 	for _, of := range peers() {
 		for _, d := range of.rows {
 			if d.never != "" {

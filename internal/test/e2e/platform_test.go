@@ -126,7 +126,8 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 	})
 	p.kill()
 	p = start(t, data, credentials()...)
-	if got := login(t, p.url, username, next); got != 200 || !strings.Contains(p.log.String(), "LONGSHORE_PASSWORD is the old password") {
+	if got := login(t, p.url, username, next); got != 200 ||
+		!strings.Contains(p.log.String(), "LONGSHORE_PASSWORD is the old password") {
 		t.Errorf("started with the old one, the new one is answered %d:\n%s", got, p.log)
 	}
 	last := rotate(`The old password is refused, in a minute`, "--overlap", "0s")
@@ -135,7 +136,8 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 		t.Errorf("without an overlap the one before is answered %d", got)
 	}
 	p.kill()
-	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0", "--data", data)
+	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0",
+		"--data", data)
 	if code != 1 || !strings.Contains(out, "LONGSHORE_PASSWORD is not the password") || !strings.Contains(out, "unset both") ||
 		strings.Contains(out, "never-valid") {
 		t.Errorf("with another one set: exit status %d:\n%s", code, out)
@@ -165,7 +167,8 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 			_ = answer.Body.Close()
 		}
 	}()
-	waitFor(t, settleLimit, "a guess to be held up", func() bool { return strings.Contains(p.log.String(), "failed logins are slowed down") })
+	waitFor(t, settleLimit, "a guess to be held up",
+		func() bool { return strings.Contains(p.log.String(), "failed logins are slowed down") })
 	if got := login(t, p.url, username, password); got != 200 {
 		t.Errorf("meanwhile a good login is answered %d", got)
 	}

@@ -171,7 +171,8 @@ func TestOwnPostgres(t *testing.T) {
 	// What is printed is given to a shell at once, as somebody does who pastes it.
 	_, printed, _ := strings.Cut(o.out.String(), "Try it:")
 	printed, _, _ = strings.Cut(printed, "Stop it")
-	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+" -Atc \"SELECT 'tried'\"")
+	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+
+		" -Atc \"SELECT 'tried'\"")
 	shell.Env = append(os.Environ(), o.env...)
 	if said, err := shell.CombinedOutput(); !o.offers(t) || err != nil || !strings.HasSuffix(string(said), "tried\n") {
 		t.Errorf("how to try a database does not work: %v\n%s\n%s", err, printed, said)

@@ -256,7 +256,8 @@ func must(t testing.TB, base, method, path, body string, statuses ...int) answer
 func instancePath(id string) string { return "/v2/service_instances/" + id }
 
 func provisionBody(plan, parameters string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":%s}`, service, plan, parameters)
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":%s}`, service,
+		plan, parameters)
 }
 
 func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }

@@ -41,7 +41,8 @@ func overTLS(t *testing.T, to string) string {
 func awsRuns(t *testing.T, endpoint, own string) *process {
 	t.Helper()
 	data := t.TempDir()
-	env := credentials("AWS_ENDPOINT_URL="+endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
+	env := credentials("AWS_ENDPOINT_URL="+endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
+		"AWS_SECRET_ACCESS_KEY=test",
 		"AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE="+filepath.Join(data, "none"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(data, "none"))
 	flags := []string{"--data", data}
@@ -182,7 +183,8 @@ func TestServices(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../../../docs/examples")); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering, dir).CombinedOutput(); err != nil {
+	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering,
+		dir).CombinedOutput(); err != nil {
 		t.Fatalf("writing an offering: %v\n%s", err, out)
 	}
 	p := awsRuns(t, a.endpoint, dir)
@@ -232,7 +234,8 @@ func (a account) lists(t *testing.T) []string {
 
 // root is the config of somebody who may do all, over TLS.
 func (a account) root() aws.Config {
-	return servicestest.Config(a.endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test", "secret_access_key": "test"})
+	return servicestest.Config(a.endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test",
+		"secret_access_key": "test"})
 }
 
 // A life is that of two instances of a plan.
@@ -278,7 +281,8 @@ func (l life) lives() {
 	}
 	l.ends(mine, other, got, others)
 	for _, with := range both {
-		if secret := with["secret_access_key"]; secret != "" && strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
+		if secret := with["secret_access_key"]; secret != "" &&
+			strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
 			t.Error("the broker tells a key")
 		}
 	}
@@ -315,7 +319,8 @@ func (l life) has(got map[string]string, parameters string, unseen []string) {
 	so, seen := l.sees(got, parameters)
 	for name, is := range so {
 		if is == slices.Contains(unseen, name) {
-			l.Errorf("%s of %s: the account has %v, and the emulator is said not to show %v", name, parameters, seen[name], unseen)
+			l.Errorf("%s of %s: the account has %v, and the emulator is said not to show %v", name, parameters,
+				seen[name], unseen)
 		}
 	}
 }

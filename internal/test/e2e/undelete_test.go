@@ -25,7 +25,8 @@ func keeping(t *testing.T, dir, name string) {
 		t.Fatal(err)
 	}
 	ids := regexp.MustCompile(`(?m)^(id: |- id: )[0-9a-f]{4}`)
-	changed := ids.ReplaceAllString(strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop", "retain_days: 7").
+	changed := ids.ReplaceAllString(strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop",
+		"retain_days: 7").
 		Replace(string(text)), "${1}0e2e")
 	if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func TestUndelete(t *testing.T) {
 	keeping(t, dir, "mariadb")
 	keeping(t, dir, "valkey")
 	env := credentials(
-		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s:%s@%s/%s", database.User, database.Password, database.Address(), database.Database),
+		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s:%s@%s/%s", database.User, database.Password, database.Address(),
+			database.Database),
 		fmt.Sprintf("LONGSHORE_VALKEY_URL=redis://%s:%s@%s", keys.User, keys.Password, keys.Address()))
 	p := startWith(t, env, "--data", data, "--offerings", dir)
 	run := func(args ...string) string {
@@ -73,7 +75,8 @@ func TestUndelete(t *testing.T) {
 	}{
 		"mariadb": {"small", func(c map[string]string) {
 			db := databaseOf(t, c["uri"])
-			for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t"} {
+			for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)",
+				"CREATE VIEW v AS SELECT a FROM t"} {
 				if _, err := db.ExecContext(t.Context(), statement); err != nil {
 					t.Fatalf("%s: %v", statement, err)
 				}
@@ -104,7 +107,8 @@ func TestUndelete(t *testing.T) {
 		from := fmt.Sprintf(`,"organization_guid":"o","space_guid":"s","parameters":{"restore_from":%q}`, given)
 		elsewhere := strings.Replace(from, `"s"`, `"another"`, 1)
 		body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, old.service, old.plan, elsewhere)
-		if a, err := send(p.url, "PUT", instancePath("thief-"+name)+"?accepts_incomplete=true", body); err != nil || a.status != 400 {
+		if a, err := send(p.url, "PUT", instancePath("thief-"+name)+"?accepts_incomplete=true", body); err != nil ||
+			a.status != 400 {
 			t.Errorf("%s: from another space: %v %s", name, err, a.raw)
 		}
 		back := old

@@ -37,7 +37,8 @@ func TestValkey(t *testing.T) {
 		return startWith(t, env, "--data", data, "--valkey", fmt.Sprintf("redis://%s@%s", access.User, access.Address()))
 	}
 	p := again()
-	instance := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, valkeyService, valkeyShared)
+	instance := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`,
+		valkeyService, valkeyShared)
 	ids := fmt.Sprintf("?accepts_incomplete=true&service_id=%s&plan_id=%s", valkeyService, valkeyShared)
 	must(t, p.url, "PUT", instancePath("i")+ids, instance, 201, 202)
 	if state := settled(t, p.url, instancePath("i")); state != "succeeded" {
@@ -61,7 +62,8 @@ func TestValkey(t *testing.T) {
 	if v, err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).ToString(); v != "v" || err != nil {
 		t.Errorf("read %q: %v", v, err)
 	}
-	if err := app.Do(t.Context(), app.B().Get().Key("k").Build()).Error(); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+	if err := app.Do(t.Context(), app.B().Get().Key("k").Build()).Error(); err == nil ||
+		!strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("a key outside the prefix: %v", err)
 	}
 

@@ -107,7 +107,8 @@ func Name(prefix string) string {
 var endpoint = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv(endpointVariable); url != "" {
 		if err := answers(url, startWait); err != nil { // the first answer may take long
-			return "", fmt.Errorf("%s is %q, where nothing answers: start it, or unset the variable: %w", endpointVariable, url, err)
+			return "", fmt.Errorf("%s is %q, where nothing answers: start it, or unset the variable: %w",
+				endpointVariable, url, err)
 		}
 		return url, nil
 	}

@@ -59,7 +59,8 @@ func Probe(t testing.TB) string {
 	}
 	out, err := lambda.NewFromConfig(Config(t)).CreateFunction(context.Background(), &lambda.CreateFunctionInput{
 		FunctionName: aws.String(Name("probe")), Runtime: types.RuntimePython312, Handler: aws.String("probe.handler"),
-		Role: aws.String("arn:aws:iam::000000000000:role/probe"), Timeout: aws.Int32(60), Code: &types.FunctionCode{ZipFile: file.Bytes()},
+		Role: aws.String("arn:aws:iam::000000000000:role/probe"), Timeout: aws.Int32(60),
+		Code: &types.FunctionCode{ZipFile: file.Bytes()},
 	})
 	if err != nil {
 		t.Fatal(err)

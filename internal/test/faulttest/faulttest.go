@@ -131,7 +131,8 @@ func (f Fault) err() error {
 	case Internal:
 		return said("InternalFailure", "an injected fault of the service", smithy.FaultServer)
 	case Denied:
-		return said("AccessDenied", "User: arn:aws:iam::000000000000:role/x is not authorized to perform this", smithy.FaultClient)
+		return said("AccessDenied", "User: arn:aws:iam::000000000000:role/x is not authorized to perform this",
+			smithy.FaultClient)
 	case Quota:
 		return said("LimitExceeded", "Cannot exceed quota for an injected limit", smithy.FaultClient)
 	case Unsent:

@@ -71,7 +71,8 @@ func TestFaults(t *testing.T) {
 		arrived = 0
 		err := list(client)
 		if got := awserr.Of(err); got != tc.class || arrived != tc.done || refused(err) != tc.unsent {
-			t.Errorf("%s is %v, of class %q, and %d arrived; want class %q and %d", tc.fault, err, got, arrived, tc.class, tc.done)
+			t.Errorf("%s is %v, of class %q, and %d arrived; want class %q and %d", tc.fault, err, got, arrived,
+				tc.class, tc.done)
 		}
 		if tc.fault == faulttest.TimedOut != errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", tc.fault, err)
@@ -103,7 +104,8 @@ func TestAttempts(t *testing.T) {
 func TestOnlyAndTimes(t *testing.T) {
 	arrived := 0
 	cfg := served(t, &arrived)
-	never := &faulttest.Plan{At: 1, Times: -1, Fault: faulttest.Denied, Only: func(c faulttest.Call) bool { return c.Service == "IAM" }}
+	never := &faulttest.Plan{At: 1, Times: -1, Fault: faulttest.Denied,
+		Only: func(c faulttest.Call) bool { return c.Service == "IAM" }}
 	if err := list(sqs.NewFromConfig(never.Into(cfg))); err != nil || len(never.Calls()) != 0 {
 		t.Errorf("%v, counted %v", err, never.Calls())
 	}

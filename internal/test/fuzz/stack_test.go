@@ -147,7 +147,8 @@ func (s *stack) send(q request) (*httptest.ResponseRecorder, error) {
 
 // states are instances of the snapshot, each named by the state that it is in.
 // "binding" is of a plan that binds asynchronously, and its binding still runs.
-var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync", "rotatable", "maintained",
+var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync",
+	"rotatable", "maintained",
 	"binding"}
 
 // A snapshot is a broker in use, made once and copied for each request.
@@ -232,9 +233,11 @@ func planID(name string) string {
 func idsOf(plan string) string { return "service_id=" + serviceID + "&plan_id=" + planID(plan) }
 
 func provisioning(plan string) string {
-	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) + `","organization_guid":"o","space_guid":"s","parameters":{"a":1}}`
+	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) +
+		`","organization_guid":"o","space_guid":"s","parameters":{"a":1}}`
 }
 
 func binding(plan string) string {
-	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) + `","bind_resource":{"app_guid":"a"},"parameters":{"a":1}}`
+	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) +
+		`","bind_resource":{"app_guid":"a"},"parameters":{"a":1}}`
 }

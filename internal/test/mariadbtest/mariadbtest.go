@@ -188,8 +188,9 @@ func programs() (base, server, install string, err error) {
 	}
 	server, install = find("bin/mariadbd", "sbin/mariadbd"), find("scripts/mariadb-install-db", "bin/mariadb-install-db")
 	if server == "" || install == "" {
-		return "", "", "", fmt.Errorf("it is not installed in %s: run `make mariadb`, or name the folder that bin/mariadbd or sbin/mariadbd "+
-			"lies in with %s", base, variable)
+		return "", "", "",
+			fmt.Errorf("it is not installed in %s: run `make mariadb`, or name the folder that bin/mariadbd or sbin/mariadbd "+
+				"lies in with %s", base, variable)
 	}
 	return base, server, install, nil
 }
@@ -226,7 +227,8 @@ func (s *Server) setUp(install string) error {
 		return err
 	}
 	c := exec.Command(install, "--no-defaults", "--basedir="+s.base, "--datadir="+filepath.Join(s.dir, "data"), "--skip-test-db",
-		"--skip-name-resolve", "--auth-root-authentication-method=socket", "--auth-root-socket-user="+strings.TrimSpace(string(who)))
+		"--skip-name-resolve", "--auth-root-authentication-method=socket",
+		"--auth-root-socket-user="+strings.TrimSpace(string(who)))
 	c.Env = append(os.Environ(), "TMPDIR="+s.dir)
 	if said, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("making the server's folder: %w: %s", err, said)
@@ -234,7 +236,8 @@ func (s *Server) setUp(install string) error {
 	made, err := testserver.NewCertificates()
 	s.authority = string(made.Authority)
 	return errors.Join(err,
-		os.WriteFile(filepath.Join(s.dir, "certificate"), made.Server, 0o600), os.WriteFile(filepath.Join(s.dir, "key"), made.Key, 0o600))
+		os.WriteFile(filepath.Join(s.dir, "certificate"), made.Server, 0o600),
+		os.WriteFile(filepath.Join(s.dir, "key"), made.Key, 0o600))
 }
 
 // run starts the server for servers that nobody misses. All statements are logged,
@@ -245,14 +248,15 @@ func (s *Server) run() (err error) {
 		"--no-defaults", "--basedir=" + s.base, "--datadir=" + at("data"), "--socket=" + at("s"), "--pid-file=" + at("pid"),
 		"--bind-address=" + testserver.Loopback, "--port=" + s.port, "--skip-name-resolve", "--event-scheduler=ON",
 		"--ssl-cert=" + at("certificate"), "--ssl-key=" + at("key"), "--general-log=1", "--general-log-file=" + at("statements"),
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
-		"--skip-log-bin", "--max-connections=200", "--tmpdir=" + s.dir,
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M",
+		"--innodb-log-file-size=8M", "--skip-log-bin", "--max-connections=200", "--tmpdir=" + s.dir,
 	}
 	args = append(args, s.settings...)
 	if os.Geteuid() == 0 {
 		args = append(args, "--user=root") // it is asked for by name, or refused
 	}
-	s.exited, err = testserver.Launch(s.server, s.dir, at("log"), []string{"PATH=/usr/bin:/bin", "TMPDIR=" + s.dir, "HOME=" + s.dir}, args...)
+	s.exited, err = testserver.Launch(s.server, s.dir, at("log"),
+		[]string{"PATH=/usr/bin:/bin", "TMPDIR=" + s.dir, "HOME=" + s.dir}, args...)
 	if err != nil {
 		return err
 	}

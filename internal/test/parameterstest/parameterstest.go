@@ -48,7 +48,8 @@ func invalid(format string, args ...any) error {
 }
 
 // PutParameter refuses what SSM refuses of a standard parameter.
-func (s *Store) PutParameter(ctx context.Context, in *ssm.PutParameterInput, _ ...func(*ssm.Options)) (*ssm.PutParameterOutput, error) {
+func (s *Store) PutParameter(ctx context.Context, in *ssm.PutParameterInput,
+	_ ...func(*ssm.Options)) (*ssm.PutParameterOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,8 @@ func (s *Store) PutParameter(ctx context.Context, in *ssm.PutParameterInput, _ .
 }
 
 // GetParameter reads one parameter.
-func (s *Store) GetParameter(ctx context.Context, in *ssm.GetParameterInput, _ ...func(*ssm.Options)) (*ssm.GetParameterOutput, error) {
+func (s *Store) GetParameter(ctx context.Context, in *ssm.GetParameterInput,
+	_ ...func(*ssm.Options)) (*ssm.GetParameterOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -258,7 +258,8 @@ func (s *Server) Access() hosted.Access {
 		s.t.Fatalf("the broker's login: %v", err)
 	}
 	a := hosted.Access{
-		Host: pgserver.Loopback, Port: s.cluster.Port, User: name, Password: password, Database: name, TLS: hosted.TLSDisable, CA: s.ca,
+		Host: pgserver.Loopback, Port: s.cluster.Port, User: name, Password: password, Database: name,
+		TLS: hosted.TLSDisable, CA: s.ca,
 	}
 	if s.ca != "" {
 		a.TLS = hosted.TLSVerify

@@ -211,7 +211,8 @@ func (f *Fake) arn(e *entity) string {
 
 func (f *Fake) add(e *entity) *key {
 	f.keys++
-	k := &key{id: fmt.Sprintf("AKIA%016d", f.keys), secret: fmt.Sprintf("chosen by the cloud: %d", f.keys), active: true, created: f.now()}
+	k := &key{id: fmt.Sprintf("AKIA%016d", f.keys), secret: fmt.Sprintf("chosen by the cloud: %d", f.keys), active: true,
+		created: f.now()}
 	e.keys = append(e.keys, k)
 	return k
 }

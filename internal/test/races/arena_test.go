@@ -138,10 +138,12 @@ func newArena(t *testing.T, s store.Store, m mutant) *arena {
 	if m.store != nil {
 		s = m.store(s)
 	}
-	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{}, refused: map[string]bool{}}}
+	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{},
+		refused: map[string]bool{}}}
 	kit := testkit.New(testkit.Options{
 		Store: s, Catalog: offered(), Providers: map[string]provider.Provider{"quick": a.cloud}, Now: a.now, NewID: operationID,
-		SynchronousWait: 20 * time.Second, OperationTimeout: 3 * time.Hour, CallTimeout: 20 * time.Second, HardTimeout: 30 * time.Second,
+		SynchronousWait: 20 * time.Second, OperationTimeout: 3 * time.Hour, CallTimeout: 20 * time.Second,
+		HardTimeout: 30 * time.Second,
 	})
 	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
 	if m.store != nil || m.steps != nil || m.records != nil || m.api != nil {
@@ -351,12 +353,15 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 	switch q.verb {
 	case provision:
 		r.Result, r.err = b.Provision(ctx, broker.ProvisionRequest{
-			Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: given,
+			Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+			Parameters: given,
 		})
 	case update:
-		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: about.instance, ServiceID: service, Parameters: given})
+		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
+			Parameters: given})
 	case deprovision:
-		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan})
+		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
+			PlanID: plan})
 	case bind:
 		var bound broker.BindResult
 		bound, r.err = b.Bind(ctx, broker.BindRequest{

@@ -91,10 +91,12 @@ func newPlot(seed uint64, z size) plot {
 	for group := range z.groups {
 		for i := range twins {
 			if r.IntN(4) != 0 {
-				p.before = append(p.before, planned{group: group, request: request{verb: provision, instance: i, parameters: usual}})
+				p.before = append(p.before, planned{group: group,
+					request: request{verb: provision, instance: i, parameters: usual}})
 			}
 			for p.off != 0 && r.IntN(4) != 0 { // tombstones, and what lives again
-				q := request{verb: []verb{provision, bind, unbind, deprovision}[r.IntN(4)], instance: i, binding: r.IntN(binds), parameters: usual}
+				q := request{verb: []verb{provision, bind, unbind, deprovision}[r.IntN(4)], instance: i, binding: r.IntN(binds),
+					parameters: usual}
 				p.before = append(p.before, planned{group: group, request: q})
 			}
 		}
@@ -361,7 +363,8 @@ func (c *chronicle) verdict(t *testing.T) string {
 			if err != nil {
 				t.Error(err)
 			}
-			fmt.Fprintf(&b, "\n  no order of these requests explains their answers; to look at: %s\n  where it is first stuck: %s", path, culprit)
+			fmt.Fprintf(&b, "\n  no order of these requests explains their answers; to look at: %s\n  where it is first stuck: "+
+				"%s", path, culprit)
 		}
 		b.WriteString("\n" + h.String())
 	}
@@ -384,7 +387,8 @@ func (h *history) String() string {
 			client = e.ClientId
 			fmt.Fprintf(&b, "  client %d\n", client)
 		}
-		fmt.Fprintf(&b, "    %8.3f to %8.3f ms  %s\n", float64(e.Call)/1e6, float64(e.Return)/1e6, describe(e.Input.(request), e.Output.(answer)))
+		fmt.Fprintf(&b, "    %8.3f to %8.3f ms  %s\n", float64(e.Call)/1e6, float64(e.Return)/1e6,
+			describe(e.Input.(request), e.Output.(answer)))
 	}
 	return b.String()
 }

@@ -29,15 +29,17 @@ func TestMutantsAreFound(t *testing.T) {
 		mutant mutant
 	}{
 		"CommitsWithoutCondition": {"a ledger that writes over what others wrote", everything, mutant{store: overwriting}},
-		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything, mutant{steps: overwriting}},
-		"ChecksLeftOut":           {"a bind that does not look whether its instance is still there", endings, mutant{store: unchecking}},
-		"StaleReads":              {"NFR-07: decisions on what was read a moment ago", everything, mutant{records: stale}},
-		"CommitsLost":             {"NFR-02: a 202 for an intent that is not durable", everything, mutant{records: losing}},
-		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances, mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
-			if g.verb == provision && i.State == lifecycle.Creating {
-				i.State = lifecycle.Absent
-			}
-		}, nil)}},
+		"WorkersWithoutCondition": {"CONC-09: a late worker writes over what has overtaken it", everything,
+			mutant{steps: overwriting}},
+		"ChecksLeftOut": {"a bind that does not look whether its instance is still there", endings, mutant{store: unchecking}},
+		"StaleReads":    {"NFR-07: decisions on what was read a moment ago", everything, mutant{records: stale}},
+		"CommitsLost":   {"NFR-02: a 202 for an intent that is not durable", everything, mutant{records: losing}},
+		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances,
+			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
+				if g.verb == provision && i.State == lifecycle.Creating {
+					i.State = lifecycle.Absent
+				}
+			}, nil)}},
 		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances,
 			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
 				if g.verb == provision && i.State == lifecycle.Ready {

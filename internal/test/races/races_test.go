@@ -84,7 +84,8 @@ func TestHistories(t *testing.T) {
 				})
 			}
 			all.Wait()
-			t.Logf("%d histories of %d elements in all, %v", histories, elements.Load(), time.Since(began).Round(time.Millisecond))
+			t.Logf("%d histories of %d elements in all, %v", histories, elements.Load(),
+				time.Since(began).Round(time.Millisecond))
 		})
 	}
 }

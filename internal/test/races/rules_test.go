@@ -140,7 +140,8 @@ func (s *state) begin(q request, a answer, success broker.Effect) bool {
 	} else if q.part != arrival || a.effect != 0 && a.effect != success {
 		return false
 	}
-	s.operations[a.operation] = operation{phase: running, deletes: q.verb == deprovision || q.verb == unbind, waited: !q.permitted}
+	s.operations[a.operation] = operation{phase: running, deletes: q.verb == deprovision || q.verb == unbind,
+		waited: !q.permitted}
 	return true
 }
 
@@ -369,7 +370,8 @@ func (s state) refusedByOther(in instance, q request, a answer) bool {
 		return false
 	case a.refused == lifecycle.ConcurrencyError:
 		overtaken, _ := in.overtaken(q)
-		return q.verb == bind && (in.stage == creating || in.stage == ready && overtaken) || in.stage == updating || in.stage == deleting
+		return q.verb == bind && (in.stage == creating || in.stage == ready && overtaken) || in.stage == updating ||
+			in.stage == deleting
 	case a.refused == lifecycle.Conflict:
 		owner := s.owner[q.binding]
 		return q.verb == bind && owner != 0 && owner != int8(q.instance+1)
@@ -492,8 +494,9 @@ var phases = [...]string{"not begun", "in progress", "succeeded", "failed", "fai
 var effects = map[broker.Effect]string{broker.Created: "created", broker.Done: "done", broker.Accepted: "accepted"}
 
 var reasons = map[lifecycle.Reason]string{
-	lifecycle.OperationFailed: "500 operation failed", lifecycle.NotFound: "404", lifecycle.Conflict: "409", lifecycle.Gone: "410",
-	lifecycle.Unprocessable: "422", lifecycle.AsyncRequired: "422 AsyncRequired", lifecycle.ConcurrencyError: "422 ConcurrencyError",
+	lifecycle.OperationFailed: "500 operation failed", lifecycle.NotFound: "404", lifecycle.Conflict: "409",
+	lifecycle.Gone: "410", lifecycle.Unprocessable: "422", lifecycle.AsyncRequired: "422 AsyncRequired",
+	lifecycle.ConcurrencyError: "422 ConcurrencyError",
 }
 
 func (q request) String() string {

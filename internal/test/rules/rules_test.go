@@ -97,7 +97,8 @@ func holders(t *testing.T) map[string][]string {
 		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash(root+"/")))
 		kit := dir == "kit/conformance" && !strings.HasSuffix(path, "_test.go")
 		suite := strings.HasSuffix(dir, "test")
-		if !strings.HasSuffix(path, ".go") || !kit && !suite && !strings.HasSuffix(path, "_test.go") || dir == "internal/test/rules" {
+		if !strings.HasSuffix(path, ".go") || !kit && !suite && !strings.HasSuffix(path, "_test.go") ||
+			dir == "internal/test/rules" {
 			return nil
 		}
 		set := token.NewFileSet()
@@ -142,10 +143,10 @@ func enclosing(set *token.FileSet, f *ast.File, offset int) string {
 
 const preface = `# The rules, and which test holds which
 
-Comments, tests and the conformance kit name rules by these ids. The sentences say in our words what the broker does; where it departs
-from a document on purpose, [divergences.md](divergences.md) says why. The level is what the project promises for its own broker: the
-documents' word, in places firmer; REC is what no document asks. What the documents ask of any broker, in their own words, is what
-[the kit](conformance-kit.md) reports.
+Comments, tests and the conformance kit name rules by these ids. The sentences say in our words what the broker does; where it
+departs from a document on purpose, [divergences.md](divergences.md) says why. The level is what the project promises for its
+own broker: the documents' word, in places firmer; REC is what no document asks. What the documents ask of any broker, in
+their own words, is what [the kit](conformance-kit.md) reports.
 
 | source | is |
 | --- | --- |

@@ -22,7 +22,8 @@ import (
 // Own is the service of an operator's own that docs/cloudformation.md explains. Its
 // folder is in docs/examples.
 func Own() Service {
-	standard := Plan{Name: "standard", Use: useLog, Given: `{"retention_days":90}`, Changed: `{"retention_days":7}`, OnDelete: plan.Empty}
+	standard := Plan{Name: "standard", Use: useLog, Given: `{"retention_days":90}`, Changed: `{"retention_days":7}`,
+		OnDelete: plan.Empty}
 	role := standard
 	role.Name, role.Role = "role", true
 	return Service{Offering: "app-log", Credentials: []string{"log_group"}, Plans: []Plan{standard, role}, See: seeLog}

@@ -63,24 +63,27 @@ func write(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# AWS services that ship
 
-This page is made by ` + "`go test ./internal/test/servicestest -update`" + `, and a test keeps it true. How they are offered stands in
-[cloudformation.md](cloudformation.md), and how another one is added. Prices are of us-east-1, from AWS's price lists; they change.
+This page is made by ` + "`go test ./internal/test/servicestest -update`" + `, and a test keeps it true. How they are offered
+stands in [cloudformation.md](cloudformation.md), and how another one is added. Prices are of us-east-1, from AWS's price
+lists; they change.
 
 None of these has been made on a real AWS account yet. Below each plan stands where it was made and used:
 
-- **MiniStack, one process**: a test of ` + "`make test`" + ` (internal/test/e2e TestServices) has the built program make two instances on
-  MiniStack 1.5.33, which does what policies say: one without parameters, which an update then gives all that it takes, and one with all
-  that there are. The account shows each parameter, but for those that are named. Each binding's own credentials open its instance, and
-  nothing else, and nothing after the unbind. Both are deleted, and the account is found as it was.
-- **MiniStack, deployed**: a test of ` + "`make test`" + ` (localstack TestServices) has the deployed broker make one instance, in the
-  functions' own roles: it is used with what was handed out, refused after the unbind, deleted, and nothing of it is left.
-- **LocalStack, deployed**: the same test, run by hand on LocalStack 4.14.0 without Docker, which refuses nothing: seven in one run, on
-  an overloaded machine that answered a bind of kinesis with a 500, and kinesis by itself. None of their resources was one that
-  LocalStack only pretends to make.
+- **MiniStack, one process**: a test of ` + "`make test`" + ` (internal/test/e2e TestServices) has the built program make two
+  instances on MiniStack 1.5.33, which does what policies say: one without parameters, which an update then gives all that it
+  takes, and one with all that there are. The account shows each parameter, but for those that are named. Each binding's own
+  credentials open its instance, and nothing else, and nothing after the unbind. Both are deleted, and the account is found as
+  it was.
+- **MiniStack, deployed**: a test of ` + "`make test`" + ` (localstack TestServices) has the deployed broker make one
+  instance, in the functions' own roles: it is used with what was handed out, refused after the unbind, deleted, and nothing
+  of it is left.
+- **LocalStack, deployed**: the same test, run by hand on LocalStack 4.14.0 without Docker, which refuses nothing: seven in
+  one run, on an overloaded machine that answered a bind of kinesis with a 500, and kinesis by itself. None of their resources
+  was one that LocalStack only pretends to make.
 
 What no test shows is left to AWS's word. For all of them that is [also](aws.md#what-is-proved-where) whether the rights in
-permissions.json are enough, since no emulator has CloudFormation act by its service role; how long things take, throttling, quotas and
-bills.
+permissions.json are enough, since no emulator has CloudFormation act by its service role; how long things take, throttling,
+quotas and bills.
 
 The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
 
@@ -253,7 +256,8 @@ func parameters(t *testing.T, b *strings.Builder, p catalog.Plan) {
 		if _, ok := change[name]; ok {
 			later = "yes"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"), create[name].says(), later)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"),
+			create[name].says(), later)
 	}
 }
 
@@ -293,7 +297,8 @@ func TestRules(t *testing.T) {
 			if err := c.CheckCreate(o.ID, p.ID, nil); err != nil {
 				t.Errorf("%s cannot be ordered without parameters: %v", at, err)
 			}
-			if m.Proof == nil || p.MaintenanceInfo == nil || p.BindingRotatable == nil || !*p.BindingRotatable || o.Bindable != true {
+			if m.Proof == nil || p.MaintenanceInfo == nil || p.BindingRotatable == nil || !*p.BindingRotatable ||
+				o.Bindable != true {
 				t.Errorf("%s lacks a proof, a version or the rotation of bindings", at)
 			}
 			binding(t, at, m.Policy)
@@ -335,10 +340,12 @@ func binding(t *testing.T, at string, raw json.RawMessage) {
 func encrypted(t *testing.T, at string, m plan.Settings, template string) {
 	t.Helper()
 	needs := map[string][]string{
-		"AWS::S3::Bucket": {`"SSEAlgorithm":"AES256"`, `"BlockPublicAcls":true`, `"BlockPublicPolicy":true`, `"IgnorePublicAcls":true`,
+		"AWS::S3::Bucket": {`"SSEAlgorithm":"AES256"`, `"BlockPublicAcls":true`, `"BlockPublicPolicy":true`,
+			`"IgnorePublicAcls":true`,
 			`"RestrictPublicBuckets":true`, `"ObjectOwnership":"BucketOwnerEnforced"`, `"aws:SecureTransport":"false"`},
-		"AWS::SQS::Queue":             {`"SqsManagedSseEnabled":true`, `"RedrivePolicy"`, `"aws:SecureTransport":"false"`},
-		"AWS::SNS::Topic":             {`"KmsMasterKeyId":"alias/aws/sns"`, `"AWS::SNS::TopicPolicy"`, `"aws:SecureTransport":"false"`},
+		"AWS::SQS::Queue": {`"SqsManagedSseEnabled":true`, `"RedrivePolicy"`, `"aws:SecureTransport":"false"`},
+		"AWS::SNS::Topic": {`"KmsMasterKeyId":"alias/aws/sns"`, `"AWS::SNS::TopicPolicy"`,
+			`"aws:SecureTransport":"false"`},
 		"AWS::DynamoDB::Table":        {`"PAY_PER_REQUEST"`, `"PointInTimeRecoverySpecification"`},
 		"AWS::Kinesis::Stream":        {`"EncryptionType":"KMS"`},
 		"AWS::KMS::Key":               {`"EnableKeyRotation"`, `"KeyPolicy"`},

@@ -22,8 +22,9 @@ import (
 
 // Parameters of tables: all of an order, and those of an update.
 const (
-	sortedTable = `{"partition_key":"customer","partition_key_type":"N","sort_key":"at","sort_key_type":"B","ttl_attribute":"ends"}`
-	expiring    = `{"ttl_attribute":"until"}`
+	sortedTable = `{"partition_key":"customer","partition_key_type":"N","sort_key":"at",` +
+		`"sort_key_type":"B","ttl_attribute":"ends"}`
+	expiring = `{"ttl_attribute":"until"}`
 )
 
 func seeTable(ctx context.Context, c aws.Config, got map[string]string) (map[string]any, error) {
@@ -121,7 +122,8 @@ func seeSecret(ctx context.Context, c aws.Config, got map[string]string) (map[st
 }
 
 func seeTopic(ctx context.Context, c aws.Config, got map[string]string) (map[string]any, error) {
-	seen, err := sns.NewFromConfig(c).GetTopicAttributes(ctx, &sns.GetTopicAttributesInput{TopicArn: aws.String(got["topic_arn"])})
+	seen, err := sns.NewFromConfig(c).GetTopicAttributes(ctx,
+		&sns.GetTopicAttributesInput{TopicArn: aws.String(got["topic_arn"])})
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +140,15 @@ type redrive struct {
 func seeQueue(ctx context.Context, c aws.Config, got map[string]string) (map[string]any, error) {
 	a, to, err := attributes(ctx, sqs.NewFromConfig(c), got["queue_url"])
 	return map[string]any{
-		"visibility_timeout": a["VisibilityTimeout"], "retention_seconds": a["MessageRetentionPeriod"], "delay_seconds": a["DelaySeconds"],
-		"max_receives": to.MaxReceiveCount, "content_based_deduplication": a["ContentBasedDeduplication"],
+		"visibility_timeout": a["VisibilityTimeout"], "retention_seconds": a["MessageRetentionPeriod"],
+		"delay_seconds": a["DelaySeconds"], "max_receives": to.MaxReceiveCount,
+		"content_based_deduplication": a["ContentBasedDeduplication"],
 	}, err
 }
 
 func attributes(ctx context.Context, api *sqs.Client, queue string) (all map[string]string, to redrive, err error) {
-	in := &sqs.GetQueueAttributesInput{QueueUrl: &queue, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}}
+	in := &sqs.GetQueueAttributesInput{QueueUrl: &queue,
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}}
 	seen, err := api.GetQueueAttributes(ctx, in)
 	if err != nil {
 		return nil, to, err
@@ -196,7 +200,8 @@ func DeadLetter(ctx context.Context, c aws.Config, got map[string]string) (remov
 		for _, m := range read.Messages {
 			if from == &dead && aws.ToString(m.Body) == said {
 				return func(c aws.Config) error {
-					_, err := sqs.NewFromConfig(c).DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: from, ReceiptHandle: m.ReceiptHandle})
+					_, err := sqs.NewFromConfig(c).DeleteMessage(ctx,
+						&sqs.DeleteMessageInput{QueueUrl: from, ReceiptHandle: m.ReceiptHandle})
 					return err
 				}, nil
 			}

@@ -79,19 +79,20 @@ const Trusted = "111122223333"
 func Services() []Service {
 	described, again := `{"description":"for invoices"}`, `{"description":"for letters"}`
 	return []Service{
-		{Offering: "dynamodb", Credentials: []string{"table_arn", "table_name"}, See: seeTable, OnlyTLS: true, Moves: true, Plans: []Plan{
-			{Name: "on-demand", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
-				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Empty},
-			{Name: "protected", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
-				Unseen: []string{"ttl_attribute"}, OnDelete: plan.Retain},
-		}, Unproved: "encryption at rest, point-in-time recovery, the expiry of items, limits of throughput"},
+		{Offering: "dynamodb", Credentials: []string{"table_arn", "table_name"}, See: seeTable, OnlyTLS: true, Moves: true,
+			Plans: []Plan{
+				{Name: "on-demand", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
+					Unseen: []string{"ttl_attribute"}, OnDelete: plan.Empty},
+				{Name: "protected", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
+					Unseen: []string{"ttl_attribute"}, OnDelete: plan.Retain},
+			}, Unproved: "encryption at rest, point-in-time recovery, the expiry of items, limits of throughput"},
 		{Offering: "eventbridge", Credentials: []string{"event_bus_name"}, See: seeBus, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useRules, Shows: "a rule is made, an event is sent, the rule is removed",
 				Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
 				Given: described, Changed: again, OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets are sent, " +
-			"that only queues and topics of the broker can be targets"},
+		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets " +
+			"are sent, that only queues and topics of the broker can be targets"},
 		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
 				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
@@ -101,23 +102,28 @@ func Services() []Service {
 		{Offering: "kms", Credentials: []string{"key_arn"}, See: seeKey, Plans: []Plan{
 			{Name: "encryption", Use: useKey, Shows: "a text is encrypted and decrypted", Forbidden: disableKey,
 				Forbids: "to disable the key", Given: `{"description":"for invoices","rotation_days":180}`,
-				Changed: `{"description":"for letters","rotation_days":90}`, Unseen: []string{"rotation_days"}, OnDelete: plan.Empty},
+				Changed: `{"description":"for letters","rotation_days":90}`, Unseen: []string{"rotation_days"},
+				OnDelete: plan.Empty},
 			{Name: "signing", Use: useSignature, Shows: "a text is signed, and the signature verified", Forbidden: disableKey,
 				Forbids: "to disable the key", Given: described, Changed: again, OnDelete: plan.Empty},
 		}, Unproved: "rotation, and the days after which a deleted key is gone"},
-		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Moves: true, Plans: []Plan{
-			{Name: "standard", Use: useBucket, Shows: "an object is put, got and listed",
-				Given:    `{"versioning":"Enabled","expire_days":10,"noncurrent_days":20}`,
-				Changed:  `{"versioning":"Enabled","expire_days":11,"noncurrent_days":21}`,
-				Unseen:   []string{"expire_days", "noncurrent_days"},
-				OnDelete: plan.Empty},
-			{Name: "protected", Use: useBucket, Shows: "an object is put, got and listed", Forbidden: deleteVersion,
-				Forbids: "to remove a version", Given: `{"noncurrent_days":20}`, Changed: `{"noncurrent_days":21}`,
-				Unseen: []string{"noncurrent_days"}, OnDelete: plan.Retain},
-		}, Unproved: "encryption at rest, lifecycle rules, that public access is blocked, that a bucket has to be emptied first"},
+		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Moves: true,
+			Plans: []Plan{
+				{Name: "standard", Use: useBucket, Shows: "an object is put, got and listed",
+					Given:    `{"versioning":"Enabled","expire_days":10,"noncurrent_days":20}`,
+					Changed:  `{"versioning":"Enabled","expire_days":11,"noncurrent_days":21}`,
+					Unseen:   []string{"expire_days", "noncurrent_days"},
+					OnDelete: plan.Empty},
+				{Name: "protected", Use: useBucket, Shows: "an object is put, got and listed", Forbidden: deleteVersion,
+					Forbids: "to remove a version", Given: `{"noncurrent_days":20}`, Changed: `{"noncurrent_days":21}`,
+					Unseen: []string{"noncurrent_days"}, OnDelete: plan.Retain},
+			}, Unproved: "encryption at rest, lifecycle rules, that public access is blocked, that a bucket has to be emptied " +
+				"first"},
 		{Offering: "secretsmanager", Credentials: []string{"secret_arn"}, See: seeSecret, Moves: true, Plans: []Plan{
-			{Name: "standard", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Empty},
-			{Name: "retained", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again, OnDelete: plan.Retain},
+			{Name: "standard", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again,
+				OnDelete: plan.Empty},
+			{Name: "retained", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again,
+				OnDelete: plan.Retain},
 		}, Unproved: "encryption at rest, for how long a deleted secret can be had back"},
 		{Offering: "sns", Credentials: []string{"topic_arn"}, See: seeTopic, OnlyTLS: true, Plans: []Plan{
 			{Name: "standard", Use: useTopic, Shows: "a message is published", Given: `{"display_name":"Invoices"}`,
@@ -127,7 +133,8 @@ func Services() []Service {
 				Changed:  `{"display_name":"Letters","content_based_deduplication":true}`,
 				Unseen:   []string{"content_based_deduplication"},
 				OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, subscribing, delivery, that a FIFO topic keeps the order: MiniStack makes a standard one"},
+		}, Unproved: "encryption at rest, subscribing, delivery, that a FIFO topic keeps the order: MiniStack makes a standard " +
+			"one"},
 		{Offering: "sqs", Credentials: []string{"dead_letter_queue_arn", "dead_letter_queue_url", "queue_arn", "queue_url"},
 			See: seeQueue, OnlyTLS: true, Plans: []Plan{
 				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted; dead letters are looked for",
@@ -224,7 +231,8 @@ func (p Plan) With(credentials, key map[string]string) map[string]string {
 func Refused(err error) bool {
 	codes := []string{
 		"AccessDenied", "AccessDeniedException", "AuthorizationError", "NotAuthorizedException", "KMSAccessDeniedException",
-		"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "InvalidAccessKeyIdException", "InvalidSecurity",
+		"InvalidClientTokenId", "UnrecognizedClientException", "InvalidAccessKeyId", "InvalidAccessKeyIdException",
+		"InvalidSecurity",
 	}
 	e, ok := errors.AsType[smithy.APIError](err)
 	return ok && slices.Contains(codes, e.ErrorCode())

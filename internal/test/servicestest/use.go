@@ -86,10 +86,11 @@ func putRule(ctx context.Context, c aws.Config, got map[string]string) error {
 }
 
 func useBus(ctx context.Context, c aws.Config, got map[string]string) error {
-	sent, err := eventbridge.NewFromConfig(c).PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{
-		EventBusName: aws.String(got["event_bus_name"]), Source: aws.String("application"), DetailType: aws.String("greeting"),
-		Detail: aws.String(`{"text":"` + said + `"}`),
-	}}})
+	sent, err := eventbridge.NewFromConfig(c).PutEvents(ctx,
+		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{
+			EventBusName: aws.String(got["event_bus_name"]), Source: aws.String("application"),
+			DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + said + `"}`),
+		}}})
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,8 @@ func useKey(ctx context.Context, c aws.Config, got map[string]string) error {
 func useSignature(ctx context.Context, c aws.Config, got map[string]string) error {
 	api := kms.NewFromConfig(c)
 	key, text := aws.String(got["key_arn"]), []byte(said)
-	signed, err := api.Sign(ctx, &kms.SignInput{KeyId: key, Message: text, SigningAlgorithm: kmstypes.SigningAlgorithmSpecEcdsaSha256})
+	signed, err := api.Sign(ctx, &kms.SignInput{KeyId: key, Message: text,
+		SigningAlgorithm: kmstypes.SigningAlgorithmSpecEcdsaSha256})
 	if err != nil {
 		return err
 	}
@@ -181,7 +183,8 @@ func useBucket(ctx context.Context, c aws.Config, got map[string]string) error {
 	if got["uri"] != "s3://"+*bucket {
 		return fmt.Errorf("the uri is %q, and the bucket %q", got["uri"], *bucket)
 	}
-	if _, err := api.PutObject(ctx, &s3.PutObjectInput{Bucket: bucket, Key: key, Body: bytes.NewReader([]byte(said))}); err != nil {
+	if _, err := api.PutObject(ctx, &s3.PutObjectInput{Bucket: bucket, Key: key,
+		Body: bytes.NewReader([]byte(said))}); err != nil {
 		return err
 	}
 	read, err := api.GetObject(ctx, &s3.GetObjectInput{Bucket: bucket, Key: key})
@@ -209,7 +212,8 @@ func useSecret(ctx context.Context, c aws.Config, got map[string]string) error {
 	if aws.ToString(first.SecretString) == "" {
 		return fmt.Errorf("the secret begins empty")
 	}
-	if _, err := api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: secret, SecretString: aws.String(said)}); err != nil {
+	if _, err := api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: secret,
+		SecretString: aws.String(said)}); err != nil {
 		return err
 	}
 	read, err := api.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: secret})
@@ -254,7 +258,8 @@ func useQueue(ctx context.Context, c aws.Config, got map[string]string) error {
 	var bodies []string
 	for _, m := range read.Messages {
 		bodies = append(bodies, aws.ToString(m.Body))
-		if _, err := api.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: m.ReceiptHandle}); err != nil {
+		if _, err := api.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue,
+			ReceiptHandle: m.ReceiptHandle}); err != nil {
 			return err
 		}
 	}

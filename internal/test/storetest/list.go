@@ -32,7 +32,8 @@ func testPrefixes(t *testing.T, h *Harness) {
 		reason, prefix string
 		want           []string
 	}{
-		"None":        {"no prefix is everything", "", []string{"A", "A#", "A#1", "A#10", "A#2", "AA", "B#1", "a#1", "Ä", "\x00", "\x00A", "~"}},
+		"None": {"no prefix is everything", "",
+			[]string{"A", "A#", "A#1", "A#10", "A#2", "AA", "B#1", "a#1", "Ä", "\x00", "\x00A", "~"}},
 		"Shared":      {"a prefix of prefixes", "A", []string{"A", "A#", "A#1", "A#10", "A#2", "AA"}},
 		"WithDivider": {"a divider is a byte like others", "A#", []string{"A#", "A#1", "A#10", "A#2"}},
 		"Whole":       {"a key is a prefix of itself and of longer ones", "A#1", []string{"A#1", "A#10"}},

@@ -109,7 +109,8 @@ func (m *memory) List(ctx context.Context, partition, prefix, after string, limi
 	if err := m.done(ctx); err != nil {
 		return store.Page{}, err
 	}
-	if !validKey(store.Key{Partition: partition, Sort: "any" + after}) || after != "" && !strings.HasPrefix(after, prefix) || limit < 0 {
+	if !validKey(store.Key{Partition: partition, Sort: "any" + after}) ||
+		after != "" && !strings.HasPrefix(after, prefix) || limit < 0 {
 		return store.Page{}, store.ErrInvalid
 	}
 	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
@@ -300,7 +301,8 @@ func (m *memory) apply(changes []store.Change) {
 		}
 		switch {
 		case m.is("RoundsTimes"):
-			r.Due, r.Expires = cut(r.Due.Add(time.Millisecond/2), time.Millisecond), cut(r.Expires.Add(time.Second/2), time.Second)
+			r.Due, r.Expires = cut(r.Due.Add(time.Millisecond/2), time.Millisecond),
+				cut(r.Expires.Add(time.Second/2), time.Second)
 		case !m.is("KeepsZones"):
 			r.Due, r.Expires = cut(r.Due, time.Millisecond), cut(r.Expires, time.Second)
 		}

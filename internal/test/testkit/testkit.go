@@ -86,7 +86,8 @@ func New(o Options) *Kit {
 		o.Secret = []byte("0123456789abcdef0123456789abcdef")
 	}
 	if o.Providers == nil {
-		o.Providers = map[string]provider.Provider{"demo": demo.New(demotest.NewMemory(), demo.Options{Delay: 3 * time.Second, Now: o.Now})}
+		o.Providers = map[string]provider.Provider{"demo": demo.New(demotest.NewMemory(),
+			demo.Options{Delay: 3 * time.Second, Now: o.Now})}
 	}
 	return &Kit{o}
 }
@@ -109,8 +110,8 @@ func (k *Kit) LedgerOver(s store.Store) *ledger.Ledger {
 // BrokerOptions are those of the decisions.
 func (k *Kit) BrokerOptions() broker.Options {
 	return broker.Options{
-		Identity: k.Identity, Records: k.Ledger(), Catalog: k.Catalog, Vault: k.Vault, Engine: k.Engine, Now: k.Now, NewID: k.NewID, Log: k.Log,
-		NewSecret:       func() []byte { return append([]byte(nil), k.Secret...) },
+		Identity: k.Identity, Records: k.Ledger(), Catalog: k.Catalog, Vault: k.Vault, Engine: k.Engine, Now: k.Now,
+		NewID: k.NewID, Log: k.Log, NewSecret: func() []byte { return append([]byte(nil), k.Secret...) },
 		SynchronousWait: k.SynchronousWait, OperationTimeout: k.OperationTimeout,
 	}
 }
@@ -184,7 +185,8 @@ func (k *Kit) inventories() map[string]provider.Inventory {
 // Handler is the wire over decisions. The platforms are known by their user
 // names; all have Password.
 func (k *Kit) Handler(b osb.Broker, known Platforms) *osb.Server {
-	return osb.New(osb.Options{Broker: b, Platforms: known, Offerings: k.Catalog.Offerings, Now: k.Now, NewID: k.NewID, Log: k.Log})
+	return osb.New(osb.Options{Broker: b, Platforms: known, Offerings: k.Catalog.Offerings, Now: k.Now,
+		NewID: k.NewID, Log: k.Log})
 }
 
 // Password is that of all platforms of tests.
@@ -225,7 +227,8 @@ var Demo = sync.OnceValue(func() *catalog.Catalog {
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
 func DemoAnd(files map[string]string) *catalog.Catalog {
-	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}, Beside: Demo()}, source(files))
+	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}, Beside: Demo()},
+		source(files))
 	if err != nil {
 		panic(err)
 	}

@@ -60,7 +60,8 @@ func packages(dir string) ([]pkg, error) {
 	}
 	var all []pkg
 	for _, mod := range strings.Fields(string(tracked)) {
-		list := exec.Command("go", "list", "-json=ImportPath,Dir,Name,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps", "./...")
+		list := exec.Command("go", "list",
+			"-json=ImportPath,Dir,Name,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles,Deps", "./...")
 		list.Dir, list.Stderr = filepath.Join(dir, filepath.Dir(mod)), os.Stderr
 		listed, err := list.Output()
 		if err != nil {

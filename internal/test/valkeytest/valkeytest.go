@@ -151,7 +151,8 @@ func attempt(path string, settings []string) (*Server, error) {
 	}
 	s := &Server{dir: dir, port: port, password: rand.Text()}
 	users := []string{
-		"user default off", "user " + broker + " on #" + s.hash() + " " + BrokerRules, "user " + root + " on #" + s.hash() + " ~* &* +@all",
+		"user default off", "user " + broker + " on #" + s.hash() + " " + BrokerRules,
+		"user " + root + " on #" + s.hash() + " ~* &* +@all",
 	}
 	lines := append([]string{
 		"bind 127.0.0.1", "port " + strconv.Itoa(port), "dir " + dir, "save \"\"", "appendonly no", "loglevel verbose",
@@ -230,7 +231,8 @@ func (s *Server) TLS(t testing.TB) (port int, ca string) {
 			go relay(outside, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
 		}
 	}()
-	return l.Addr().(*net.TCPAddr).Port, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}))
+	return l.Addr().(*net.TCPAddr).Port, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: front.Certificate().Raw}))
 }
 
 // relay carries bytes both ways until one side ends.

@@ -76,8 +76,9 @@ type failure struct {
 // JSON writes everything.
 func JSON(w io.Writer, r conformance.Report) error {
 	d := document{
-		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted, DurationSeconds: r.Duration.Seconds(),
-		Totals: total(r.Results), ByVersion: byVersion(r.Results), ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...),
+		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted,
+		DurationSeconds: r.Duration.Seconds(), Totals: total(r.Results), ByVersion: byVersion(r.Results),
+		ByLevel: byLevel(r.Results), LeftBehind: append([]string{}, r.Left...),
 		Unsure: append([]string{}, r.Unsure...), Hazards: []hazard{}, Cases: []entry{},
 	}
 	for _, h := range r.Hazards {
@@ -85,9 +86,10 @@ func JSON(w io.Writer, r conformance.Report) error {
 	}
 	for _, result := range r.Results {
 		e := entry{
-			ID: result.ID, Section: result.Section, Title: result.Title, Level: result.Level.String(), Since: version(result.Since),
-			Plan:   result.Plan,
-			Source: sourceOf(result.Source), Outcome: result.Outcome.String(), Reason: result.Reason, DurationSeconds: result.Duration.Seconds(),
+			ID: result.ID, Section: result.Section, Title: result.Title, Level: result.Level.String(),
+			Since: version(result.Since), Plan: result.Plan,
+			Source: sourceOf(result.Source), Outcome: result.Outcome.String(), Reason: result.Reason,
+			DurationSeconds: result.Duration.Seconds(),
 		}
 		for _, f := range result.Failures {
 			e.Failures = append(e.Failures, failure(f))

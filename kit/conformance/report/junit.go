@@ -75,7 +75,8 @@ func JUnit(w io.Writer, r conformance.Report) error {
 		all.Suites = append(all.Suites, *extra)
 	}
 	for _, s := range all.Suites {
-		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
+		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors,
+			all.Skipped+s.Skipped
 	}
 	out, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {

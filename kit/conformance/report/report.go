@@ -198,7 +198,8 @@ func verdict(r conformance.Report) string {
 	case r.Conforms() && r.Count(conformance.Failed) == 0:
 		return "The broker conforms to all that was asked"
 	case r.Conforms():
-		return fmt.Sprintf("The broker conforms: nothing failed that a document says MUST of; %d weaker cases did", r.Count(conformance.Failed))
+		return fmt.Sprintf("The broker conforms: nothing failed that a document says MUST of; %d weaker cases did",
+			r.Count(conformance.Failed))
 	case failed+r.Count(conformance.Blocked) == 0:
 		return "Nothing failed that a document says MUST of, but something was left behind"
 	default:

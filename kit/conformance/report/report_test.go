@@ -30,7 +30,8 @@ func sample() conformance.Report {
 			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9,
 				Outcome: conformance.Passed, Duration: 4 * time.Millisecond,
 				Reason: "something that could not be looked at"},
-			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space", Level: conformance.Must,
+			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space",
+				Level: conformance.Must,
 				Since: 9, Plan: "db/small",
 				Source: conformance.Source{Level: conformance.Must, From: 12, Document: "Open Service Broker API",
 					Section: "Provisioning, 409 Conflict", Sentence: "MUST be returned if …"},
@@ -38,13 +39,16 @@ func sample() conformance.Report {
 					Rule: "PROV-08", Request: "PUT /v2/service_instances/i?accepts_incomplete=true as 2.17", Want: "status 409",
 					Got: `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`,
 				}}},
-			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202", Level: conformance.Must,
+			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202",
+				Level: conformance.Must,
 				Since: 12, Outcome: conformance.NotApplicable,
 				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress", Level: conformance.Must, Since: 9,
+			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress",
+				Level: conformance.Must, Since: 9,
 				Outcome: conformance.NotApplicable,
 				Reason:  "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials", Level: conformance.Should, Since: 9,
+			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials",
+				Level: conformance.Should, Since: 9,
 				Plan:    "db/small",
 				Outcome: conformance.Blocked, Reason: "a binding of a ready instance: PUT was answered 500"},
 		},
@@ -146,7 +150,8 @@ func TestJSONHoldsAll(t *testing.T) {
 	}
 	for n, want := range sample().Results {
 		got := parsed.Cases[n]
-		if got.ID != want.ID || got.Outcome != want.Outcome.String() || got.Level != want.Level.String() || got.Reason != want.Reason ||
+		if got.ID != want.ID || got.Outcome != want.Outcome.String() || got.Level != want.Level.String() ||
+			got.Reason != want.Reason ||
 			got.Plan != want.Plan || !cmp.Equal(got.Failures, want.Failures) {
 			t.Errorf("-want %+v +got %+v", want, got)
 		}
