@@ -124,9 +124,7 @@ func kept(ctx context.Context, client Stacks, stack string, said map[string]stri
 		}
 		stay, told = append(stay, p.name), append(told, "-c "+p.context+"="+said[p.output])
 	}
-	if id := said[outputs.Broker]; id != "" { // a stack of an earlier version has none
-		told = append(told, "-c broker="+id)
-	}
+	told = append(told, "-c broker="+said[outputs.Broker])
 	if _, err := fmt.Fprintf(out, `What stays when stack %[1]s is gone: %[2]s.
 A stack that goes on with that knows every instance and every platform again:
 

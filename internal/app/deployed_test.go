@@ -181,7 +181,6 @@ func (f *together) drive() (rounds, executions int) {
 	for ; len(f.here.started) > 0; executions++ {
 		in := f.here.started[0]
 		f.here.started = f.here.started[1:]
-		in.Throws = true
 		for tries := 0; ; tries++ {
 			_, err := f.here.provisioner(f.Context(), in)
 			if err == nil {

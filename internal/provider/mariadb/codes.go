@@ -164,6 +164,9 @@ const tookTooLong = 1969
 // syntaxError repeats a part of the statement, which may hold a password's hash.
 const syntaxError = 1064
 
+// lacksColumn: the broker's own tables are not of this version.
+const lacksColumn = 1054
+
 // explain says of an error what an operator does about it. It repeats no statement.
 func explain(target string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -177,6 +180,10 @@ func explain(target string, err error) error {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == syntaxError {
 		return fmt.Errorf("target %q: the server does not understand a statement (error %d): see that it is a MariaDB of a version "+
 			"that the guide lists", target, e.Number)
+	}
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == lacksColumn {
+		return fmt.Errorf("target %q: the broker's own database is of a version before the first release, which this program does not "+
+			"read: give the broker a new one", target)
 	}
 	if t, ok := troubles[meaningOf(err)]; ok {
 		return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: err}

@@ -85,12 +85,9 @@ func (s *sqlServer) Close() { _ = s.db.Close() }
 // schema is the broker's own database. Brokers may share it.
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS brokers (
-		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-	) ENGINE=InnoDB COMMENT 'Longshore: who this server is to each broker'`,
-	`CREATE TABLE IF NOT EXISTS epochs (
-		broker VARBINARY(255) PRIMARY KEY, count BIGINT UNSIGNED NOT NULL,
-		mark VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-	) ENGINE=InnoDB COMMENT 'Longshore: how far this server has come, which a restore puts back'`,
+		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+		epoch BIGINT UNSIGNED NOT NULL, mark VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+	) ENGINE=InnoDB COMMENT 'Longshore: who this server is to each broker, and how far it has come, which a restore puts back'`,
 	`CREATE TABLE IF NOT EXISTS things (
 		serial BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
 		name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL UNIQUE,

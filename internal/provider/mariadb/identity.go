@@ -50,23 +50,16 @@ func (s *sqlServer) proven(ctx context.Context, err error, tables ...string) err
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	said, err = s.said(ctx, broker)
 	switch {
-	case lacksTable(err) && !write: // those of an earlier version have no epoch
-		err = s.db.QueryRowContext(ctx, "SELECT identity FROM brokers WHERE broker = ?", broker).Scan(&said.Identity)
-		if err = s.proven(ctx, err, "brokers"); lacksTable(err) || errors.Is(err, sql.ErrNoRows) {
-			return hosted.Said{}, nil
-		}
-		return said, err
+	case lacksTable(err) && !write:
+		return said, nil
 	case lacksTable(err):
 		err = s.prepare(ctx)
-	case said.Identity != "" && said.Epoch.Count > 0 || !write:
+	case err != nil || said.Identity != "" || !write:
 		return said, err
 	}
 	// Of two who write at once, the first is right.
 	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?)", broker, rand.Text())
-	}
-	if err == nil {
-		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 1, '')", broker)
+		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?, 1, '')", broker, rand.Text())
 	}
 	if err != nil {
 		return hosted.Said{}, err
@@ -83,32 +76,23 @@ func (s *sqlServer) prepare(ctx context.Context) error {
 	return nil
 }
 
+// said is what the server says that it is to the broker; nothing if it never was asked.
 func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, err error) {
-	var id sql.NullString
-	var count sql.NullInt64
-	var mark sql.NullString
-	err = s.db.QueryRowContext(ctx, "SELECT (SELECT identity FROM brokers WHERE broker = ?), (SELECT count FROM epochs WHERE broker = ?), "+
-		"(SELECT mark FROM epochs WHERE broker = ?)", broker, broker, broker).Scan(&id, &count, &mark)
-	if err == nil {
-		s.identity.Store(&id.String) // other steps lock by it
+	err = s.db.QueryRowContext(ctx, "SELECT identity, epoch, mark FROM brokers WHERE broker = ?", broker).
+		Scan(&said.Identity, &said.Epoch.Count, &said.Epoch.Mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return said, nil
 	}
-	return hosted.Said{Identity: id.String, Epoch: provider.Epoch{Count: count.Int64, Mark: mark.String}},
-		s.proven(ctx, err, "brokers", "epochs")
+	if err == nil {
+		s.identity.Store(&said.Identity) // other steps lock by it
+	}
+	return said, s.proven(ctx, err, "brokers")
 }
 
-// Advance implements hosted.Server. A server that was restored to before it had epochs
-// is given the table.
+// Advance implements hosted.Server.
 func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error) {
-	var err error
-	if seen.Count == 0 {
-		if err = s.prepare(ctx); err == nil {
-			_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO epochs VALUES (?, 0, '')", broker)
-		}
-	}
-	if err == nil {
-		err = changed(ctx, s.db, "UPDATE epochs SET count = ?, mark = ? WHERE broker = ? AND count = ? AND mark = ?",
-			to.Count, to.Mark, broker, seen.Count, seen.Mark)
-	}
+	err := changed(ctx, s.db, "UPDATE brokers SET epoch = ?, mark = ? WHERE broker = ? AND epoch = ? AND mark = ?",
+		to.Count, to.Mark, broker, seen.Count, seen.Mark)
 	if errors.Is(err, errChanged) {
 		return false, nil
 	}

@@ -2,6 +2,7 @@ package mariadb_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -134,23 +135,15 @@ func TestOpenAccountsAreLocked(t *testing.T) {
 	}
 }
 
-// A server of an earlier version has no epochs: it goes on as before, and is listed.
-// One that was restored to that time counts as restored.
-func TestServersWithoutEpochs(t *testing.T) {
+// A database of the broker's of a version before the first release is refused with one
+// sentence.
+func TestAnOldDatabaseIsRefused(t *testing.T) {
 	b := newOwnBench(t, mariadbtest.Start(t))
-	in := b.provisioned("i")
-	known := b.at()
-	b.server.Root(t, "DROP TABLE "+b.access.Database+".epochs")
-	if held := b.held(); len(held) != 1 || b.at() != (provider.Epoch{}) {
-		t.Fatalf("it lists %+v, at %v", held, b.at())
+	b.server.Root(t, "ALTER TABLE "+b.access.Database+".brokers DROP epoch")
+	_, err := b.p.Provision(t.Context(), b.instance("i"))
+	want := "the broker's own database is of a version before the first release, which this program does not read: " +
+		"give the broker a new one"
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v", err)
 	}
-	next := provider.Epoch{Count: known.Count + 1, Mark: "next"}
-	if at, err := b.p.Advance(t.Context(), b.target, b.at(), next); err != nil || at != next || b.at() != next {
-		t.Errorf("it goes on as %v, and is at %v: %v", at, b.at(), err)
-	}
-	b.server.Root(t, "DROP TABLE "+b.access.Database+".epochs")
-	must(b, b.p.Provision, in)
-	in.Epoch = provider.Epoch{Count: known.Count + 1}
-	_, err := b.p.Provision(t.Context(), in)
-	troubled(t, "Provision", provider.TroubleRestored, err)
 }

@@ -332,46 +332,6 @@ func isFailure(err error) bool {
 	return is
 }
 
-// A database that an earlier version made has a name without a life; it is used, and
-// retained, and its id is free.
-func TestFormerNames(t *testing.T) {
-	b := newKeeper(t)
-	in := b.instance("i")
-	begins, _ := mariadb.NamesOfLife(provider.TagsOf(in))
-	b.plantFormer(in, begins)
-	_, credentials, db := b.bound(in, "b", "")
-	if credentials["name"] != begins {
-		t.Fatalf("the database is %v, want %v", credentials["name"], begins)
-	}
-	exec(t, db, "CREATE TABLE t (a INT)")
-	held := b.retained(in)
-	anew := b.instance("i")
-	anew.Incarnation = "of its next life"
-	must(b, b.p.Provision, anew)
-	if n := len(b.held()); n != 2 || held.Name == begins {
-		t.Errorf("it lists %d, and what is retained as %s", n, held.Name)
-	}
-	back := b.instance("back")
-	back.Source = b.from(in, held)
-	must(b, b.p.Provision, back)
-	_, _, again := b.bound(back, "b", "")
-	count(t, again, "SELECT COUNT(*) FROM t")
-	for _, in := range []provider.Instance{back, anew} {
-		in.Snapshot, in.Source = nil, nil
-		must(b, b.p.Deprovision, in)
-	}
-}
-
-// plantFormer makes an instance as an earlier version did.
-func (b *bench) plantFormer(in provider.Instance, name string) {
-	b.t.Helper()
-	b.plant(provider.TagsOf(in), provider.TagsOf(in))
-	_, thing := mariadb.NamesOfLife(provider.TagsOf(in))
-	b.server.Root(b.t, "DROP DATABASE "+thing)
-	b.server.Root(b.t, "CREATE DATABASE "+name)
-	b.server.Root(b.t, "UPDATE "+b.access.Database+".things SET name = ? WHERE name = ?", name, thing)
-}
-
 func TestCheckOfDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings map[string]any

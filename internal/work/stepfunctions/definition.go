@@ -44,7 +44,7 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 			StateStep: object{
 				"Type":           "Task",
 				"Resource":       provisioner,
-				"Parameters":     object{"token.$": "$.token", "attempt.$": "$.attempt", "throws": true},
+				"Parameters":     object{"token.$": "$.token", "attempt.$": "$.attempt"},
 				"TimeoutSeconds": seconds(stepTimeout),
 				"Retry": []object{{
 					"ErrorEquals": []string{

@@ -336,7 +336,7 @@ func TestWalk(t *testing.T) {
 				t.Errorf("%s: %d calls, want %d", test.reason, len(sent), test.calls)
 			}
 			for _, payload := range sent {
-				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0, "throws": true}, payload); d != "" {
+				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0}, payload); d != "" {
 					t.Errorf("%s: the provisioner was given (-want +got):\n%s", test.reason, d)
 				}
 			}
@@ -344,22 +344,21 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// What is not settled is thrown to who asks for that, which state machines of
-// earlier versions do not: they go on by what they are answered.
+// What is not settled is thrown to a state machine, and answered to a request that waits.
 func TestAnswer(t *testing.T) {
 	pending, settled := workflow.Outcome{Wait: 1500 * time.Millisecond}, workflow.Outcome{Settled: true}
 	tests := map[string]struct {
-		throws  bool
+		until   time.Time
 		outcome workflow.Outcome
 		want    stepfunctions.Output
 		thrown  error
 	}{
-		"Waits":   {true, pending, stepfunctions.Output{}, stepfunctions.Pending{Until: walked.Add(3 * time.Second)}},
-		"Ends":    {true, settled, stepfunctions.Output{Settled: true}, nil},
-		"Earlier": {false, pending, stepfunctions.Output{WaitSeconds: 2}, nil},
+		"Waits":   {time.Time{}, pending, stepfunctions.Output{}, stepfunctions.Pending{Until: walked.Add(3 * time.Second)}},
+		"Ends":    {time.Time{}, settled, stepfunctions.Output{Settled: true}, nil},
+		"Request": {walked, pending, stepfunctions.Output{WaitSeconds: 2}, nil},
 	}
 	for name, test := range tests {
-		got, err := stepfunctions.Answer(stepfunctions.Input{Throws: test.throws}, test.outcome, walked.Add(time.Millisecond))
+		got, err := stepfunctions.Answer(stepfunctions.Input{Until: test.until}, test.outcome, walked.Add(time.Millisecond))
 		if got != test.want || err != test.thrown {
 			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, err, test.want, test.thrown)
 		}

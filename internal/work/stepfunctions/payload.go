@@ -13,14 +13,10 @@ import (
 type Input struct {
 	Token   string `json:"token"`
 	Attempt int    `json:"attempt"`
-	// Until is when whoever waits for the answer gives up; zero if nobody waits,
-	// as in the state machine.
+	// Until is when whoever waits for the answer gives up; zero if nobody waits, as in the
+	// state machine. To that an unsettled outcome is thrown, as Pending, since each state
+	// that it enters is billed: an execution that settles in its first step enters one.
 	Until time.Time `json:"until,omitzero"`
-	// Throws says that an unsettled outcome is thrown, as Pending. The state machine asks
-	// for that, since each state that it enters is billed: an execution that settles in
-	// its first step enters one state. State machines of earlier versions do not ask for
-	// it, nor does a request that waits for the answer.
-	Throws bool `json:"throws,omitempty"`
 }
 
 // Pending is the error that the provisioner throws if the execution is to go on later.
@@ -71,7 +67,7 @@ func OutputOf(o workflow.Outcome) Output {
 // Answer is what the provisioner answers or throws at this time.
 func Answer(in Input, o workflow.Outcome, now time.Time) (Output, error) {
 	out := OutputOf(o)
-	if in.Throws && !out.Settled {
+	if in.Until.IsZero() && !out.Settled {
 		// A fraction of a second is rounded up here too.
 		return Output{}, Pending{Until: now.Add(out.Outcome().Wait + time.Second - 1).Truncate(time.Second)}
 	}
