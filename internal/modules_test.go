@@ -120,7 +120,8 @@ func TestTheKitNeedsNoCloud(t *testing.T) {
 	}
 	clouds := func(packages []string) []string {
 		return slices.DeleteFunc(packages, func(p string) bool {
-			return !strings.HasPrefix(p, "github.com/aws") && !slices.ContainsFunc(cdk, func(part string) bool { return strings.Contains(p, part) })
+			return !strings.HasPrefix(p, "github.com/aws") &&
+				!slices.ContainsFunc(cdk, func(part string) bool { return strings.Contains(p, part) })
 		})
 	}
 	kit := deps("../kit/...")

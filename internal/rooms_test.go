@@ -157,7 +157,8 @@ func TestFloorsImportDownwards(t *testing.T) {
 			if at := floorOf(imported); at >= 0 && floorOf(r.path) > at {
 				t.Errorf("%q imports %q, which stands on a floor above it", r.path, imported)
 			}
-			if floorOf(r.path) >= 0 && slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(imported, p) }) {
+			if floorOf(r.path) >= 0 && slices.ContainsFunc(programs,
+				func(p string) bool { return strings.HasPrefix(imported, p) }) {
 				t.Errorf("%q imports %q, which is of a program", r.path, imported)
 			}
 			for _, rule := range apart {
@@ -211,14 +212,14 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 // AWS is known to its adapters and to the wiring alone.
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	knowing := []string{
-		"infra", "infra/deployed", "internal/base/outputs", "functions/api", "functions/provisioner", "functions/reaper", "internal/app",
-		"internal/front/gateway", "internal/test/emulator", "internal/base/awserr", "internal/test/faulttest",
+		"infra", "infra/deployed", "internal/base/outputs", "functions/api", "functions/provisioner", "functions/reaper",
+		"internal/app", "internal/front/gateway", "internal/test/emulator", "internal/base/awserr", "internal/test/faulttest",
 		"internal/records/store/dynamo", "internal/test/dynamotest", "internal/records/vault/kms", "internal/work/stepfunctions",
 		"internal/provider/demo/parameters",
 		"internal/test/parameterstest", "internal/provider/remote", "internal/test/servicestest",
 		"internal/provider/hosted/secrets",
-		"internal/provider/cloudformation", "internal/provider/cloudformation/bootstrap", "internal/provider/cloudformation/principal",
-		"internal/test/principaltest",
+		"internal/provider/cloudformation", "internal/provider/cloudformation/bootstrap",
+		"internal/provider/cloudformation/principal", "internal/test/principaltest",
 	}
 	for _, r := range rooms(t) {
 		for _, imported := range r.imports {
@@ -328,7 +329,8 @@ func TestOnlyTheWiringReadsTheClock(t *testing.T) {
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
 				if s, ok := n.(*ast.SelectorExpr); ok {
-					if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Sleep", "Since", "Until"}, s.Sel.Name) {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" &&
+						slices.Contains([]string{"Now", "Sleep", "Since", "Until"}, s.Sel.Name) {
 						t.Errorf("%s uses time.%s: take the time as an input", path, s.Sel.Name)
 					}
 				}

@@ -1,92 +1,129 @@
 package internal_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"flag"
+	"fmt"
 	"io/fs"
-	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/test/sizes"
 )
 
-// What a reader takes in at once. A suite is code of tests: a test file, a
-// package that only tests import, or the kit.
-const (
-	productLines = 60
-	suiteLines   = 110
-	lineLength   = 140
-)
+// outsize lists the files that are not yet within the limits, each with what it may have
+// at most: lines of the file, and lines that are too long. Numbers only fall.
+const outsize = "outsize.txt"
 
-// Functions and lines stay short enough to be read at once, in all Go code,
-// the benchmark's module included.
-func TestFunctionsAreShort(t *testing.T) {
-	seen := 0
-	for path := range goFiles(t) {
-		seen++
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, filepath.Join("..", path), nil, 0)
-		if err != nil {
-			t.Fatal(err)
+var update = flag.Bool("update", false, "take out of "+outsize+" what is within the limits, and lower what has shrunk")
+
+// An excess is what of a file is over the limits; zero is what is within.
+type excess struct{ lines, long int }
+
+// isTest reports whether a file is code of tests.
+func isTest(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || below(path, "internal/test") || below(path, "localstack")
+}
+
+// What a reader takes in at once is short: functions, lines, and the files of product,
+// kit and benchmark.
+func TestSizes(t *testing.T) {
+	listed := readOutsize(t)
+	found := map[string]excess{}
+	for path, f := range measured(t) {
+		limit := sizes.FunctionLines
+		if isTest(path) || below(path, "kit") {
+			limit = sizes.SuiteLines
 		}
-		limit := productLines
-		if strings.HasSuffix(path, "_test.go") || below(path, "internal/test") || strings.HasPrefix(path, "kit/") {
-			limit = suiteLines
+		for _, fn := range f.Functions {
+			if fn.Lines > limit {
+				t.Errorf("%s: %s has %d lines, over %d: take a part out of it", path, fn.Name, fn.Lines, limit)
+			}
 		}
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			name := path + " " + fn.Name.Name
-			lines := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
-			if lines > limit {
-				t.Errorf("%s has %d lines, over %d: take a part out of it", name, lines, limit)
-			}
+		over := excess{long: len(f.Long)}
+		if f.Lines > sizes.FileLines && !isTest(path) {
+			over.lines = f.Lines
+		}
+		if over != (excess{}) {
+			found[path] = over
+		}
+		if over.lines > listed[path].lines {
+			t.Errorf("%s has %d lines, over %d: give a subject of its own a file", path, f.Lines,
+				max(sizes.FileLines, listed[path].lines))
+		}
+		if over.long > listed[path].long {
+			t.Errorf("%s has lines over %d columns: %v", path, sizes.Columns, f.Long)
 		}
 	}
-	if seen < 300 {
-		t.Errorf("only %d files were seen", seen)
+	for path := range listed {
+		if _, ok := found[path]; !ok && !*update {
+			t.Errorf("%s lists %s, which is within the limits or gone: run go test ./internal -update", outsize, path)
+		}
+	}
+	if *update {
+		writeOutsize(t, listed, found)
 	}
 }
 
-func TestLinesAreShort(t *testing.T) {
-	for path := range goFiles(t) {
-		text, err := os.ReadFile(filepath.Join("..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for line := range strings.Lines(string(text)) {
-			n++
-			if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > lineLength {
-				t.Errorf("%s:%d has %d characters, over %d", path, n, length, lineLength)
-			}
-		}
-	}
-}
-
-// goFiles are the paths of all Go files from the root of the repository.
-func goFiles(t *testing.T) iter.Seq[string] {
+func readOutsize(t *testing.T) map[string]excess {
 	t.Helper()
-	return func(yield func(string) bool) {
-		err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if d.IsDir() && path != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata") {
-				return filepath.SkipDir
-			}
-			if !d.IsDir() && strings.HasSuffix(path, ".go") && !yield(filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))) {
-				return fs.SkipAll
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	raw, err := os.ReadFile(outsize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]excess{}
+	for line := range strings.Lines(string(raw)) {
+		var path string
+		var e excess
+		if _, err := fmt.Sscan(line, &path, &e.lines, &e.long); err != nil {
+			t.Fatalf("%s: %q: %v", outsize, line, err)
+		}
+		listed[path] = e
+	}
+	return listed
+}
+
+// writeOutsize lowers what is listed to what was found. It adds nothing.
+func writeOutsize(t *testing.T, listed, found map[string]excess) {
+	t.Helper()
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(listed)) {
+		if is, ok := found[path]; ok {
+			fmt.Fprintln(&b, path, min(is.lines, listed[path].lines), min(is.long, listed[path].long))
 		}
 	}
+	if err := os.WriteFile(outsize, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// measured are all Go files, by their paths from the root of the repository.
+func measured(t *testing.T) map[string]sizes.File {
+	t.Helper()
+	found := map[string]sizes.File{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" ||
+			d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		f, err := sizes.Measure(path)
+		found[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))] = f
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 300 {
+		t.Fatalf("only %d files were seen", len(found))
+	}
+	return found
 }

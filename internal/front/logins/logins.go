@@ -125,7 +125,8 @@ func (w *responseWriter) stopReading() {
 // wait.
 func (w *responseWriter) refuse() {
 	w.replaced = true
-	const body = `{"error":"TooManyFailedLogins","description":"Too many logins fail. Wait, and check the user name and the password."}` + "\n"
+	const body = `{"error":"TooManyFailedLogins",` +
+		`"description":"Too many logins fail. Wait, and check the user name and the password."}` + "\n"
 	h := w.Header()
 	h.Del("WWW-Authenticate")
 	h.Set("Retry-After", strconv.Itoa(int(maxDelay.Seconds())))
