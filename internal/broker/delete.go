@@ -46,7 +46,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 		}
 	}
 	answer, overtaken := r.Answer(lifecycle.Delete, b.facts(q.Caller, false, nil))
-	if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || of.Exists()) {
+	if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !of.Exists()) {
 		return decision{}, lifecycle.RefuseIDsMissing()
 	}
 	switch {
